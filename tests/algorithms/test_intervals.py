@@ -92,7 +92,7 @@ def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """A time has no interval if the one that began last has ended; of those that begin together, the last row wins."""
+    """A time has no interval if the interval that began last has ended. If several began last together, the last row wins."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 
@@ -204,7 +204,7 @@ def test_covered_time_before_each_time(pairs: Pairs) -> None:
 
 @given(st.lists(st.lists(st.integers(-20, 20), max_size=10), min_size=1, max_size=4))
 def test_distinct_times_are_each_time_once_in_order(times: list[list[int]]) -> None:
-    """Whatever the order and the arrays they come from."""
+    """The result does not depend on the order of the times, or on how they are divided among arrays."""
     arrays_of_times = [np.array(of_one, np.int64) for of_one in times]
 
     assert distinct_times(*arrays_of_times).tolist() == sorted({time for of_one in times for time in of_one})

@@ -1,8 +1,8 @@
 """Results for real traces compared with HTA's (traceinsight 0.6.1), with our deliberate differences.
 
-HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times its numbers. HTA rounds traces in
-nanoseconds; the goldens `__nsfull` were made without that rounding and agree except for the noise of doubles. HTA leaves
-out the last step, as `before_last_step` does here; the goldens `__last` include it.
+HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. HTA rounds the times of
+traces in nanoseconds. The goldens `__nsfull` were made without this rounding, and differ only by the noise of doubles. HTA
+leaves out the last step, as `before_last_step` does here; the goldens `__last` include it.
 
 Where HTA is known to be wrong, the test asserts the relation that does hold, and its docstring gives the reason.
 """
@@ -187,7 +187,7 @@ def test_states_are_equal(case: Case) -> None:
 
 @golden_cases(*NANOSECONDS)
 def test_states_are_equal_but_for_cut_off_fractions(case: Case) -> None:
-    """HTA rounds each stretch of a state down to whole µs, so each is up to 1 µs shorter than ours."""
+    """HTA rounds each stretch of a state down to whole µs, so it is up to 1 µs shorter than ours."""
     ours, theirs = state_lengths(case)
 
     assert ours.keys() == theirs.keys()
@@ -229,11 +229,11 @@ def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """HTA counts a gap wholly as host wait if its work was launched within it; we count the part before the launch.
+    """If work after a gap was launched within it, HTA counts the gap as host wait; we count the part before the launch.
 
-    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge: those
-    before work without a known launch, for which HTA reads the time of event 0, and those whose launch is within 0.25 µs of
-    the gap's start, the precision of doubles of µs since 1970.
+    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge. Before
+    work without a known launch, HTA reads the time of event 0. A launch within 0.25 µs of the gap's start is within the
+    precision of doubles of µs since 1970.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -259,8 +259,8 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
     """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
 
-    By default they do not count as work: 48 waits, 353 ms in sum, run on streams that do nothing else meanwhile, and the device
-    computes for 306 ms instead of 382. The trace has no steps, so HTA's rule for the last step of MTIA does not apply.
+    By default they do not count as work. 48 waits, 353 ms in total, run on streams that do nothing else meanwhile, and the
+    device computes for 306 ms instead of 382. The trace has no steps, so HTA's rule for the last step of MTIA does not apply.
     """
     by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")

@@ -87,7 +87,7 @@ def run(command: list[str], paths: dict[str, Path], monkeypatch, capsys) -> tupl
 
 
 def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, capsys) -> dict[str, tuple[int, str]]:
-    """Run commands on a job; return the exit code and stderr of each that neither answers nor fails with one line."""
+    """Run commands on a job; return the exit code and stderr of each command that fails with more than one line."""
     failed = {}
     for number, (name, command) in enumerate(commands.items()):
         paths = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
@@ -127,7 +127,7 @@ def test_every_answer_can_be_shown(name, folder, capsys) -> None:
 
 
 def shown(question: Analysis, trace: Trace, settings: dict[str, str]) -> str:
-    """Ask a question, print its tables and JSON, and draw its figure; return the message if it has no answer."""
+    """Ask a question, print its tables and JSON, and draw its figure; return the message if there is no answer."""
     try:
         result = question.compute(trace, **settings)
     except HolotraceError as error:

@@ -50,7 +50,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Both ranks take 75 µs without steps; the shares name the recording as their whole."""
+    """Both ranks take 75 µs without steps; the shares are shares of the recording."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (it has no steps) · GPU busy ")
     assert "of the recording" in line
@@ -78,7 +78,7 @@ def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
 
 
 def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
-    """The error of `--sort nonsense` names the columns; --csv and --json together are refused, too."""
+    """The error of `--sort nonsense` lists the columns; --csv and --json together are also an error."""
     result = CliRunner().invoke(app, ["temporal-breakdown", job, "--sort", "nonsense"])
     assert "idle_ns" in str(result.exception)
 

@@ -55,7 +55,7 @@ def test_options_are_under_headings(command: str) -> None:
 
 
 def test_options_of_a_question_come_before_common_ones() -> None:
-    """What-if questions of critical_path are not among the options that other commands also have."""
+    """What-if options of critical_path are not listed among the options that other commands share."""
     groups = sections("critical-path")
 
     assert any(name.startswith("--scale") for name in groups["Options"])

@@ -44,7 +44,7 @@ def test_traces_are_answered_as_by_other_questions() -> None:
 
 
 def test_a_wrong_table_is_an_error(tmp_path: Path) -> None:
-    """A table of something else is refused with its name."""
+    """A table of another kind is an error with its name."""
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
 
     run = CliRunner().invoke(app, ["straggler-cost", str(tmp_path / "other.csv")])

@@ -23,7 +23,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_of_a_function_is_correct(name: str) -> None:
-    """The example in a function's docstring runs by itself and prints what it says."""
+    """The example in a function's docstring runs alone and prints the documented output."""
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs={})
     result = doctest.DocTestRunner().run(example)
 
@@ -41,7 +41,7 @@ MODULES = sorted(
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_are_correct(name: str) -> None:
-    """The examples of private functions and classes print what they say, too."""
+    """The examples of private functions and classes print the documented output."""
     public = {f"{function.__module__}.{function.__qualname__}" for function in FUNCTIONS.values()}
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(import_module(name)):

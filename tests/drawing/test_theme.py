@@ -69,7 +69,7 @@ def test_every_meaning_has_its_own_colour() -> None:
 
 
 def test_figures_take_their_colours_from_the_table() -> None:
-    """No figure of a question, and no part of the timeline page but its table, has a colour of its own."""
+    """Figures of questions and parts of the timeline page take all colours from one table."""
     package = Path(colors.__file__).parent.parent
     figures = [*package.glob("analyses/*/figure.py"), *package.glob("drawing/*_bars.py")]
     assert len(figures) > 20

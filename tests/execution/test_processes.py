@@ -27,7 +27,7 @@ def test_work_runs_in_another_process() -> None:
 
 
 def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
-    """Two workers that are busy at the same time get one key each; later calls with a key run in the worker that has it."""
+    """Two workers that are busy at the same time get one key each; later calls with a key run in the same worker."""
     with processes(2) as pool:
         calls = {key: submit_near(pool, key, slow_process_id) for key in "ab"}
         first = {key: call.result() for key, call in calls.items()}

@@ -53,7 +53,7 @@ def test_a_pool_that_cannot_start_is_an_error() -> None:
 
 
 class LosingPool:
-    """A pool that loses the workers of all running calls when a test asks for it."""
+    """A pool that loses the workers of all running calls on request."""
 
     def __init__(self) -> None:
         self.futures: list[Future[Any]] = []

@@ -33,7 +33,7 @@ BFLOAT16, FLOAT32 = "c10::BFloat16", "float"
 
 
 class DeviceJob:
-    """Steps of 1 ms on one stream; the host launches far ahead, so the device decides how long a step takes."""
+    """Steps of 1 ms on one stream; the host launches far ahead, so the device determines the length of a step."""
 
     def __init__(self, device: Mapping[str, Any] = H100, steps: int = 3) -> None:
         """Begin a job on this device."""

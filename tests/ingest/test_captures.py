@@ -36,7 +36,7 @@ def sources(captures: tuple[Capture, ...]) -> list[str]:
 
 
 def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
-    """Each rank has its own captures; a batch of 8 uses that for 16, because there is none for 8."""
+    """Each rank has its own captures; a batch of 8 uses the capture for 16, because there is none for 8."""
     replay(0, 1).write(tmp_path)
     written(tmp_path / "capture_traces", *(f"bs_{size}_rank{rank}.json" for size in (4, 16, 32) for rank in (0, 1)))
     trace = open_trace(tmp_path, cache=False)
@@ -49,7 +49,7 @@ def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
 
 
 def test_captures_in_the_same_folder_are_not_ranks(tmp_path):
-    """The capture beside the trace is listed among the skipped files, and used."""
+    """The capture beside the trace is used, and listed among the skipped files."""
     replay(0).write(tmp_path)
     written(tmp_path, "graph_capture_rank_0.17.pt.trace.json")
     trace = open_trace(tmp_path, cache=False)
@@ -78,7 +78,7 @@ def test_no_capture_on_request_or_without_graphs(tmp_path):
 
 
 def test_a_wrong_path_is_an_error(tmp_path):
-    """A path that does not exist, and a file that is no capture, stop with a message."""
+    """A path that does not exist, and a file that is not a capture, are errors with a message."""
     (path,) = replay(0).write(tmp_path)
     (tmp_path / "notes.json").write_text('{"a": 1}')
 

@@ -37,7 +37,7 @@ def test_a_clean_file_is_described(tmp_path) -> None:
 
 
 def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
-    """One file has its rank from its name, the other gets the next free number, and the health of each file says so."""
+    """One file's name states its rank; the other file gets the next free number. The health of each file says so."""
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)

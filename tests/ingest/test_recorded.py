@@ -66,7 +66,7 @@ def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
 
 
 def test_a_profiler_of_pytorch_is_opened() -> None:
-    """If PyTorch is installed, its own finished profiler opens as a trace with `aten::mm`."""
+    """A finished profiler of an installed PyTorch opens as a trace with `aten::mm`."""
     torch = pytest.importorskip("torch")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         torch.ones(8, 8) @ torch.ones(8, 8)

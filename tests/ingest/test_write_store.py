@@ -369,7 +369,7 @@ def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
-    """Files of a store get their trace's permissions within the umask; users who may read them may enter the folder."""
+    """Files of a store get their trace's permissions within the umask; users who may read the files may enter the folder."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)

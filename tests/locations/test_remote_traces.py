@@ -261,7 +261,7 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
 
 
 def test_the_cache_identifies_a_file_by_its_version(web) -> None:
-    """A file with the same ETag is not read again, one with another ETag is; without ETags the content decides."""
+    """A file with the same ETag is not read again; a file with another ETag is. Without ETags, the content decides."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
     assert counts(holotrace.open_trace({0: address})) == {0: 3}

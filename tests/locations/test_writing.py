@@ -51,7 +51,7 @@ def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
 
 
 def test_a_file_is_on_disk_before_it_appears(tmp_path, monkeypatch) -> None:
-    """The draft is synced before it is renamed and the folder afterwards; with `sync=False`, neither is."""
+    """The draft is synced before the rename and the folder after it; with `sync=False`, neither is synced."""
     done = []
     replace = Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("sync"))

@@ -1,6 +1,6 @@
 """Runs a server until this program's standard input is closed.
 
-A killed test run closes its standard input, too, so no server outlives the test run.
+A killed test run closes this process's standard input, so no server outlives the test run.
 """
 
 from __future__ import annotations

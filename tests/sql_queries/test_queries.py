@@ -161,7 +161,7 @@ def test_annotations() -> None:
 
 
 def test_stored_tables() -> None:
-    """The query reads grid and block of a kernel from their columns; an argument without a column, from the JSON."""
+    """The query reads grid and block of a kernel from their columns, and an argument without a column from the JSON."""
     args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
     query = QUERIES["A table of the schema, and args without a column"]

@@ -435,7 +435,7 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 
 
 def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """The next process that adds an entry removes the unfinished entry of a killed one, but not its own."""
+    """The next process that adds an entry removes the unfinished entry of a killed process, but keeps its own."""
     path = write_trace("a.json", ["gemm"])
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- own code
     (left,) = entries_in(cache_folder)
@@ -584,7 +584,7 @@ def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder:
 
 
 def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """If another process adds the entry first, the slower reader uses that entry and discards its own."""
+    """If another process adds the entry first, the slower process uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
         """The real reader, which lets another reader add the entry first."""

@@ -88,7 +88,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """A result with findings covers the ranks that have the data; if no rank has it, the error is raised."""
+    """A result with findings covers the ranks that have the data. If no rank has it, the error is raised."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}
@@ -130,7 +130,7 @@ def test_a_failing_rank_is_missing_from_all_results(
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
-    """A plan takes all options of its analysis, with the same defaults, except those that say what runs and where."""
+    """A plan takes all options of its analysis, with the same defaults, except those for executor and output."""
     options = inspect.signature(entry.compute).parameters.values()
     of_plan = inspect.signature(entry.plan).parameters.values()
     assert [option for option in options if option.name not in {"trace", "job", "executor", "across_ranks"}] == [

@@ -137,7 +137,7 @@ def test_selections_add_up(rank_trace: RankTrace) -> None:
 def test_a_selection_must_judge_every_event(
     rank_trace: RankTrace, selection: Callable[[RankTrace], npt.NDArray[Any]]
 ) -> None:
-    """A selection that does not return one bool per event is an error that names the function."""
+    """A selection must return one bool per event; otherwise an error names the function."""
     with pytest.raises(InvalidOptionError, match=rf"{selection.__name__}.*must return 4 bools"):
         rank_trace.where(selection).table("events")
 

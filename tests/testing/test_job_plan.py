@@ -61,7 +61,7 @@ def test_work_on_one_stream_does_not_overlap(plan):
 
 
 def test_operators_are_nested_and_contain_their_launches(plan):
-    """Each nested operator is within the one around it, and launches are within the innermost."""
+    """Each nested operator is inside its outer operator, and launches are inside the innermost one."""
     for call in plan.ranks[0].calls:
         assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
         first_ns, last_ns = call.spans[-1]
@@ -116,7 +116,7 @@ def test_host_groups_contain_the_ranks_of_a_host():
 
 
 def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
-    """Ranks of the first host have an exact clock; those of the second share an offset and a drift."""
+    """Ranks of the first host have an exact clock; ranks of the second share an offset and a drift."""
     clocks = [rank_plan.clock for rank_plan in plan.ranks]
 
     assert clocks[0] == clocks[1] == HostClock()

@@ -39,7 +39,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
-    """Rank 3 of the DDP job sleeps; in the pipeline rank 2 does, and rank 0, which only passes on the delay, is not named."""
+    """In the DDP job, rank 3 sleeps. In the pipeline, rank 2 sleeps; rank 0, which only passes on the delay, is not named."""
     known = summary(opened(real_traces / "ddp_gloo_4rank"))
     assert "rank 3 is late" in known.verdict
     assert "<built-in function sleep> in ddp.py(35): main" in known.verdict
@@ -54,7 +54,7 @@ def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
 
 
 def test_the_summary_has_the_questions_that_it_is_asked() -> None:
-    """By default these are the first ones, after the diagnosis; the report asks all."""
+    """By default these are the first questions, after the diagnosis; the report asks all questions."""
     everything = [analysis.name for analysis in ANALYSES]
     assert list(summary_of(gpu_job().build(), everything).results) == everything
 

@@ -439,7 +439,7 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
 
 
 def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
-    """Without GPU work too, the second value is None unless statistics are requested."""
+    """Without GPU work, the second value is also None unless statistics are requested."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 
@@ -470,7 +470,7 @@ def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
 
 
 def test_the_facade_imports_no_pandas_before_it_reads() -> None:
-    """`import hta.trace_analysis` does not import pandas, which is imported later, while the trace is read."""
+    """`import hta.trace_analysis` does not import pandas; the first read of a trace does."""
     script = "import sys, hta.trace_analysis; print({'pandas', 'pyarrow'} & {*sys.modules})"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
     assert process.stdout == "set()\n"
@@ -478,7 +478,7 @@ def test_the_facade_imports_no_pandas_before_it_reads() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
-    """A fork waits until the other thread has imported pandas, because that thread does not exist in the child."""
+    """A fork waits until the other thread has imported pandas, because the child would lack that thread."""
     script = (
         "import os\n"
         "import hta.trace_analysis\n"

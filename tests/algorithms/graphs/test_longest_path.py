@@ -83,7 +83,7 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[i
 
 @given(weighted_graphs())
 def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
-    """The native functions, which visit each edge once, return the same as oracles that try every path."""
+    """The native functions return the same as oracles that try every path."""
     count, pairs, weights = graph
     known = list(zip(pairs, weights, strict=True))
 
@@ -101,7 +101,7 @@ def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tu
 
 
 def test_chains_share_their_beginning():
-    """Edges 0→1→2→3 and 1→4: the chain to 3 holds all its edges and node 2, and the chain to 4 joins it at node 1."""
+    """The graph is 0→1→2→3 and 1→4. The chain to 3 holds all its edges and node 2; the chain to 4 joins it at node 1."""
     edges = Edges(5, np.array([0, 1, 2, 1], np.uint32), np.array([1, 2, 3, 4], np.uint32))
     binding = np.array([NO_EDGE, 0, 1, 2, 3])
 

@@ -49,7 +49,7 @@ def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tupl
 
 @given(shares(), amounts)
 def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
-    """The amounts of each label add up exactly; each is within the roundings of the nodes on its way."""
+    """The amounts of each label add up exactly; each amount is off by at most the roundings of the nodes on its way."""
     columns = (np.array([row[part] for row in given_amounts], np.int64) for part in range(3))
     arrived = pass_on(known, *columns)
 

@@ -102,7 +102,7 @@ def test_climbing_stops_at_the_wanted_rows():
 
 @given(INTERVALS)
 def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
-    """A row's sum is its own value plus those of its descendants, even if parents come after children."""
+    """The sum of a row is its value plus the values of its descendants, even if parents come after children."""
     parent = of(*intervals).parent
     values = np.arange(1, len(parent) + 1)
 

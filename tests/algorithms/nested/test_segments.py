@@ -39,7 +39,7 @@ def test_the_later_of_two_overlapping_intervals_owns_what_both_cover() -> None:
 
 @given(intervals)
 def test_segments_cover_what_the_intervals_cover(table) -> None:
-    """Each nanosecond that an interval covers belongs to one of the intervals that cover it, and no other does."""
+    """Each covered nanosecond belongs to one of the intervals that cover it; no other nanosecond belongs to any."""
     owner = owners(table)
     expected = {(int(g), moment) for g, start, end in table for moment in range(start, end)}
     assert owner.keys() == expected

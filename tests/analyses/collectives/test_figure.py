@@ -61,7 +61,7 @@ def test_each_pair_of_ranks_is_a_square_coloured_by_its_bandwidth() -> None:
 
 
 def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
-    """Both matrices have a square for each pair, and a colour scale of their own."""
+    """Both matrices have a square for each pair, and their own colour scale."""
     figure = plot_pairs(_pairs(3, kinds=("send", "all_to_all")))
 
     assert [len(squares.x) for squares in figure.data] == [6, 6]

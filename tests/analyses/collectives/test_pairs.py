@@ -32,7 +32,7 @@ def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> C
 
 
 def test_an_even_all_to_all_sends_equal_parts() -> None:
-    """2,400 bytes are 400 for each of the 6 ranks, four times; the part for the rank itself is no transfer."""
+    """2,400 bytes are 400 for each of the 6 ranks, four times; a rank does not transfer its own part."""
     pairs = exchanged().per_pair
 
     assert pairs.select("collective", "instance_count", "bytes").unique().rows() == [("all_to_all", 4, 1_600)]
@@ -74,7 +74,7 @@ def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
 
 
 def test_a_few_transfers_are_not_judged() -> None:
-    """Two all-to-alls are too few to name a pair."""
+    """Two all-to-alls are too few to call a pair slow."""
     assert exchanged(slow=(1, 4), count=2).per_pair["is_slow"].null_count() == RANKS * (RANKS - 1)
 
 

@@ -76,7 +76,7 @@ def test_messages_of_different_sizes_are_not_compared():
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
     """Return the sends of 4 to 64 hosts, and what was planted: nothing, a slow link, or a slow host.
 
-    The times of a link vary by up to 15 %, 3 % of the sends take up to ten times as long, and a slow link or host takes 1.5 to
+    The times of a link vary by up to 15 %, and 3 % of the sends take up to ten times as long. A slow link or host takes 1.5 to
     4 times as long.
     """
     generator = np.random.default_rng(seed)

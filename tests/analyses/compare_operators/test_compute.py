@@ -95,7 +95,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
 
 
 def test_phases_sum_everything_inside() -> None:
-    """Totals of phases and modules add up their parts; the forward module has 10 µs of its own Python."""
+    """Totals of phases and modules are the sums of their parts; the forward module spends 10 µs in Python."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     tree = compare_operators(trace, trace).tree
     columns = [f"control_{name}_ns" for name in ("host_total", "host_self", "device_total", "device_self")]
@@ -197,7 +197,7 @@ def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
 
 
 def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
-    """An operator after the step is ignored; a kernel inside the step that no call launched is under "no operator"."""
+    """An operator after the step is ignored. A kernel in the step that no call launched is listed under "no operator"."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
     test.kernel("unknown", start_us=95, duration_us=3)

@@ -109,7 +109,7 @@ A model is called with 4, 4, 8, 8 and 16 rows, then without gradients; a functio
 
 
 def test_a_log_says_which_functions_were_compiled_again_and_why():
-    """The reasons are those that TORCH_LOGS=recompiles prints; the model ran with three shapes, and without gradients."""
+    """The reasons equal those that TORCH_LOGS=recompiles prints; the model ran with three shapes, and without gradients."""
     trace = holotrace.open_trace(RECORDED / "train.pt.trace.json.gz")
     result = holotrace.compiled_regions(trace, compile_log=RECORDED / "torch_trace")
 
@@ -157,7 +157,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """The line is that of the kernel's file, or of its name where all graphs agree; else it is unknown."""
+    """The line is that of the kernel's file. Without it, it is that of the kernel's name if all graphs agree, else unknown."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [

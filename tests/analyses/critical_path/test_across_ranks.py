@@ -93,7 +93,7 @@ def test_the_answer_names_the_rank_and_what_binds_it() -> None:
 
 
 def test_the_answer_adds_up_the_modules_of_a_function() -> None:
-    """`sleep` takes 20 µs in each of three modules, on objects of its own, and `aten::mm` 30 µs."""
+    """`sleep` takes 20 µs in each of three modules, each time on another object, and `aten::mm` takes 30 µs."""
     builder = on_one_host(0, 1)
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 60 + 40 * rank, rank=rank)
@@ -173,7 +173,7 @@ def test_a_receive_leads_to_the_sender() -> None:
 
 
 def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
-    """Rank 0 sends at 10 µs; rank 1 works until 60 µs and then finds the message: the path stays on rank 1."""
+    """Rank 0 sends at 10 µs. Rank 1 works until 60 µs and finds the message then, so the path stays on rank 1."""
     builder = on_one_host(0, 1)
     groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2, "Input Dims": [[8]]}
     send = {"Concrete Inputs": ["", "", "1", "0"], "Input Dims": [[[8]]], "Input type": ["TensorList"]}
@@ -190,7 +190,7 @@ def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
 
 
 def test_one_rank_alone_is_a_job_of_one() -> None:
-    """The path of a rank without communication is the one that it has alone."""
+    """The path of a rank without communication equals its path as a single rank."""
     trace = TraceBuilder().step(1, 0, 40).operator("aten::mm", start_us=5, duration_us=30).build()
     alone = critical_path(trace).path.select("name", "path_class", "start_ns", "end_ns")
     assert across(trace).path.select("name", "path_class", "start_ns", "end_ns").equals(alone)
@@ -206,7 +206,7 @@ def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
 
 
 def test_time_before_a_rank_recorded_is_unknown() -> None:
-    """Rank 1 records from 30 µs on; what it did before is not known, and no event of its own explains it."""
+    """Rank 1 records from 30 µs on; its activity before is unknown, and none of its events explains it."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 50, rank=0).operator("aten::mm", start_us=0, duration_us=20, rank=0)
     builder.rank(1).step(1, 30, 60, rank=1).operator("aten::mm", start_us=30, duration_us=60, rank=1)
@@ -289,7 +289,7 @@ def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path,
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return up to three ranks that compute for random times between collectives of all of them, on clocks that may be wrong."""
+    """Return up to three ranks with wrong clocks that compute for random times between collectives of all ranks."""
     count = draw(st.integers(1, 3))
     builder = TraceBuilder()
     collective_count = draw(st.integers(0, 3))

@@ -322,7 +322,7 @@ def classes(per_class: pl.DataFrame) -> dict[str, int]:
 
 
 def test_collectives_of_the_host_are_communication() -> None:
-    """A gloo all-reduce of 70 µs on its own thread is communication while the main thread waits."""
+    """A gloo all-reduce of 70 µs on a separate thread is communication while the main thread waits."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -470,7 +470,10 @@ def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real
 
 
 def test_work_launched_before_the_recording_does_not_extend_the_window() -> None:
-    """A kernel without a recorded launch runs until 200 µs; the window ends at 60 µs with the step's own kernel."""
+    """A kernel without a recorded launch runs until 200 µs.
+
+    The window ends at 60 µs, with the kernel that the step launched.
+    """
     builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
     builder.kernel("left", start_us=5, duration_us=195, stream=20)
     builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
@@ -643,7 +646,7 @@ def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
 
 
 def _all_ranks(folder: Path) -> Iterator[RankTrace]:
-    """Open each file as a trace of its own, because jobs differ, and skip files that are not traces."""
+    """Open each file as a separate trace, because jobs differ, and skip files that are not traces."""
     for path in sorted({*folder.rglob("*.json"), *folder.rglob("*.json.gz")}):
         with suppress(NotATraceError):
             yield from open_trace(path, cache=False).ranks.values()

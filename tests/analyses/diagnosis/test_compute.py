@@ -55,7 +55,7 @@ def test_the_headline_divides_by_the_step() -> None:
 
 
 def test_a_late_rank_costs_the_others_their_waits_and_itself_its_delay() -> None:
-    """Rank 1 computes 200 µs longer in each step of 1 ms; without that, both ranks would finish 200 µs earlier."""
+    """Rank 1 computes 200 µs longer in each step of 1 ms; without this, both ranks would finish 200 µs earlier."""
     found = holotrace.diagnosis(small_job()).per_finding.row(by_predicate=pl.col("rule") == "late_rank", named=True)
 
     assert (found["rank"], found["stake_ns"], found["rank_count"]) == (1, 200_000, 2)
@@ -88,7 +88,7 @@ def test_a_function_that_sleeps_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", ["triton", "amd_mi250"])
 def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
-    """What all findings claim together never exceeds the step."""
+    """The claims of all findings together never exceed the step."""
     assert_fits(TRACES / name)
 
 

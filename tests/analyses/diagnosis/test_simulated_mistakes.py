@@ -119,13 +119,13 @@ LONG = {
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
 def test_each_rule_finds_its_mistake(rule, tmp_path):
-    """A simulated job with one mistake has a finding of that mistake's rule which is not part of another finding."""
+    """A simulated job with one mistake has a finding of that mistake's rule; it is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 
 @pytest.mark.slow
 def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
-    """Gradients are reduced in several buckets beside the backward pass, for each of which the others wait; all work is equal."""
+    """The others wait for this rank in several reductions of gradients during the backward pass; all work is equal."""
     large = replace(RANKS, ranks=4, hidden=1536, tokens=8192, layers=3, steps=4, reads_loss=True, sync_events=True)
     found = rules_of(large.with_mistake("jitter", 3 * MS), tmp_path)
     assert "jitter" in found
@@ -148,7 +148,7 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
 
 
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
-    """Two streams compute small kernels in turn, each with the result of the one before: only their grids are too small."""
+    """Two streams alternate small kernels, each with the result of the previous one: only their grids are too small."""
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 
 

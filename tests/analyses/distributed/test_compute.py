@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 talks to rank 1, then to rank 2; rank 2 has the second collective only, and both collectives match."""
+    """Rank 0 communicates with rank 1, then with rank 2. Rank 2 only has the second collective, and both collectives match."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),

@@ -202,7 +202,7 @@ def test_amd_launches_are_known() -> None:
 
 
 def test_a_synchronisation_does_not_end_a_gap() -> None:
-    """A stream sync in the middle of a gap is not work; the gap stays whole."""
+    """A stream sync in the middle of a gap is not work, so the gap stays one gap."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)

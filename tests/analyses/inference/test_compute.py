@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """20 µs nothing is launched, 80 + 50 µs launched work has not begun; product, sum, copy; then the host for 800 µs."""
+    """Waiting for a launch takes 20 µs, launch delays 80 + 50 µs; product, sum and copy run; then the host takes 800 µs."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """A product that runs during half of a sum takes that time; communication counts only where neither runs."""
+    """A product that overlaps half of a sum takes that half; communication counts only while neither runs."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -97,7 +97,7 @@ def recordings(draw: st.DrawFn) -> TraceBuilder:
 @pytest.mark.slow
 @given(recordings())
 def test_parts_always_add_up(builder: TraceBuilder) -> None:
-    """Whatever overlaps, the parts add up to the step, no time is negative, and steps do not overlap."""
+    """With any overlaps, the parts add up to the step, no time is negative, and steps do not overlap."""
     steps = inference(builder.build()).per_step
     assert (steps.select(pl.sum_horizontal(*PARTS)).to_series() == steps["step_ns"]).all()
     times = steps.select(pl.col("^.*_ns$").exclude("start_ns", "end_ns"))
@@ -171,7 +171,10 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays have kernels 10..40 and 40..70 µs; the third lacks the second one, so the rest may not be idle."""
+    """Two replays have kernels from 10 to 40 and 40 to 70 µs.
+
+    The third lacks the second kernel, so its later time may not be idle.
+    """
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -230,7 +233,7 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention by its operator, with operations from the name's sums; experts by the kernel; null if no work shows them."""
+    """Attention is known by its operator, with operations from the sums in the name; experts by the kernel. Others are null."""
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -245,7 +248,7 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """4 requests with 12 tokens have 8 drafts; how many are accepted, and so the time per token, is unknown."""
+    """4 requests with 12 tokens have 8 drafts; how many are accepted is unknown, and so is the time per token."""
     builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
     builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
     builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(
@@ -305,7 +308,7 @@ def test_each_batch_has_its_own_row() -> None:
 
 
 def test_a_slow_start_is_set_apart() -> None:
-    """Two steps of 900 µs before ten of 100 are warm-up; a later one of 900 is part of the steady state."""
+    """Two steps of 900 µs before ten of 100 are warm-up; a later step of 900 µs belongs to the steady state."""
     result = serving([900, 900, *[100] * 10, 900])
     assert result.per_step["period"].to_list() == ["start"] * 2 + ["steady"] * 11
     assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in steps alike"
@@ -324,7 +327,7 @@ def test_a_growing_batch_is_set_apart() -> None:
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
-    """One prefill and then tokens is the whole job of an offline generation."""
+    """An offline generation consists of one prefill and then tokens."""
     builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
     for start in range(300, 1_300, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=100)
@@ -332,7 +335,7 @@ def test_a_prompt_before_all_decoding_is_steady() -> None:
 
 
 def test_few_steps_have_no_start() -> None:
-    """Four steps are too few to tell a usual step from the first ones."""
+    """Four steps are too few to tell the first ones from usual ones."""
     assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
 
 
@@ -509,7 +512,7 @@ def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) 
 
 
 def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
-    """Return how long a kernel ran, else a copy, else launched work had not begun, else nothing was launched."""
+    """Return the time of each state: a kernel runs, else a copy, else launched work has not begun, else nothing is launched."""
     times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
     edges = sorted({start, end, *times})
     total: dict[str, int] = {}
@@ -557,7 +560,7 @@ def test_the_tables_equal_their_golden_copies(golden: Any) -> None:
 
 
 def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
-    """Decoding as a graph: unknown alone; with the trace of the capture, memory, and the attention of single launches."""
+    """Decoding as a graph has an unknown bound; with the trace of the capture, it is memory, and attention is known."""
     path = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     alone = inference(holotrace.open_trace(path, cache=False, capture=[]))
     with_capture = inference(holotrace.open_trace(path, cache=False, capture=path.parent / "capture_traces"))
@@ -570,7 +573,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """Without its range, the recorded step of vLLM is found by the function inside, with the same kernels."""
+    """Without its range, the recorded step of vLLM is found by the function inside, and has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

@@ -20,7 +20,7 @@ def job() -> holotrace.Trace:
 
 
 def test_every_table_prints() -> None:
-    """Each view can be printed; the step that is cut off is in a table of its own."""
+    """Each view can be printed; a step that is cut off is in a separate table."""
     result = inference(job())
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
     (apart,) = printed["Steps set apart"].rows

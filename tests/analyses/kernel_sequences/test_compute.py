@@ -67,7 +67,7 @@ def test_kernels_are_in_the_order_in_which_they_start() -> None:
 
 
 def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
-    """Nested aten::linear calls count once; one deep in another operator's stack counts too."""
+    """Nested aten::linear calls count once; a call deep in another operator's stack also counts."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20)
     add_call(builder, "aten::linear", 5, "abc")
     builder.operator("outer", start_us=100, duration_us=50).operator("middle", start_us=101, duration_us=40)
@@ -93,7 +93,7 @@ def test_an_annotation_may_be_named() -> None:
 
 
 def test_another_thread_launches_for_itself() -> None:
-    """A kernel that thread 2 launches does not belong to the aten::linear that thread 1 runs meanwhile."""
+    """If thread 2 launches a kernel while thread 1 runs aten::linear, the kernel does not belong to aten::linear."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "abc")
     builder.kernel("other", start_us=60, duration_us=2, launch_us=3, thread=2)
 

@@ -97,7 +97,7 @@ def test_a_value_equal_to_its_cutoff_is_fine() -> None:
 
 
 def test_a_graph_is_one_call_for_many_kernels() -> None:
-    """A cudaGraphLaunch of 70 µs runs two kernels: each has its own delay, and the slow call counts once."""
+    """A cudaGraphLaunch of 70 µs runs two kernels: each has a delay, and the slow call counts once."""
     trace = (
         TraceBuilder()
         .kernel(

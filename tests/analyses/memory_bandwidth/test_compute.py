@@ -32,7 +32,7 @@ def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
 
 
 def test_the_bandwidths_of_copies_that_run_at_once_add_up() -> None:
-    """Bandwidths add up exactly and end at 0; as doubles, 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
+    """Bandwidths add up exactly and end at 0; with doubles, 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
     assert changes(two_copies()) == [(0, 1, 10**8), (5, 2, 3 * 10**8), (10, 1, 2 * 10**8), (20, 0, 0)]
 
 

@@ -82,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """Linear's totals include what addmm allocates, its own sums only what it frees; relu frees 40 B."""
+    """Linear's totals include the allocations of addmm, its self sums only its frees; relu frees 40 B."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [
@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """An event at the time when a ends and b begins belongs to b; one at the end of b belongs to none."""
+    """An event at the time when a ends and b begins belongs to b; an event at the end of b belongs to no operator."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -235,7 +235,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """Each allocation is one block, and operators' own sums equal those of a slow search over all events."""
+    """Each allocation is one block, and self sums of operators equal those of a slow search over all events."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)

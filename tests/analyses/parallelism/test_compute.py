@@ -119,7 +119,7 @@ def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
 
 
 def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() -> None:
-    """All-gathers of metrics in the same group have no axis of their own; they do not make the gradients fsdp or tp."""
+    """All-gathers of metrics in the same group have no axis; they do not make the gradients fsdp or tp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -197,7 +197,7 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
 
 @pytest.mark.parametrize("first", ["to the experts", "back"])
 def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
-    """Each rank sends 4 tokens to experts, of which rank 0 has 6 of 8, and gets 4 back; a recording may begin with either."""
+    """Each rank sends 4 tokens to experts and gets 4 back; rank 0's experts get 6 of 8. A recording may begin with either."""
     builder = TraceBuilder()
     for rank, ours in enumerate((6, 2)):
         there = {"In split size": "[2, 2]", "Out split size": str([ours // 2] * 2), **_group("mesh_ep")}
@@ -275,7 +275,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
 @pytest.mark.slow
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
-    """Blank descriptions leave the axes to the collectives: groups that send in turn are pp, those that reduce gradients dp."""
+    """Without descriptions, collectives show the axes: groups that send in sequence are pp, groups that reduce gradients dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():
         trace = json.loads(gzip.decompress(path.read_bytes()))
         for group in trace["distributedInfo"]["pg_config"]:

@@ -21,7 +21,7 @@ SUM = {"Input Dims": [[1 << 28], [1 << 28], []], "Input type": ["float", "float"
 
 
 def job(product_us: int = 2_000, header: dict[str, Any] | None = None) -> TraceBuilder:
-    """Return one product of two 8192 x 8192 matrices, a sum of two vectors of 1 GiB, and an operator without a rule."""
+    """Return a product of two 8192 x 8192 matrices, a sum of two vectors of 1 GiB, and an operator without a rule."""
     builder = TraceBuilder().header(**(H100 if header is None else header))
     builder.operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=product_us, launch_us=1)
@@ -112,7 +112,7 @@ def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
 
 
 def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
-    """The product attains 550 of 1,307 TFLOP/s on an MI300X, AMD measured 708; the sum attains 1.6 of 5.3 TB/s."""
+    """On an MI300X, the product attains 550 of 1,307 TFLOP/s (AMD measured 708), and the sum 1.6 of 5.3 TB/s."""
     mi300 = {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}]}
     peaks = roofline(job(header=mi300).build()).peaks
     columns = ("peak_flops_per_s", "attainable_flops_per_s", "attained_flops_per_s", "attained_bytes_per_s")
@@ -175,7 +175,10 @@ COVERAGE = {
 
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
-    """At least 99 % of the time is known, no less than TraceLens knows; busy times are equal, and no bound is contradicted in silence."""
+    """At least 99 % of the time is known, no less than TraceLens knows.
+
+    Busy times are equal, and every contradicted bound is reported.
+    """
     result = roofline(opened(real_traces / "models" / f"{name}.json.gz"))
     with (goldens / "tracelens" / name / "unified_perf_summary.csv").open(newline="") as file:
         rows = [

@@ -50,7 +50,7 @@ def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
 
 
 def test_a_sparse_matrix_has_an_unknown_cost() -> None:
-    """A tensor without strides is sparse; the product with it costs less than its shape says, so it has no lower bound."""
+    """A tensor without strides is sparse. A product with it costs less than its shape says, so it has no lower bound."""
     result = of_call("aten::mm", [[64, 32], [32, 8]], ["float"] * 2, strides=[[], [8, 1]])
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (None, None, None)
@@ -85,7 +85,7 @@ def test_an_unknown_element_type_leaves_the_operations() -> None:
 
 
 def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
-    """Which weights are read is unknown, so whether compute or memory bounds the call is unknown, too."""
+    """It is unknown which weights are read, so it is also unknown whether compute or memory bounds the call."""
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)

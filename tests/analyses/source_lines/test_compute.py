@@ -78,7 +78,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees have neither addresses nor numbers of modules; null is the line itself."""
+    """Names of callees have no addresses and no numbers of modules; null is the line itself."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -180,7 +180,7 @@ def test_without_stacks_the_tables_are_empty() -> None:
 
 
 def late_rank() -> TraceBuilder:
-    """Return three ranks with two steps of 100 µs; rank 2 sleeps 40 µs in each, the others wait for it."""
+    """Return three ranks with two steps of 100 µs; rank 2 sleeps 40 µs in each, and the others wait for it."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).python("train.py(1): main", start_us=0, duration_us=200)
@@ -227,7 +227,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """On every rank of a real job, the self times of lines and of callees are the union of the ranges of all threads."""
+    """On every rank of a real job, self times of lines (or callees) add up to the union of the ranges of all threads."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():

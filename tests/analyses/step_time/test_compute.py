@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """The kernel takes 20 of 100 µs, the copy the next 10, the memset the next 2, and 25 µs belong to no event."""
+    """The kernel takes 20 of 100 µs, the copy the next 10, the memset the next 2; no event covers 25 µs."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [

@@ -27,7 +27,7 @@ def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in 
 
 
 def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
-    """Two long steps at the beginning are warm-up, a later one is an outlier; the kernel that grew is named."""
+    """Two long steps at the beginning are warm-up, a later long step is an outlier; the kernel that grew is named."""
     jitter = job((900, 500, 50, 50, 400, 50, 50, 50, 50), [0] * 9).jitter
     assert jitter["step_kind"].to_list() == ["warm-up", "warm-up", *["steady"] * 2, "outlier", *["steady"] * 4]
     assert jitter.row(4, named=True) == {
@@ -45,7 +45,7 @@ def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
 
 
 def test_time_outside_all_categories_is_named_after_the_innermost_python_function():
-    """A step that sleeps has more `other` time, and the function that sleeps is named, not its caller."""
+    """A step that sleeps has more `other` time; the function that sleeps is named, not its caller."""
     jitter = job(sleep_us=(0, 0, 300, 0, 0)).jitter
     apart = jitter.filter(step_kind="outlier").select(
         "step", "category", "category_excess_ns", "event", "event_excess_ns"
@@ -54,7 +54,7 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
 
 
 def test_a_function_is_compared_over_steps_whatever_its_object():
-    """Each step waits for a queue of its own: 20 µs, and once 320 µs, which is 300 µs longer."""
+    """Each step waits for a different queue object for 20 µs, one step for 320 µs: it takes 300 µs longer."""
     jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
     apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
     assert apart.rows() == [(2, "<built-in method get>", 300_000)]
@@ -72,7 +72,7 @@ def test_without_python_functions_the_event_is_unknown():
 
 @pytest.mark.parametrize("gemm_us", [(50, 50, 400), (50, 51, 52, 53, 54), (50,)])
 def test_few_steps_and_small_differences_are_steady(gemm_us):
-    """Among fewer than four steps, none stands out; small differences never do, but their category is known."""
+    """With fewer than four steps, no step is an outlier. Small differences never are, but their category is known."""
     jitter = job(gemm_us, [0] * len(gemm_us)).jitter
     assert set(jitter["step_kind"]) == {"steady"}
     assert jitter["event"].null_count() == len(jitter)

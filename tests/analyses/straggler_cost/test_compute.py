@@ -31,7 +31,7 @@ def two_replicas() -> pl.DataFrame:
 
 
 def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
-    """The mean forward pass takes 12 ns, so the ideal step takes 25 of 27 ns, and rank 1 alone explains the difference."""
+    """The mean forward pass takes 12 ns, so the ideal step takes 25 of 27 ns; rank 1 alone explains the difference."""
     result = straggler_cost(two_replicas())
 
     assert result.slowdown == pytest.approx(27 / 25)
@@ -97,7 +97,7 @@ def test_an_operations_table_may_come_as_other_tables() -> None:
 
 
 def test_loading_data_precedes_the_first_pass() -> None:
-    """Rank 1 loads data for 6 ns and rank 0 for 2, each before its own passes, so the step takes 16 ns instead of 14."""
+    """Rank 1 loads data for 6 ns and rank 0 for 2, each before its passes, so the step takes 16 ns instead of 14."""
     rows = []
     for rank, loading in enumerate((2, 6)):
         rows += [(rank, "data-loading", 0, loading), (rank, "forward-compute", loading, 10)]
@@ -152,7 +152,7 @@ def pipeline() -> StragglerCost:
 
 
 def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
-    """Rank 2 sleeps in its forward passes: it is the slowest worker, in the slow stage, and most of the slowdown is its."""
+    """Rank 2 sleeps in its forward passes: it is the slowest worker, in the slow stage, and causes most of the slowdown."""
     assert pipeline.per_worker.row(0)[:3] == (2, 0, 1)
     assert pipeline.per_kind["operation_kind"][0] == "forward-compute"
     assert pipeline.slowdown > 1.5

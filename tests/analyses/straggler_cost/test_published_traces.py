@@ -94,7 +94,7 @@ def test_the_shares(published: Published) -> None:
 
 
 def test_the_answer(published: Published) -> None:
-    """The authors slowed one worker of AR down; the last stage of ST is too long."""
+    """The authors slowed down one worker of AR; the last stage of ST is too long."""
     worst, answers = (
         published.result.per_worker.row(0),
         {

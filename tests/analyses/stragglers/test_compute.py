@@ -80,7 +80,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
 
 
 def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
-    """Rank 0 waits 40 µs until rank 1 arrives, although the shortest duration, 20 µs, is only 30 µs less than its own."""
+    """Rank 0 waits 40 µs, until rank 1 arrives. Its duration minus the shortest duration (20 µs) would be only 30 µs."""
     builder = TraceBuilder().header(host_name="node-a").collective(start_us=0, duration_us=50)
     builder.rank(1).header(host_name="node-a").collective(start_us=40, duration_us=20)
     trace = builder.build()
@@ -148,7 +148,7 @@ def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
 
 
 def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> None:
-    """Rank 2 sleeps and costs the job 646 ms; rank 0 waits for it, and arrives last at its own all-reduces."""
+    """Rank 2 sleeps and costs the job 646 ms. Rank 0 waits for rank 2, and so arrives last at its all-reduces."""
     result = stragglers(opened(real_traces / "pipeline_gloo_4rank"))
     ranks = result.per_rank.filter("is_straggler").sort("cost_ns")
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
@@ -183,7 +183,7 @@ PLANTED = ROOT / "tests" / "reference" / "traces" / "planted_causes"
     ("job", "culprits"), [("1f1b_slow_rank", [1]), ("interleaved_slow_rank", [1]), ("zero_bubble_slow_rank", [0])]
 )
 def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -> None:
-    """The ranks only send and receive, so the table of collectives is empty; the waits are followed to the slow rank."""
+    """The ranks only send and receive, so the table of collectives is empty; following the waits leads to the slow rank."""
     result = stragglers(open_trace(PLANTED / job, cache=False))
 
     assert result.per_rank.is_empty()
@@ -195,7 +195,7 @@ def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -
 
 
 def test_a_healthy_pipeline_has_no_culprit() -> None:
-    """The stages of the pipeline wait for each other, but no rank stands out."""
+    """The stages of the pipeline wait for each other, but no rank is an outlier."""
     result = stragglers(open_trace(PLANTED / "1f1b_healthy", cache=False))
 
     assert result.findings == (
@@ -286,7 +286,7 @@ def stepping(annotation: str | None = None) -> TraceBuilder:
 
 
 def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
-    """Each collective runs after the step that launched it has ended and still counts for that step."""
+    """Each collective runs after its step has ended, and still counts for the step that launched it."""
     table = stragglers(stepping().build()).per_step
     assert table.select("step", "rank", "wait_ns", "last_count").rows() == [
         (7, 0, 20_000, 0),

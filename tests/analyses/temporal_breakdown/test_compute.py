@@ -42,7 +42,7 @@ def breakdown(builder: TraceBuilder) -> list[dict[str, object]]:
 
 
 def test_compute_other_work_and_idle_share_the_window() -> None:
-    """Gemm (10 to 20 µs), copy (15 to 25 µs) and relu (40 to 45 µs): 15 µs compute, 5 other, 15 idle."""
+    """Gemm (10 to 20 µs), copy (15 to 25 µs) and relu (40 to 45 µs): 15 µs of computation, 5 of other work, 15 idle."""
     builder = (
         TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
         .kernel("gemm", start_us=10, duration_us=10)
@@ -86,7 +86,7 @@ def test_a_window_without_length_has_no_fractions() -> None:
 
 
 def test_each_device_of_a_rank_has_its_own_row() -> None:
-    """Device 0 computes for its whole window; device 1 idles 10 µs of its own window."""
+    """Device 0 computes for its whole window; device 1 idles 10 µs of its window."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, device=1)

@@ -17,7 +17,7 @@ def doubts(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def with_graphs(*row_counts: int) -> TraceBuilder:
-    """Replay a graph every 100 µs, from 0 µs: each row is a kernel of 10 µs that begins 20 µs after the launch or later."""
+    """Replay a graph every 100 µs from 0 µs on. Each row is a kernel of 10 µs; the first begins 20 µs after the launch."""
     builder = TraceBuilder()
     for replay, rows in enumerate(row_counts):
         call_us = 100 * replay
@@ -100,7 +100,7 @@ def test_a_chain_of_graphs_may_end_differently() -> None:
 
 
 def test_overlapping_work_is_counted_twice() -> None:
-    """On one stream, pairs of kernels of 10 µs overlap by 3, 2 and 6 µs; 2 µs are too little, so 9 µs are counted twice."""
+    """On one stream, pairs of kernels of 10 µs overlap by 3, 2 and 6 µs. 2 µs are too little, so 9 µs are counted twice."""
     builder = TraceBuilder()
     for start_us in (0, 7, 30, 38, 50, 54):
         builder.kernel("k", start_us=start_us, duration_us=10, launch_us=0)
@@ -111,7 +111,7 @@ def test_overlapping_work_is_counted_twice() -> None:
 
 @pytest.mark.parametrize("launch", ["cudaLaunchKernelExC", "cuLaunchKernelEx"])
 def test_dependent_launches_may_overlap(launch) -> None:
-    """A kernel that programmatic dependent launch may have started early may overlap the one before it."""
+    """A kernel that programmatic dependent launch may have started early may overlap the previous kernel."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     builder.kernel("b", start_us=15, duration_us=10, launch_us=5, launch_name=launch)
     assert doubts(builder) == []
@@ -127,7 +127,7 @@ def test_work_before_its_launch() -> None:
 
 
 def test_captured_launches_run_nothing() -> None:
-    """Launches into a stream that is captured have no work; the one after the capture lost its work."""
+    """Launches into a stream during a capture have no work; the launch after the capture lost its work."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=1, launch_us=0)
     builder.runtime("cudaStreamBeginCapture", start_us=20, duration_us=1)
     builder.runtime("cudaLaunchKernel", start_us=25, duration_us=1, correlation=7)
@@ -207,7 +207,7 @@ def test_the_first_step_takes_long() -> None:
 
 
 def test_shares_count_overlapping_doubts_once() -> None:
-    """A step of 1 ms in which the profiler stops at 500 µs, after taking 100 µs: 1 ms is in doubt, not 1.1."""
+    """The profiler stops at 500 µs in a step of 1 ms, after taking 100 µs: 1 ms is in doubt, not 1.1."""
     builder = TraceBuilder().step(0, 0, 1_000).operator("aten::mm", start_us=2_000, duration_us=2_000)
     builder.event(ph="X", cat="overhead", name="Buffer Flush", ts=100, dur=100, pid=-1, tid=0)
     builder.event(ph="i", name="Record Window End", ts=500, pid="", tid="", s="g")

@@ -128,7 +128,7 @@ def test_work_belongs_to_the_annotation_that_launched_it() -> None:
 
 
 def test_a_thread_without_annotations_works_for_the_one_that_waits() -> None:
-    """Autograd launches a kernel on thread 2 while the main thread is in `backward`, which gets the kernel."""
+    """Autograd launches a kernel on thread 2 while the main thread is in `backward`; the kernel belongs to `backward`."""
     builder = TraceBuilder().annotation("backward", start_us=0, duration_us=50)
     builder.kernel("grad", start_us=30, duration_us=10, launch_us=12, thread=2)
     builder.annotation("own", start_us=60, duration_us=5, thread=2)

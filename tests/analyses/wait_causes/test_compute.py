@@ -55,7 +55,7 @@ def test_every_rank_that_waits_has_its_own_cost():
 
 
 def test_a_rank_that_waited_passes_the_cost_on():
-    """Rank 2 computes 100 µs longer; rank 1 waits for it, then arrives late at rank 0, which waits because of rank 2."""
+    """Rank 2 computes 100 µs longer. Rank 1 waits for it and so arrives late at rank 0, which waits because of rank 2."""
     builder = TraceBuilder()
     for rank, length_us in ((0, 20), (1, 20), (2, 120)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -108,7 +108,7 @@ def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
 
 
 def test_the_pipeline_recording_blames_the_rank_that_sleeps():
-    """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; the others, which mostly wait for it, are victims."""
+    """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; the others mostly wait for it and are victims."""
     result = wait_causes(opened(TRACES / "pipeline_gloo_4rank"))
     shares = dict(result.per_rank.select("rank", "cost_fraction").iter_rows())
     main = result.per_rank.row(2, named=True)

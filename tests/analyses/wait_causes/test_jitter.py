@@ -29,7 +29,7 @@ def costs(*rows):
 
 
 def test_the_cause_that_grew_most_is_named():
-    """Rank 0 always waits 100 ns for rank 1's gemm; in step 3 also 50 ns for rank 2's sort, and 30 ns more for gemm."""
+    """Rank 0 always waits 100 ns for rank 1's gemm. In step 3 it waits 30 ns more for gemm, and 50 ns for rank 2's sort."""
     always = [(step, 1, 0, "gemm", 100 + 30 * (step == 3)) for step in (1, 2, 3)]
     table = jitter(costs(*always, (3, 2, 0, "sort", 50)), {0: [1, 2, 3]})
     assert table["wait_ns"].to_list() == [100, 100, 180]

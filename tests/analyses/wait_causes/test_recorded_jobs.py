@@ -20,7 +20,7 @@ LEAST_SHARE = 0.75
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_ranks_and_functions_are_the_largest_causes(name: str) -> None:
-    """The planted ranks cause at least LEAST_SHARE of the costs of known cause; their largest cause is the planted function."""
+    """The planted ranks cause at least LEAST_SHARE of the known costs, and their largest cause is the planted function."""
     truth = TRUTHS[name]
     ranks = {row["rank"] for row in truth["planted"]}
 

@@ -114,7 +114,7 @@ _GRADIENTS = Use(frozenset({"all_reduce"}), forward_fraction=0.01)
 
 
 def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
-    """In a job of two stages and two replicas, the groups that send are pp, and those that reduce gradients dp."""
+    """In a job of two stages and two replicas, the groups that send are pp, and the groups that reduce gradients are dp."""
     groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
 
     assert _names(groups, [_SENDS, _SENDS, _GRADIENTS, _GRADIENTS]) == ["pp", "pp", "dp", "dp"]
@@ -134,7 +134,10 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """Two of four ranks exchange at once in the recorded part; a group of equal shape sends in turn, so both are pipelines."""
+    """Two of four ranks exchange at the same time in the recorded part.
+
+    A group of equal shape sends one after another, so both are pipelines.
+    """
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]
@@ -175,7 +178,7 @@ def test_groups_without_ranks_have_a_shape_too():
     ],
 )
 def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
-    """A recommender exchanges embeddings and reduces gradients among the same ranks; each kind of call has its own axis."""
+    """A recommender exchanges embeddings and reduces gradients among the same ranks; each kind of call has an axis."""
     axis = axis_of_use(use)
 
     assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -69,14 +69,14 @@ def test_steps_stay_apart():
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """Whether a call waits is unknown if no other rank recorded it; a transfer of the same axis takes its time."""
+    """If no other rank recorded a call, its waiting is unknown; a transfer of the same axis takes its time."""
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]
 
 
 def test_time_without_a_call_has_no_row_number():
-    """Exposed time that no call covers has a row of its own, so that the rows add up to all exposed time."""
+    """Exposed time without a call has a separate row, so the rows add up to all exposed time."""
     assert _divided([(0, 10, 1)], []) == [(None, 1, 0, 0, 10)]
 
 
@@ -88,7 +88,7 @@ def test_time_without_a_call_has_no_row_number():
     ),
 )
 def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
-    """Whatever the calls, every exposed nanosecond belongs to exactly one row."""
+    """Every exposed nanosecond belongs to exactly one row, for any calls."""
     starts, ends = uncovered(_arrays(exposed), _arrays([]))
     disjoint = [(start, end, None) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     rows = [

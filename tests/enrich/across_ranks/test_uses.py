@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce in the forward pass, if at all, and 1,024 elements at the begin of the backward pass."""
+    """Return two ranks that reduce in the forward pass, if at all, and reduce 1,024 elements when the backward pass begins."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)
@@ -72,7 +72,7 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """Neither an early backward pass before a long optimizer makes gradients tp, nor late loading of data layers dp."""
+    """A long optimizer after the backward pass does not make gradients tp; late loading of data does not make layers dp."""
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 

@@ -39,7 +39,7 @@ def _splits(text: str | None, *, out_elements: int = 80, elements: int = 80) -> 
     ],
 )
 def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
-    """80 elements of 4 bytes are split as the text says; rank 4, the second of its group, keeps the second part."""
+    """80 elements of 4 bytes are split as the text says. Rank 4, the second of its group, keeps the second part."""
     assert _splits(text) == (is_even, in_splits, sent_bytes)
 
 

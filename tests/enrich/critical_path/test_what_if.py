@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward at once; the window ends with the all-reduce at 125 µs, or at 45 µs without it."""
+    """Adam follows backward immediately; the window ends with the all-reduce at 125 µs, or at 45 µs without it."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
@@ -157,7 +157,7 @@ def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change
 
 
 def test_large_contradictions_prevent_a_prediction() -> None:
-    """Kernels that start 40 µs before the calls that launched them cannot be replayed."""
+    """If kernels start 40 µs before the calls that launched them, the window cannot be replayed."""
     builder = TraceBuilder().step(1, 0, 300)
     for place in range(3):
         start = 100 * place

@@ -169,7 +169,7 @@ def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:
-    """Launched work counts from the start of its call, and work without a known launch from its own start."""
+    """The request time of launched work is the start of its call; of work without a known launch, its own start."""
     builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
     assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
 

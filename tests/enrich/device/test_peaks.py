@@ -98,7 +98,7 @@ def test_dense_rates_halve_with_twice_the_bits() -> None:
 
 
 def test_measured_rates_are_below_their_peaks() -> None:
-    """What a vendor measured is between 40 % and all of the peak of the same precision."""
+    """A measured rate is between 40 % and 100 % of the peak of the same precision."""
     for device in DEVICES:
         peaks = dict(device.matrix_tflops)
         assert all(0.4 * peaks[name] < rate < peaks[name] for name, rate in device.attainable_tflops), device.pattern

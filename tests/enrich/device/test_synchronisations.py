@@ -127,7 +127,7 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 @pytest.mark.parametrize("row", [7, None])
 def test_a_device_wait_covers_all_streams(row: int | None) -> None:
-    """A device wait, with or without its own row, covers the last work of each stream launched before it."""
+    """A device wait covers the last work of each stream that was launched before it, even if it has no row."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)

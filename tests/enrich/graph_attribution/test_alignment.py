@@ -34,7 +34,7 @@ def test_kernels_that_were_not_captured_stay_unknown():
 
 
 def test_streams_interleave_in_any_way():
-    """Launched a x b y: stream 7 runs a b, stream 8 runs x y; they start in another order."""
+    """The launches are a x b y: stream 7 runs a b, stream 8 runs x y, and they start in another order."""
     assert pairs("abxy", "7788", "axby") == [0, 2, 1, 3]
     assert pairs("xyab", "8877", "axby") == [1, 3, 0, 2]
 
@@ -56,7 +56,7 @@ def test_launches_without_names_stay_unpaired_if_their_number_differs():
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("78")), max_size=30), st.randoms())
 def test_a_complete_capture_explains_all_work_of_one_stream(launched, random):
-    """On one stream, whatever else was captured, every kernel finds a launch with its name."""
+    """On one stream, every kernel finds a launch with its name, whatever else was captured."""
     letters = "".join(letter for letter, _ in launched)
     captured = "".join(letter + random.choice(["", "x"]) for letter in letters)
     partner = pairs(letters, "7" * len(letters), captured)

@@ -37,7 +37,7 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 
 def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> TraceBuilder:
-    """Replay graphs one after the other; each is a list of kernels with their streams, of 10 µs each."""
+    """Replay graphs one after another; each is a list of kernels of 10 µs with their streams."""
     builder = TraceBuilder()
     for number, kernels in enumerate(graphs):
         start = 1_000 * number
@@ -66,7 +66,7 @@ def operators_of(trace: holotrace.Trace) -> list[str | None]:
 
 
 def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
-    """The capture called mm and relu; on the host they take no time, because the replay does not call them."""
+    """The capture called mm and relu; they take no time on the host, because the replay does not call them."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)], [("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
     result = holotrace.operators(trace)
@@ -84,7 +84,7 @@ def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
 
 
 def test_modules_shapes_and_frames_come_from_the_capture(tmp_path):
-    """Every analysis that asks for the module or the shapes of a kernel has them."""
+    """Analyses know the module and the shapes of each kernel."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
 
@@ -179,7 +179,7 @@ def test_details_of_the_engine_state_the_batch_size(tmp_path):
 
 
 def test_a_capture_of_other_work_explains_nothing(tmp_path):
-    """One of three kernels is in the capture, which is thus another graph's; the finding says what to record."""
+    """One of three kernels is in the capture, so it is another graph's capture; the finding says what to record."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
 

@@ -33,7 +33,7 @@ def layers(builder: TraceBuilder) -> list[tuple[int, int, int]]:
 
 
 def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
-    """Three layers of 4 kernels take 120 of 140 µs; embedding and head are outside; nothing counts as attributed."""
+    """Three layers of 4 kernels take 120 of 140 µs. Embedding and head are outside, and no work counts as attributed."""
     trace = graph(TraceBuilder(), MODEL, 1_000).build()
     rank_trace = trace.ranks[0]
 
@@ -68,7 +68,7 @@ def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
 
 
 def test_piecewise_graphs_are_divided_together():
-    """Attention runs outside the graphs; each holds the end of one layer and the beginning of the next; two passes."""
+    """In two passes, attention runs outside the graphs; each graph has the end of one layer and the start of the next."""
     first, middle, last = (
         ("embedding", "norm", "qkv"),
         ("out", "norm2", "silu", "norm", "qkv"),
@@ -132,7 +132,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """The eager prefill has another attention and more kernels, so it explains no replay; norm, gemm and silu agree."""
+    """The eager prefill has another attention and more kernels, so it explains no replay; only norm, gemm and silu agree."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):

@@ -39,7 +39,7 @@ def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, goldens, name):
-    """Counts are equal, times too up to TraceLens' rounding to 1/1024 µs, for every operator and shape."""
+    """Counts are equal for every operator and shape; times are equal up to TraceLens' rounding to 1/1024 µs."""
     file, count = ENGINES[name]
     trace = holotrace.open_trace(real_traces / "inference" / name / file)
     theirs = tracelens_sums(goldens / "tracelens" / name / "ops_unique_args.csv")
@@ -62,7 +62,7 @@ def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, g
 
 
 def test_the_capture_and_a_run_without_graphs_agree():
-    """Launches on NVIDIA have no kernel names, so the capture is matched by order; the names of an eager run confirm it."""
+    """Launches on NVIDIA have no kernel names, so order matches the capture; an eager run confirms the names."""
     replayed = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     by_capture = holotrace.open_trace(replayed)
     by_eager = holotrace.open_trace(replayed, capture=EXAMPLES / "generation" / "rank0.pt.trace.json.gz")
@@ -78,7 +78,7 @@ def test_the_capture_and_a_run_without_graphs_agree():
 
 
 def test_a_compiled_model_without_graphs_explains_its_graphs():
-    """torch.compile with and without CUDA graphs runs the same kernels; all 304 are attributed, backward ones too."""
+    """torch.compile with and without CUDA graphs runs the same kernels; all 304 are attributed, including backward kernels."""
     folder = EXAMPLES / "training-compiled_graphs" / "rank0.pt.trace.json.gz"
     trace = holotrace.open_trace(folder, capture=EXAMPLES / "training-compiled" / "rank0.pt.trace.json.gz")
 

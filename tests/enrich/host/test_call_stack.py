@@ -32,7 +32,7 @@ def test_calls_are_inside_operators_inside_annotations():
 
 
 def test_threads_do_not_mix():
-    """Of two overlapping ranges on different threads, neither contains the other."""
+    """If two ranges on different threads overlap, neither contains the other."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=40, thread=1)

@@ -1,4 +1,4 @@
-"""Frames of the user are told from those of libraries, generated files and Python by their names."""
+"""The names of frames distinguish the user's frames from those of libraries, generated files and Python."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_other_frames(name: str) -> None:
 
 
 def test_a_frame_has_a_file_a_line_and_a_function() -> None:
-    """Parentheses in the file name and names without a line are no problem; a line too large for int64 is null."""
+    """File names may contain parentheses, and names may lack a line; a line too large for int64 is null."""
     names = pl.Series(["model(v2).py(3): Net.forward", "aten::mm", f"a.py({'9' * 30}): f"])
     assert frame_parts(names).rows() == [
         ("model(v2).py", 3, "Net.forward"),

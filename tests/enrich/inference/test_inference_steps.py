@@ -55,7 +55,7 @@ def test_work_after_a_range_of_an_engine_belongs_to_its_step() -> None:
 
 
 def test_a_range_of_a_user_ends_where_it_ends() -> None:
-    """What a user does between `decode` ranges belongs to no step."""
+    """Work between a user's `decode` ranges belongs to no step."""
     builder = TraceBuilder().annotation("decode bs=2", start_us=0, duration_us=10)
     builder.annotation("decode bs=2", start_us=30, duration_us=10).operator("aten::sum", start_us=80, duration_us=5)
     assert rows(builder, "start_ns", "until_ns") == [(0, 10), (30, 40)]
@@ -100,7 +100,7 @@ def test_decoding_beside_verification_may_be_drafting() -> None:
 
 
 def test_padding_shows_in_the_embedding() -> None:
-    """SGLang pads 5 requests to 8 tokens: the lookup has 8 indices; without padding there is nothing to count apart."""
+    """SGLang pads 5 requests to 8 tokens: the lookup has 8 indices. Without padding, the padded count is null."""
     builder = TraceBuilder()
     for start, index_count in ((0, 8), (50, 5)):
         builder.annotation("step[DECODE bs=5]", start_us=start, duration_us=20)
@@ -119,7 +119,10 @@ def test_shapes_complete_a_name_without_numbers() -> None:
 
 
 def test_cached_requests_with_a_token_each_decode() -> None:
-    """Old vLLM names only say how many requests are cached; as many tokens as requests mean decoding, more may be either."""
+    """Old vLLM names only say how many requests are cached.
+
+    As many tokens as requests mean decoding; more tokens may be either.
+    """
     builder = TraceBuilder()
     for start, tokens in ((0, 4), (50, 9)):
         builder.annotation("execute_new_0_cached_4", start_us=start, duration_us=20)
@@ -153,7 +156,7 @@ def test_annotations_of_old_files_are_operators() -> None:
 
 
 def test_denoising_steps_inside_a_range_of_xdit() -> None:
-    """The range holds all steps; calls of the transformer are the steps, and the decoding of the image is none."""
+    """The range contains all steps; calls of the transformer are steps, and the decoding of the image is not."""
     builder = TraceBuilder().annotation("execute_diffusion_2_1024x1024", start_us=0, duration_us=100)
     module(builder, "T5EncoderModel_0", 1, 5)
     for start in (10, 30, 50):
@@ -175,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe calls a range `model_inference`, too: one compiled call in each range, or tokens, are no denoising."""
+    """PyTorch's recipe also calls a range `model_inference`; one compiled call in each range, or tokens, are not denoising."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -201,7 +204,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """An old vLLM, recorded with stacks: each call of `execute_model` begins a step; 3 joined tokens do not show the kind."""
+    """In an old vLLM, recorded with stacks, `execute_model` begins a step; 3 joined tokens do not show the kind."""
     builder = TraceBuilder()
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
     for start in (0, 50):
@@ -269,7 +272,7 @@ def test_attention_shows_the_kind_where_embeddings_do_not() -> None:
 
 
 def test_passes_of_an_encoder_are_no_steps() -> None:
-    """Attention without a causal mask over whole sequences neither prefills nor decodes."""
+    """Attention without a causal mask over whole sequences is neither prefill nor decode."""
     builder = TraceBuilder()
     for start in (0, 50):
         module(builder, "BertModel_0", start, 40)

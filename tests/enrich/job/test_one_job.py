@@ -99,7 +99,7 @@ def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     ],
 )
 def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
-    """Files with different hardware are two jobs, unless each says that its job has two ranks."""
+    """Files with different hardware are two jobs, unless each file says that its job has two ranks."""
     unknown, known = (job(deviceProperties=V100, cuda_runtime_version=12040, **size) for size in (NO_SIZE, {}))
     for builder in (unknown, known):
         builder.rank(1).header(**header)
@@ -108,7 +108,7 @@ def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
 
 
 def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
-    """Two files that both say that their job has one rank are two jobs, which are listed with their files."""
+    """Two files that each claim to be a job of one rank are two jobs, listed with their files."""
     trace = job(world_size=1).build()
     whole = wholeness(trace)
     assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)

@@ -27,7 +27,7 @@ def _outliers(*groups: list[float]) -> list[float]:
     ids=["twice", "less than a quarter more", "all differ", "too few peers", "faster", "zero"],
 )
 def test_values_far_above_their_peers_stand_out(values, slow):
-    """Only a value above the median by more than 25 % and 5 robust deviations stands out, and only among 4 or more."""
+    """An outlier is a value above the median by more than 25 % and 5 robust deviations, among at least 4 values."""
     assert _outliers(values) == slow
 
 

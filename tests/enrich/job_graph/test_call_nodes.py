@@ -19,7 +19,7 @@ def of_step(builder: TraceBuilder) -> CallGraph:
 
 
 def times_us(result: CallGraph) -> list[tuple[int, ...]]:
-    """Return when each call was asked for, started and ended in the graph."""
+    """Return the request, the start and the end of each call in the graph."""
     times = result.graph.nodes["time_ns"] // 1_000
     begin = times[0]
     columns = [times.gather(result.calls[name]) - begin for name in ("asked_node", "start_node", "end_node")]
@@ -47,7 +47,7 @@ def with_receive() -> TraceBuilder:
 
 
 def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
-    """The receive is asked for at 10, starts at 14 and ends at 60; `aten::mm` within it is still an operator."""
+    """The receive is requested at 10, starts at 14 and ends at 60; `aten::mm` within it is still an operator."""
     result = of_step(with_receive())
     assert times_us(result) == [(10, 14, 60)]
     (start, end) = result.calls.select("start_node", "end_node").row(0)

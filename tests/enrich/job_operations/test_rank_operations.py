@@ -90,8 +90,8 @@ def _gloo(builder: TraceBuilder, name: str, start_us: int, end_us: int, peer: in
 def pipeline_on_the_host(late_us: int = 0) -> TraceBuilder:
     """Return two stages on the CPU that pass one microbatch forward and back; annotations name the passes.
 
-    Stage 0 sends at 100 µs and notices the end at 900 µs, at the end of the step. Stage 1 waits for it inside its first
-    pass, computes it until 300 µs + `late_us`, and sends the gradient back, for which stage 0 waits inside its pass.
+    Stage 0 sends at 100 µs and notices the end at 900 µs, at the end of the step. Stage 1 waits for it inside its first pass,
+    computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient inside its pass.
     """
     builder = TraceBuilder()
     back = 500 + late_us

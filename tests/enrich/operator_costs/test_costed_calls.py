@@ -46,7 +46,7 @@ def test_a_whole_operator_includes_what_is_inside() -> None:
 
 
 def test_an_operator_on_a_dtensor_costs_what_this_rank_computes() -> None:
-    """aten::mm on a DTensor has the shapes of the whole tensor; aten::mm inside it, on the part of this rank, does the work."""
+    """aten::mm on a DTensor has the shapes of the whole tensor; the inner aten::mm, on this rank's part, does the work."""
     whole = {"Input Dims": [[8, 4], [4, 6]], "Input type": ["float", "float"]}
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20, args=whole)
     builder.operator("aten::div", start_us=1, duration_us=2, args=MATRICES)
@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, aten::linear has no rule and 2 µs of its own; aten::mm has 8 µs, 3 of them in an operator without a rule."""
+    """On the CPU, aten::linear has no rule and 2 µs of self time; aten::mm has 8 µs, 3 in an operator without a rule."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3
@@ -79,7 +79,7 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
 
 
 def test_the_work_of_a_graph_has_other_operators() -> None:
-    """The work of a CUDA graph is not that of the operator that launches it; the reason says that a graph did the work."""
+    """The work of a CUDA graph does not belong to the operator that launches it; the reason says that a graph did the work."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
     rank_trace = builder.build().ranks[0]

@@ -238,7 +238,7 @@ def test_hand_counted_costs(operator, dims, types, values, flops, moved) -> None
 
 @pytest.mark.parametrize(("operator", "dims", "types", "values", "reason"), UNKNOWN)
 def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> None:
-    """What the inputs do not show is unknown, and the reason says what is missing."""
+    """If the inputs do not determine a cost, it is unknown, and the reason says what is missing."""
     cost = call(operator, dims, types, values)
     assert cost.flops is None
     assert reason in cost.reason
@@ -247,7 +247,7 @@ def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> N
 @pytest.mark.parametrize("odd", [["s0", 4], [[2, 3], [4, 3]], [-1, 4]], ids=["symbolic", "nested", "negative"])
 @pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
 def test_odd_shapes_never_change_a_cost_in_silence(operator, dims, types, values, flops, moved, odd) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If one tensor has a symbolic, nested or negative shape, the cost has a reason, or the tensor does not matter for it."""
+    """If a tensor has a symbolic, nested or negative shape, the cost has a reason, or does not depend on the tensor."""
     for place in (index for index, shape in enumerate(dims) if shape):
         cost = call(operator, [*dims[:place], odd, *dims[place + 1 :]], types, values)
         assert cost.reason or (cost.flops, cost.bytes) == (flops, moved)
@@ -345,7 +345,7 @@ def test_what_the_compiler_recorded_comes_first() -> None:
 
 
 def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
-    """The step of vLLM has sums over its requests in its name; the counts equal TraceLens' of the same step."""
+    """The name of the vLLM step has sums over its requests; the counts equal those of TraceLens for the same step."""
     step = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
     dims = [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], [], [0]]
     types = [BF16] * 4 + [""] * 3 + [BF16]
@@ -488,7 +488,7 @@ kinds = st.one_of(
     st.lists(scalars, max_size=11),
 )
 def test_no_input_breaks_a_rule(operator, dims, types, strides, values) -> None:
-    """Whatever a trace contains, a cost is known or has a reason; no rule raises."""
+    """For any trace, a cost is known or has a reason; no rule raises."""
     cost = cost_of(Arguments(operator, tuple(dims), tuple(types), tuple(strides), tuple(values)))
     assert cost.reason or (cost.flops is not None and cost.bytes is not None)
 
@@ -516,7 +516,7 @@ def test_operations_equal_those_of_tracelens(goldens) -> None:
 
 
 def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> None:
-    """The numbers that differ are exactly those of the list, which gives the reason of each."""
+    """The numbers that differ are exactly the listed ones; the list gives the reason of each."""
     differing = {
         (row["name"], row["Input Dims"], str(here), str(there))
         for row in tracelens_rows(goldens)

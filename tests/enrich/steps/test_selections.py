@@ -28,7 +28,7 @@ def names_where(selection) -> set[str]:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel launched in step 1 that runs in step 2 belongs to step 1; events outside steps belong to none."""
+    """A kernel launched in step 1 that runs in step 2 belongs to step 1; events outside steps belong to no step."""
     assert names_where(partial(in_steps, steps=[1])) == {"early", "late"}
     assert names_where(partial(in_steps, steps=[1, 2])) == {"early", "late", "inside", "elsewhere"}
     assert names_where(partial(in_steps, steps=[9])) == set()

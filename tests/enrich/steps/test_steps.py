@@ -65,7 +65,7 @@ def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
 
 
 def test_host_events_from_the_last_step_on_are_dropped() -> None:
-    """Events that begin before the last step are kept; one that begins with it, or after it, is dropped."""
+    """Events that begin before the last step are kept; later events are dropped."""
     builder = (
         TraceBuilder()
         .operator("before", start_us=0, duration_us=1)
@@ -93,7 +93,7 @@ def test_device_work_follows_its_launch() -> None:
 
 
 def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_step() -> None:
-    """Kernels, waits and GPU annotations without a launch are judged by their own start."""
+    """Kernels, waits and GPU annotations without a launch are kept by their own start."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -229,7 +229,10 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 
 @pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
-    """Steps launch ten, eight and no kernels: the third is left out, and with seven instead of eight the second too."""
+    """Steps launch ten, eight and no kernels: the third is left out.
+
+    With seven instead of eight, the second is also left out.
+    """
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):
         for place in range(count):

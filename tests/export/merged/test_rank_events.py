@@ -29,7 +29,7 @@ def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]
 
 
 def test_times_pids_and_ids_change_and_nothing_else() -> None:
-    """The offset, 5 ns, and the difference of the base times, 1 µs, are added; args stay as they are."""
+    """The offset (5 ns) and the difference of the base times (1 µs) are added; args are unchanged."""
     event = {"ph": "s", "id": 7, "pid": 0, "tid": 20, "ts": 1.5, "name": "ac2g", "args": {"pid": 0, "ts": 1, "id": 2}}
     assert placed(json.dumps(event), clock=RankClock("a", (ClockLine(BASE, 5, 0.0, 1),))) == [
         {**event, "id": (3 << 36) + 7, "pid": 3002, "ts": 2.505}
@@ -37,7 +37,7 @@ def test_times_pids_and_ids_change_and_nothing_else() -> None:
 
 
 def test_a_duration_is_that_on_the_reference_clock() -> None:
-    """A clock that is 100 ppm slow records 1 s for an event of 1.0001 s, which the merged trace shows."""
+    """A clock that is 100 ppm slow records 1 s for an event of 1.0001 s; the merged trace shows 1.0001 s."""
     clock = RankClock("a", (ClockLine(BASE, 0, 100_000.0, 1),))
     assert placed('{"ph":"X","pid":0,"ts":0,"dur":1000000}', clock=clock) == [
         {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}
@@ -59,7 +59,7 @@ def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
 
 
 def test_a_pid_may_be_written_in_several_ways() -> None:
-    """Numbers in quotes are numbers, as for the reader, and escapes do not matter; other pids are numbered after these."""
+    """Numbers in quotes are numbers, as for the reader, with or without escapes; other pids are numbered after these."""
     pids = ["4001", '"4001"', '"Spans \\u00e9"', "1.5", '"other"', "1.5"]
     assert [event["pid"] for event in placed(*(f'{{"ph":"i","pid":{pid}}}' for pid in pids))] == [
         3001, 3001, 3003, 3004, 3005, 3004
@@ -94,7 +94,7 @@ def test_text_that_is_not_json_is_refused() -> None:
 
 @pytest.mark.parametrize("end", ["", "]}", ",]}", "NO JSON]}"])
 def test_the_events_of_a_damaged_file_are_those_of_the_whole_one(tmp_path, end) -> None:
-    """A file that is cut off or has a comma too many gives the same events, only more slowly."""
+    """A file that is cut off, or has an extra comma, gives the same events, only more slowly."""
     trace = TraceBuilder().operator("aten::mm", start_us=1.001, duration_us=5).json()
     whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
     whole.write_bytes(trace)

@@ -82,7 +82,7 @@ def test_drawn_jobs_run(seed):
 
 
 def test_a_missing_rank_causes_nothing(tmp_path):
-    """The file that is missing is not that of a culprit."""
+    """The missing file is not that of a culprit."""
     options = PlantedOptions(causes=(Cause("host_gap", 7, MS),), damage="missing_rank")
     assert PlantedJob(options).missing_rank == 6
     assert len(list(PlantedJob(options).write(tmp_path).iterdir())) == 7

@@ -133,8 +133,8 @@ def chromium() -> Iterator[Browser]:
 def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
     """Open an address, and record every error and every request to another host.
 
-    Visits share a tab, because a new one takes a second of CPU time more to load the same scripts. Visits with options of
-    Playwright's contexts have a tab of their own.
+    Visits share a tab, because a new one takes a second of CPU time more to load the same scripts. Visits with options for
+    Playwright's contexts have a separate tab.
     """
     with _own_tab(browser, **options) if options else _shared_tab(browser) as page:
         page.emulate_media(color_scheme=color_scheme or "null")

@@ -1,4 +1,4 @@
-"""axe finds nothing serious on any page of real recordings, light and dark, wide and narrow, and no page is wider than its window.
+"""axe finds nothing serious on any page of real recordings, light and dark, wide and narrow; no page is wider than its window.
 
 https://github.com/dequelabs/axe-core lists its rules; the Python package axe-playwright-python contains the script.
 """
@@ -150,7 +150,7 @@ def troubles_at(seen: Visit, page: WebPage) -> Iterator[str]:
 
 
 def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
-    """Yield what is wrong with the page as it is now, light and dark, at all widths."""
+    """Yield the faults of the page in its current state, light and dark, at all widths."""
     for _ in ("light", "dark"):
         for width in WIDTHS:
             yield from troubles_of(seen, width, what)
@@ -159,7 +159,7 @@ def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
 
 
 def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
-    """Return what is wrong with the page at a width; looks again while figures and tables fit themselves to it."""
+    """Return the faults of the page at a width; look again while figures and tables still fit themselves to it."""
     seen.page.set_viewport_size({"width": width, "height": 1000})
     seen.page.wait_for_timeout(100)
     troubles: list[str] = []

@@ -1,4 +1,4 @@
-"""What changed between two runs is said in one sentence, the step time first."""
+"""One sentence says what changed between two runs, the step time first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step(*operators: tuple[str, int]):
 
 
 def test_the_sentence_names_gpus_and_operators() -> None:
-    """A step of 124 ms instead of 78 is 59 % longer; the GPU, a new and a slower operator are named."""
+    """A step of 124 ms instead of 78 is 59 % longer; the sentence names the GPU, a new operator and a slower one."""
     operators = compare_operators(step(("aten::mm", 100)), step(("aten::mm", 200), ("CompiledFunction", 300)))
     test = replace(CONTROL, step_ns=124_000_000, gpus=("V100",))
 

@@ -58,7 +58,7 @@ def test_the_finding_in_the_address_is_open(client) -> None:
 
 
 def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> None:
-    """The late rank links to its timeline; the first instance links to its time, on the clock of rank 3."""
+    """The late rank links to its timeline. The first instance links to its time, on the clock of rank 3."""
     run = client.session.runs[0].id
     part = client.part(f"?view=overview&run={run}", "advice")
     links = links_of(part)

@@ -57,7 +57,7 @@ def test_pages_of_named_events_are_not_dimmed(page, name) -> None:
 
 
 def test_the_navigation_knows_the_pages_without_data(tmp_path) -> None:
-    """The part of the navigation names the pages, and names none for jobs with too many ranks to look at."""
+    """The navigation names the pages without data; it names none for jobs with too many ranks to check."""
     cpu_job().write(tmp_path)
     client = WebClient(tmp_path)
     part = client.part(f"?view=overview&run={client.session.runs[0].id}", WITHOUT_DATA_PART)

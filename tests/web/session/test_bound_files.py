@@ -191,7 +191,7 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
 
 
 def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
-    """A capture beside the trace is used; one behind a link that leads outside is not."""
+    """A capture beside the trace is used; a capture behind a link that leads outside is not."""
     folder = tmp_path / "served"
     builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)

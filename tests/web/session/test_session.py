@@ -64,7 +64,7 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
-    """The folder of captures beside a trace is not a run; without a trace beside it, it is."""
+    """The folder of captures beside a trace is not a run; without such a trace, it is a run."""
     for folder in ("serving", "serving/capture_traces", "alone/capture_traces"):
         gpu_job().write(tmp_path / folder)
     assert [run.name for run in Session([tmp_path], cache=False).runs] == ["alone/capture_traces", "serving"]

@@ -114,7 +114,7 @@ def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, addr
 
 
 def test_the_first_page_has_the_last_colour_scheme(client) -> None:
-    """The layout has the colours of the cookie, so nothing is drawn twice; any value but `dark` means light."""
+    """The layout has the colours that the cookie names, so nothing is drawn twice; any value but `dark` means light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
@@ -140,7 +140,8 @@ LATER = (
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
     """A page names all modules and styles of the shell, and all modules that the page's own module imports.
 
-    So the browser need not find them one after the other. It names no modules that load later: they would delay the first drawing.
+    The browser then loads them at the same time. The page does not name modules that load later: they would delay the first
+    drawing.
     """
     folders = {
         "icon.svg",

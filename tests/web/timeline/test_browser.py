@@ -213,7 +213,7 @@ def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
 
 
 def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
-    """The critical path is drawn for the last step but one or for a span; a click on a segment selects its event."""
+    """The critical path is drawn for the second-to-last step or for a span; a click on a segment selects its event."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="critical path").click()
@@ -307,7 +307,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A table row links to its event on the timeline, else to its time, else to its name."""
+    """A table row links to its event on the timeline; without an event, to its time; without a time, to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"

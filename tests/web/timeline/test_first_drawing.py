@@ -1,4 +1,4 @@
-"""What the first drawing of the timeline does not need comes after it, in a real browser."""
+"""Modules that the first drawing of the timeline does not need load after it, in a real browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_events_are_requested_before_the_other_parts(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_list_of_flags_waits_for_its_module(url, browser) -> None:
-    """While the other parts load, events are drawn; the list of flags opens as soon as they are there."""
+    """Events are drawn while the other parts load; the list of flags opens once its module is loaded."""
     with visit(browser, url) as seen:
         held: list[Route] = []
         seen.page.route("**/timeline/later.js", lambda route: held.append(route))  # noqa: PLW0108 -- playwright sets an attribute of the function

@@ -195,7 +195,7 @@ def test_arrows(asking, name, expected) -> None:
 
 
 def test_work_links_to_its_line_of_code(tmp_path) -> None:
-    """A kernel links to the Python frame that launched it, a backward kernel to that of the forward operator."""
+    """A kernel links to the Python frame that launched it, a backward kernel to the frame of the forward operator."""
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=100)
     builder.operator("aten::mm", start_us=5, duration_us=20, args={"Sequence number": 7, "Fwd thread id": 0})
     builder.kernel("relu", start_us=30, duration_us=5, launch_us=7, launch_duration_us=1)
@@ -233,7 +233,7 @@ def test_a_span_of_time(asking) -> None:
 
 
 def test_totals_of_an_area(asking) -> None:
-    """The second half of the kernel on both ranks: 2 events, 200 µs, all self time, 100 µs each, the longest on rank 0."""
+    """In the second half of the kernel on both ranks: 2 events, 200 µs, all self time, 100 µs each, the longest on rank 0."""
     answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
 
     [[name, kind, *numbers, rank, longest]] = answer["rows"]
@@ -300,7 +300,7 @@ def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
 
 
 def test_the_last_merged_files_are_kept(tmp_path) -> None:
-    """A third file replaces the first; a file that is there is not made again; none outlives the server."""
+    """A third file replaces the first; an existing file is not made again; no file outlives the server."""
     job().write(tmp_path)
     trace = holotrace.open_trace(tmp_path, cache=False)
     files = MergedFiles()

@@ -26,7 +26,7 @@ def without(*rows: str) -> list[str]:
 
 
 def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
-    """The button on a label pins the row; it stays in view while others scroll, and the address keeps it."""
+    """The button on a label pins the row: it stays visible while other rows scroll, and the address records it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         assert drawn.of(SHOWN) == ALL
@@ -115,7 +115,7 @@ def test_rows_are_moved_with_the_mouse(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
-    """Of ten ranks two are drawn at first; then the late rank 7 and a typical one are added above them, with the reasons."""
+    """Two of ten ranks are drawn at first; then the late rank 7 and a typical rank are added above, with the reasons."""
     write_job(tmp_path, ranks=10, steps=2, ranks_per_host=10, straggler_rank=7)
     monkeypatch.setattr(routes, "MOST_RANKS", 2)
     with serving(tmp_path) as address, visit(browser, address) as seen:

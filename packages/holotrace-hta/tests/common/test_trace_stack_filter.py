@@ -83,7 +83,7 @@ def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
 
 
 def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
-    """Depths come from the frame's column `depth`, or else count from the outermost kept event."""
+    """Depths come from the frame's column `depth`; without it, they count from the outermost kept event."""
     chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
     assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]

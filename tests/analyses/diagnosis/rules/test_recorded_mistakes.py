@@ -44,7 +44,7 @@ def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -
     "job", ["small-loader_workers", "prefetching", "copies", "rows", "training", "training-compiled_graphs", "images"]
 )
 def test_a_healthy_job_has_no_mistake_on_the_host(job: str) -> None:
-    """Whatever the profiler slows down, no rule about a mistake applies to a healthy job."""
+    """No rule about a mistake applies to a healthy job, however slow the profiler makes it."""
     mistakes = {
         "data_loading",
         "garbage_collection",

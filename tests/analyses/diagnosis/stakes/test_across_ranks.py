@@ -22,7 +22,7 @@ def late_rank_of(trace: holotrace.Trace) -> dict[str, Any]:
 
 
 def reducing_job(delays_us: list[int]) -> holotrace.Trace:
-    """Return steps of three ranks that compute 300 µs, rank 2 longer by one delay per step, reduce for 50 µs, and wait."""
+    """Return steps of three ranks that compute 300 µs (rank 2 longer by a delay), reduce for 50 µs, and wait."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -46,7 +46,7 @@ def reducing_job(delays_us: list[int]) -> holotrace.Trace:
 
 
 def test_replays_save_the_delay() -> None:
-    """Without its 240 µs, rank 2 keeps nobody waiting; all steps are alike."""
+    """Without its 240 µs, no rank waits for rank 2; all steps are equal."""
     found = late_rank_of(reducing_job([240] * 4))
 
     assert found["basis"] == "what-if"

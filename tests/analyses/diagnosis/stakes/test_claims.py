@@ -15,7 +15,7 @@ STEP = (np.array([0]), np.array([100]))
 
 
 def rule(name: str, precedence: int) -> Rule:
-    """Return a rule that finds nothing by itself."""
+    """Return a rule without a check."""
     return Rule(name, "", 0.0, "", "", "", lambda _: (), lambda _: Said("", ""), precedence)
 
 
@@ -66,7 +66,7 @@ pairs = st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 60)), max_size=
 
 @given(st.lists(st.tuples(st.integers(0, 2), pairs, st.sampled_from([0.25, 0.5, 1.0])), max_size=6))
 def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tuple[int, int]], float]]) -> None:
-    """Whatever the cases explain, their claims add up to at most the time that any of them covers."""
+    """The claims of any cases add up to at most the time that the cases cover together."""
     cases = [
         (rule(str(row), precedence), case(*explained, saved_fraction=saved))
         for row, (precedence, explained, saved) in enumerate(items)

@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """The clock of b is 7 s ahead; the half-width is the 1 µs of a call plus 2 µs for times in whole µs."""
+    """The clock of b is 7 s ahead. The half-width is the 1 µs of a call, plus 2 µs because times are whole µs."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """If all ranks send and receive the same size, every rank waits for all others; a recorded uneven split does not count."""
+    """If all ranks send and receive the same size, every rank waits for all others, even if an uneven split was recorded."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
@@ -153,7 +153,7 @@ def test_even_all_to_alls_count() -> None:
 
 @pytest.mark.parametrize(("splits", "count"), [([1, 7], 20), ([8, 0], 0)])
 def test_an_uneven_all_to_all_counts_if_every_rank_sends_to_every_rank(splits, count) -> None:
-    """A rank waits for another one that sends it a single row, but not for one that sends it nothing."""
+    """A rank waits for a rank that sends it a single row, but not for a rank that sends it nothing."""
     uneven = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(
         is_even=pl.lit(value=False), in_splits=pl.lit(splits)
     )
@@ -236,7 +236,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def _jumped(seed: int) -> tuple[Clocks, str, int]:
-    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, this host, and the size of the jump."""
+    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, with this host and the size of the jump."""
     dice = np.random.default_rng(1_000 + seed)
     job = simulated_calls(
         CallsOptions(
@@ -256,7 +256,10 @@ def _jumped(seed: int) -> tuple[Clocks, str, int]:
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
 def test_small_jumps_are_found_and_no_others(seed) -> None:
-    """A jump shows if it is longer than the waits of at least three calls; hosts behind it in a chain do not seem to jump."""
+    """A jump is found if it is longer than the waits of at least three calls.
+
+    Hosts behind it in a chain do not seem to jump.
+    """
     found, host, by_ns = _jumped(seed)
 
     assert found.jumps["host"].to_list() == [host]
@@ -273,7 +276,7 @@ def test_a_jump_that_the_reference_did_not_record() -> None:
 
 
 def test_a_wrong_match_is_left_out() -> None:
-    """One of 40 operations has a later call of rank 1 by mistake; the others agree, so it is dropped."""
+    """One of 40 operations is matched with a later call of rank 1. It contradicts the others, so it is dropped."""
     rows = every_10_us(40, 300)
     rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
     found = clocks(calls_of(*rows), TWO_HOSTS)

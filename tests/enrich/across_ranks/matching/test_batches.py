@@ -39,7 +39,7 @@ def _from(rank: int) -> int:
 
 
 def test_partners_connect_the_batches_of_a_ring() -> None:
-    """In ring attention every rank sends to the next and receives from the one before, twice."""
+    """In ring attention, every rank sends to the next rank and receives from the previous one, twice."""
     of_ranks = {
         rank: of_rank(*(_batch((rank + 1) % 4, _from((rank - 1) % 4), at=100 * turn) for turn in (0, 1)))
         for rank in range(4)
@@ -90,7 +90,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """All four ranks have two batches; if one rank starts after the others have left, they are different operations."""
+    """All four ranks have two batches. If one rank starts after the others have left, these are different operations."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),
@@ -130,7 +130,7 @@ def _request(builder: TraceBuilder, kind: str, peer: int, start_us: int) -> None
 
 
 def test_recorded_requests_name_the_partners_of_a_kernel() -> None:
-    """The kernel of `nccl:coalesced` has no args; the requests before its launch say between which ranks it moves data."""
+    """The kernel of `nccl:coalesced` has no args; the requests before its launch name the ranks."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).header(host_name="node-1")

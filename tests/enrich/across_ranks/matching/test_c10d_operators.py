@@ -1,4 +1,4 @@
-"""Tests of `c10d::` operators, which show when the host asked for communication and with which peer."""
+"""Tests of `c10d::` operators, which show when the host requested communication, and with which peer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
 
 
 def test_a_call_from_before_the_recording_has_no_operator() -> None:
-    """An all-reduce that runs before the first operator counts as asked for at its own start."""
+    """The request time of an all-reduce that runs before the first operator is its own start."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=None, start_us=1, size=8, worker=2)
     _all_reduce(builder, asked_us=10, start_us=12, size=8, worker=3)

@@ -74,7 +74,7 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
 
 
 def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
-    """Ranks 0 and 2 overlap as long as 0 with 1 and 2 with 3, but ranks 1 and 3 have no other partners."""
+    """Ranks 0 and 2 overlap as long as 0 with 1, and 2 with 3. Ranks 1 and 3 have no other partners."""
     starts = {0: 60, 1: 100, 2: 50, 3: 10}
 
     groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))
@@ -83,7 +83,7 @@ def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None
 
 
 def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
-    """The calls of ranks 2 and 3 overlap those of ranks 0 and 1, but end 30 µs later: too far apart for one group."""
+    """The calls of ranks 2 and 3 overlap those of ranks 0 and 1, but end 30 µs later: too late for one group."""
     first, second = [0, 200, 400, 600], [30, 230, 430, 630]
 
     assert set(_groups(_job([first, first, second, second])).values()) == {"mesh_dp"}
@@ -124,7 +124,7 @@ def test_calls_at_different_times_belong_to_no_group() -> None:
 
 
 def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
-    """Return 20 calls of two groups that keep in step, or of the whole job; ranks arrive up to some µs apart.
+    """Return 20 calls, by two groups that are in lock step or by the whole job; ranks arrive up to some µs apart.
 
     A transfer takes 15 µs, and ends are up to about a microsecond apart.
     """
@@ -166,7 +166,7 @@ def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_closer_lock_step_are_ambiguous(seed) -> None:
-    """Ranks arrive 3 µs apart: the pairs explain the times a little better than the whole job, so neither is chosen."""
+    """Ranks arrive 3 µs apart. The pairs explain the times only a little better than the whole job, so neither is chosen."""
     matching = match(_lock_step(3, is_whole_job=False, seed=seed))
 
     assert matching.calls["instance"].null_count() == 80

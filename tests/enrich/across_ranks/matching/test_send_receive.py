@@ -75,7 +75,7 @@ def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
 
 
 def test_receives_that_begin_late_do_not_show_it() -> None:
-    """All three sends end long before the two receives begin: any of them may be the one without a receive."""
+    """All three sends end long before the two receives begin, so any of them may be the one without a receive."""
     sends = [_send(1, number) for number in range(3)]
 
     assert _pairs({0: of_rank(*sends), 1: of_rank(_receive(0, 1_000), _receive(0, 2_000))}) == []

@@ -16,7 +16,7 @@ GROUP = process_group(range(3))
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
     """Return a rank with a call for each letter of `text`, which gives its content; a dot is a missing call.
 
-    All ranks leave at the same time; this one enters `late_us` later, and its clock is ahead by `ahead_us`.
+    All ranks leave at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
     """
     calls = [
         {
@@ -107,7 +107,7 @@ def test_calls_that_do_not_overlap_are_not_the_same() -> None:
 
 
 def test_a_clock_that_jumps_changes_no_match() -> None:
-    """From the sixth call on, the clock of rank 1 is ahead by a second: the matches stay, so that the jump can be seen."""
+    """From the sixth call on, the clock of rank 1 is one second ahead: the matches stay the same, so the jump is visible."""
     calls = [{"group": GROUP.number, "content": place, "times": (100 * place, 100 * place + 50)} for place in range(9)]
     jumped = [
         {**call, "times": tuple(time + 1_000_000 for time in call["times"])} if place > 4 else call
@@ -188,7 +188,7 @@ def _incomplete_jobs(draw):
 
 
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
-    """Two ranks have three of four equal calls, but not the same three; if every match is impossible, no clock jumped."""
+    """Two ranks have different three of four equal calls. If every match is impossible, no clock jumped."""
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -1,4 +1,4 @@
-"""What a thread does at each time: waits of PyTorch are not Python code, and the functions of a data set load data."""
+"""The activity of a thread at each time: waits of PyTorch are not Python code, and the functions of a data set load data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def causes_of(*functions: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
 def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
-    """After the communication, a thread that still waits was not woken; a lock of the user's is the user's."""
+    """After the communication, a thread that still waits was not woken. A user's lock belongs to the user."""
     assert causes_of("train.py(3): step", name)[1][0] == cause
 
 

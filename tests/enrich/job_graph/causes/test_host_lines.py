@@ -47,7 +47,7 @@ def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
 
 
 def test_a_thread_waits_for_one_call_after_another():
-    """From 20 to 140 µs, the thread waits for the call that ends at 58 µs, is on its own, and waits for the next one."""
+    """From 20 to 140 µs, the thread waits for the call that ends at 58 µs, works, and waits for the next call."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 20, 140)) == [
         (wait, 20, 58, 0),

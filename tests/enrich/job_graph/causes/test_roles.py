@@ -1,4 +1,4 @@
-"""The cause that names a late rank: its own work, and the function of the user that takes the time."""
+"""The cause that names a late rank: its own work, and the user's function that takes the time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
 
 
 def test_a_call_that_takes_most_of_its_function_is_named() -> None:
-    """Of the 80 ns in `step`, 60 are one sleep."""
+    """One sleep takes 60 of the 80 ns in `step`."""
     sleep = ("python", "<built-in function sleep>", STEP, 60)
 
     assert largest(sleep, ("python", STEP, STEP, 20)) == ("python", "<built-in function sleep>", 60)

@@ -68,7 +68,7 @@ GEMM, REDUCE = pl.col("name") == "gemm", pl.col("name").str.contains("AllReduce"
     ids=["scale", "remove", "replace", "scale transfer", "replace transfer", "link", "peers", "both"],
 )
 def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_again: Trace) -> None:
-    """Rank 1 computes for 50 µs and rank 0 for 20 µs; with the change, the step is as long as that of the other job."""
+    """Rank 1 computes for 50 µs and rank 0 for 20 µs; with the change, the step is as long as in the other job."""
     answer = what_if_across_ranks(job((20, 50)), changes)
     assert answer.measured_ns == answer.replayed_ns == 85_000
     assert answer.predicted_ns == step_ns(made_again)
@@ -94,7 +94,7 @@ def test_launches_without_overhead_start_work_at_once() -> None:
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """A name that no rank has, a rank that does not exist, a group without calls, and factors that make no sense."""
+    """Errors: a name that no rank has, a rank that does not exist, a group without calls, and impossible factors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),
@@ -142,7 +142,7 @@ def test_python_functions_can_be_removed_without_what_they_call() -> None:
 
 
 def test_python_functions_after_the_last_operator_can_be_removed() -> None:
-    """Rank 1 collects garbage for 40 µs before its step ends; without that, it ends with rank 0, 60 µs after the start."""
+    """Rank 1 collects garbage for 40 µs before its step ends. Without this, it ends with rank 0, 60 µs after the start."""
     builder = TraceBuilder()
     for rank, collection_us in ((0, 0), (1, 40)):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
@@ -166,7 +166,7 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
-    """Without its delay, the slow rank of a recording saves time; a rank that waits for it saves none."""
+    """Without its delay, the slow rank of a recording saves time; removing the delay of a rank that waits for it saves none."""
     trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])

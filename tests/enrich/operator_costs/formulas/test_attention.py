@@ -98,7 +98,7 @@ MASKS = (
 @pytest.mark.parametrize(("operator", "count", "causal", "window"), FORWARD)
 @pytest.mark.parametrize(("is_causal", "left", "right", "pairs"), MASKS)
 def test_pairs_under_the_mask_count(operator, count, causal, window, is_causal, left, right, pairs) -> None:  # noqa: PLR0917 -- the columns of two tables
-    """Each library has its own order of inputs; masks end at the last query and key."""
+    """Each library has a different order of inputs; masks end at the last query and key."""
     cost = call(operator, count, {**batched(), causal: is_causal, window: left, window + 1: right})
     moved = 2 * (2 * B * Q * H * D + 2 * B * K * G * D)
     assert (cost.flops, cost.bytes, cost.dense_flops, cost.reason) == (B * pairs * PAIR, moved, B * Q * K * PAIR, "")
@@ -145,7 +145,7 @@ def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
 
 
 def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
-    """Keys and values are the whole cache; which part a call reads is in the sums of the step only."""
+    """Keys and values are the whole cache; only the sums of the step show which part a call reads."""
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {0: [12, H, D], 1: [99, 16, G, D], 2: [99, 16, G, D], 7: ([3], INT), 14: ([2, 5], INT), 24: True}
     assert "lengths of the requests" in call("flash_attn_3::fwd", 34, inputs).reason
@@ -156,7 +156,10 @@ def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
 
 
 def test_masks_of_memory_efficient_attention() -> None:
-    """Mask 1 is aligned with the first query and key, so its cost is known for squares only; mask 2 with the last ones."""
+    """Mask 1 is aligned with the first query and key, so its cost is known for squares only.
+
+    Mask 2 is aligned with the last ones.
+    """
     operator = "aten::_efficient_attention_forward"
     assert call(operator, 14, {**batched(), 9: 2}).flops == B * 42 * PAIR
     assert "different number" in call(operator, 14, {**batched(), 9: 1}).reason

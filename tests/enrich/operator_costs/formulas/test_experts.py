@@ -54,7 +54,7 @@ def test_weights_may_have_columns_last() -> None:
 
 
 def test_packed_weights_have_two_values_in_a_byte() -> None:
-    """The recorded shape along K is half the width: operations count the whole width, and bytes the stored half."""
+    """The recorded shape along K is half the width: operations count the full width, and bytes the stored half."""
     cost = fused(100, [[4, 32, 4], [4, 8, 8]], BYTE)
     assert (cost.flops, cost.bytes) == (200 * EACH, 2 * 2 * 800 + WEIGHTS // 2)
     assert cost.precision is None  # the shapes do not show whether the kernel computes in bfloat16 or in fewer bits
@@ -154,7 +154,7 @@ def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
 
 
 def test_a_layer_without_weights_or_k_is_unknown() -> None:
-    """The reason says which of the two is missing; experts of an operator inside with its own rule count there."""
+    """The reason says which of the two is missing; experts of an inner operator with a rule belong to that operator."""
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "chooses was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
@@ -265,7 +265,7 @@ def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
     ],
 )
 def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
-    """The whole numbers after the weights are the number of all experts and that of each token's experts."""
+    """The whole numbers after the weights are the total number of experts and the number of experts per token."""
     dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
     dims[first], dims[second] = GATED
     kinds = ["float", "", FP8, *["float"] * 7]

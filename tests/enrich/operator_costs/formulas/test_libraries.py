@@ -149,7 +149,7 @@ FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
 
 
 def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
-    """Two kernels on tensor cores are the gradients of tokens and weights, one is either; both need the same bytes."""
+    """Two kernels on tensor cores are the gradients of tokens and weights, one kernel is either; both need equal bytes."""
     matrices, result = 2 * (M * K + N * K), 2 * M * N
     both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
     assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")
@@ -158,7 +158,7 @@ def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
 
 
 def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
-    """Three products, or kernels whose names do not show tensor cores, do not say which gradients were computed."""
+    """Three products, or kernels whose names do not show tensor cores, leave open which gradients were computed."""
     reason = "{} kernels on tensor cores do not show which gradients were computed"
     assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
     assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)

@@ -1,4 +1,4 @@
-"""What ran in an area: counts and times by name and kind, and by path."""
+"""Events in an area: counts and times by name and kind, and by path."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
 
 
 def test_totals_of_a_rank() -> None:
-    """Each name has its count, total, self, mean, min and max; self time leaves out what runs directly inside."""
+    """Each name has its count, total, self, mean, min and max; self time excludes events directly inside."""
     assert totals_of(job(), areas(0)) == {
         ("step", "user annotation"): [1, 100, 80, 100, 100, 100],
         ("gemm", "kernel"): [2, 24, 24, 12, 10, 14],
@@ -204,6 +204,6 @@ def test_areas_are_read_from_the_address() -> None:
     ],
 )
 def test_other_areas_are_refused(text: str, reason: str) -> None:
-    """Anything else is refused with the reason."""
+    """Other texts are refused with a reason."""
     with pytest.raises(InvalidOptionError, match=reason):
         areas_of(text)

@@ -53,7 +53,7 @@ def test_the_name_is_followed_over_the_rows() -> None:
 
 
 def test_the_number_counts_from_one() -> None:
-    """The second of three gemm kernels is number 2 of 3; after the last one comes nothing, and it stays number 3."""
+    """The second of three gemm kernels is number 2 of 3. After the last kernel, the selection stays on number 3."""
     first = int(INDEX.event_index[INDEX.events.start.argmin()])
     second = neighbour(INDEX, first, 1, of="name", rows=ROWS)
     last = neighbour(INDEX, first, 2, of="name", rows=ROWS)

@@ -24,7 +24,7 @@ def job(ranks: int = 2) -> Trace:
 
 
 def test_rows_are_texts_with_all_digits() -> None:
-    """Times since 1970 keep their last digit; names stay as they are; null is null and truth is a word."""
+    """Times since 1970 keep their last digit, names are unchanged, null is null, and booleans are words."""
     answer = sql_answer(
         job(), "SELECT rank, start_ns, name, NULL AS nothing, true AS yes, 1.5 AS half FROM kernels WHERE rank = 1"
     )
@@ -37,7 +37,7 @@ def test_rows_are_texts_with_all_digits() -> None:
 
 
 def test_a_row_is_an_event_or_a_time() -> None:
-    """With `event_index` a row is that event, else with `start_ns` that time, else nowhere."""
+    """A row with `event_index` is that event; with only `start_ns`, it is that time; otherwise it has no place."""
     event = sql_answer(job(), "SELECT rank, event_index, start_ns FROM kernels WHERE rank = 1")
     time = sql_answer(job(), "SELECT rank, start_ns, duration_ns FROM kernels ORDER BY rank")
     start = sql_answer(job(), "SELECT rank, start_ns FROM kernels WHERE rank = 0")

@@ -1,6 +1,6 @@
 """Critical paths of the real traces, compared with HTA's.
 
-HTA leaves out the gaps between operators, so its path is shorter than the window; ours covers the window.
+HTA leaves out the gaps between operators, so its path is shorter than the window. Our path covers the window.
 docs/explanation/critical_path_differences.md compares the two methods.
 """
 
@@ -41,7 +41,7 @@ _FOLDERS = [*FILES, *(f"{name}__last" for name in ("trace_diff_control", "trace_
 
 @pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
 def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, goldens, folder) -> None:
-    """A path fills its window and is at least as long as HTA's; the graph has all of HTA's events but synchronisations."""
+    """A path fills its window and is at least as long as HTA's; its graph has all events of HTA's except synchronisations."""
     name, _, suffix = folder.partition("__")
     files = {rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()}
     analyzer = TraceAnalysis(files, include_last_profiler_step=suffix == "last")

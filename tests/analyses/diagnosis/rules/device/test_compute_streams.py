@@ -1,4 +1,4 @@
-"""Kernels of two streams that run in turn although the device has room for both."""
+"""Kernels of two streams that run one after the other although the device has room for both."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
     ],
 )
 def test_other_streams_are_silent(job: dict[str, float]) -> None:
-    """Kernels that run at once, fill the device, or wait for something else than the other stream lose nothing."""
+    """Kernels that run at once, fill the device, or wait for something other than the other stream lose nothing."""
     assert not cases_of(branching_job(**job), "streams_in_turn")  # type: ignore[arg-type]
 
 
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
-    """Return steps of 1 ms in which two streams compute in turn for 100 µs each, launched long before.
+    """Return steps of 1 ms in which two streams alternate, 100 µs each, launched long before.
 
-    A call makes each turn wait for the one before if `asked`; if `calls`, a stream waits somewhere else in any case.
+    If `asked`, a call makes each kernel wait for the previous one; if `calls`, some stream waits elsewhere.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
@@ -77,20 +77,20 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """Six kernels in turn, each of which a call makes wait for the one before, or may have: the recording has no such calls."""
+    """Six kernels alternate, and each may wait for the previous one: by a call, or because no such calls were recorded."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 
 
 def test_a_single_wait_may_be_for_a_result() -> None:
-    """The second of two kernels waits because a call asked for it, which may be necessary."""
+    """The second of two kernels waits because of a call; the wait may be necessary."""
     (case,) = cases_of(alternating_job(turns=2), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (True, "low")
 
 
 def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
-    """Six kernels in turn without a call between them: half of their time is lost, for example to a single hardware queue."""
+    """Six kernels alternate without a call between them: half of their time is lost, for example to a single hardware queue."""
     (case,) = cases_of(alternating_job(asked=False), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (False, "medium")
@@ -98,5 +98,5 @@ def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
 
 
 def test_small_grids_cost_nothing_while_other_kernels_run_beside_them() -> None:
-    """At once, both kernels share the device; in turn, each leaves most SMs idle."""
+    """Two kernels that overlap share the device; kernels that alternate each leave most SMs idle."""
     assert not cases_of(branching_job(second_us=50), "small_grid")

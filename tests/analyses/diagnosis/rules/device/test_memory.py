@@ -28,7 +28,7 @@ def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trac
 
 @pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
 def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
-    """The allocator frees inside an operator to try again, `empty_cache` outside of all; both cost 30 µs per step."""
+    """Inside an operator, the allocator frees to try again; outside, `empty_cache` frees; both cost 30 µs per step."""
     trace = allocating_job(in_operator=in_operator)
     found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
 
@@ -65,7 +65,7 @@ def full_job(allocated: int, reserved: int) -> holotrace.Trace:
 
 
 def test_memory_near_the_limit_names_what_holds_it() -> None:
-    """76 of 80 GB are allocated, all by one operator; 70 GB are not too much."""
+    """One operator has allocated 76 of 80 GB; 70 GB are not too much."""
     trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
 
     assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)

@@ -31,7 +31,7 @@ def test_a_row_of_8191_elements_is_not_aligned() -> None:
 
 
 def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
-    """8192 is a multiple of 8; and a product that takes 115 µs runs at 60 % of the peak, whatever its alignment."""
+    """8192 is a multiple of 8. A product that takes 115 µs runs at 60 % of the peak, with or without alignment."""
     for columns, duration_us in ((8192, 600), (8191, 115)):
         job = DeviceJob().product(4096, 1024, columns, duration_us=duration_us)
         assert not cases_of(job.build(), "unaligned_products")
@@ -129,7 +129,7 @@ def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() ->
 def test_without_shapes_only_the_names_decide() -> None:
     """No kernel uses tensor cores on a V100, whose peak with them is eight times as high: 7/8 of 600 µs may be saved.
 
-    Attention in float32 uses tensor cores of its own accord; with any other kernel that does, nothing is said.
+    Attention in float32 uses tensor cores by default; if any other kernel uses them, nothing is reported.
     """
     job = DeviceJob(V100).call("aten::mm", "volta_sgemm_128x64_nn", start_us=10, duration_us=600)
     (case,) = cases_of(job.build(), "tensor_cores_unused").values()
@@ -160,7 +160,7 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
-    """The claim is a bound of the difference between the job and the same job without the mistake, and not far above it."""
+    """The claim is an upper bound of the difference between the job and the same job without the mistake, and close to it."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms

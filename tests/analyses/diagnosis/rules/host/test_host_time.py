@@ -37,7 +37,7 @@ def test_a_ready_batch_is_silent() -> None:
 
 
 def function_job(name: str) -> holotrace.Trace:
-    """Return steps of 1 ms, of which the host spends 300 µs in this built-in function, called by a function of the user."""
+    """Return steps of 1 ms in which a function of the user spends 300 µs in this built-in function."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -63,7 +63,7 @@ def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
 
 
 def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> None:
-    """The function runs operators for 40 % of its time; what Python does between them is overhead, whatever its length."""
+    """The function spends 40 % of its time in operators; Python's time between them is overhead, however long."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -78,7 +78,7 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 
 
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
-    """Return three steps of 1 ms with these calls: function of the user, what it calls (itself if equal), and its time in µs.
+    """Return three steps of 1 ms with these calls: function of the user, the function it calls (itself if equal), time in µs.
 
     In the steps after the first `slow_steps`, each call takes 1 µs.
     """

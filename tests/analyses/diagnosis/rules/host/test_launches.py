@@ -1,4 +1,4 @@
-"""A device that waits for launches is found, unless recording Python functions is what slows the host."""
+"""A device that waits for launches is found, unless the host is slow because Python functions are recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def launching_job(*, functions: int) -> holotrace.Trace:
-    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, and between them this many Python functions per step."""
+    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, with this many Python functions per step between them."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -63,7 +63,7 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
     """Between two regions, the host works for 100 µs, and the device first finishes its backlog of 60 µs.
 
-    The device then idles for 40 µs, and longer in the second region, but for at most 100 µs because of the break.
+    The device idles for the 40 µs; in the second region it idles longer, but at most 100 µs because of the break.
     """
     trace = TraceBuilder()
     for number in range(3):

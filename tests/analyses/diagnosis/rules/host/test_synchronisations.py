@@ -44,7 +44,7 @@ def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
 
 
 def job_without_lead(*, waits: bool) -> holotrace.Trace:
-    """Return steps of 500 µs on a host that launches 30 kernels of 10 µs in 8 µs each, with or without a wait before them."""
+    """Return steps of 500 µs; the host launches each of 30 kernels of 10 µs in 8 µs, and may wait before them."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 500 * number

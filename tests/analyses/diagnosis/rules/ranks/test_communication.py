@@ -1,4 +1,4 @@
-"""Exposed communication costs the time that nothing hides, by axis; waiting that no rank causes is not attributed to a rank."""
+"""Exposed communication costs the time that nothing hides, by axis; waiting without a single cause belongs to no rank."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
 
 
 def test_the_headline_names_no_waiting_if_no_call_was_matched() -> None:
-    """One rank of two was opened: nobody knows how long it waits, which is not the same as not at all."""
+    """One rank of two was opened: its waiting is unknown, not zero."""
     assert holotrace.diagnosis(alone()).headline["waiting_fraction"].to_list() == [None]
 
 
 def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:
-    """The exposed time is found, and the advice is to open all ranks."""
+    """The exposed time is found; the advice is to open all ranks."""
     found = holotrace.diagnosis(alone())
     row = found.per_finding.row(by_predicate=pl.col("rule") == "exposed_on_one_rank", named=True)
 
