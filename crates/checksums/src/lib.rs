@@ -1,7 +1,7 @@
 //! XXH3 checksums of bytes, of files, and of single columns of Arrow IPC files.
 //!
 //! Every byte of an Arrow file counts in exactly one checksum: that of its column, or that of the structure (schema,
-//! lengths, offsets). So a reader of a few columns checks the structure and these columns, and does not touch the rest
+//! lengths, offsets). A reader of a few columns therefore checks the structure and these columns, and does not touch the rest
 //! of the file.
 
 use std::fs::File;

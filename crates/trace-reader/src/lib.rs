@@ -12,7 +12,7 @@
 //! where they go in a timeline of several ranks.
 //!
 //! Time grows linearly with the size of the text, and the memory for text in progress is bounded for any number of
-//! threads. No file makes the reader panic, and a damaged event does not cost the events around it.
+//! threads. No file makes the reader panic, and a damaged event does not affect the events around it.
 
 mod chunks;
 mod document;

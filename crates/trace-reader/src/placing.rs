@@ -1,4 +1,4 @@
-//! Places the events of one rank in a timeline of several ranks: on its clock, with pids and ids of their own.
+//! Places the events of one rank in a timeline of several ranks: on its clock, with separate pids and ids.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -93,7 +93,7 @@ fn object(names: &str) -> String {
     format!(r#"{{"schemaVersion":1,"traceEvents":[{}],"traceName":"x"}}"#, events(names))
 }
 
-/// Flows, counters, metadata, begin and end events with odd args do not cost the events around them.
+/// Flows, counters, metadata, begin and end events with odd args do not affect the events around them.
 #[test]
 fn args_of_any_phase() {
     for phase in ["s", "t", "f", "C", "M", "B", "E", "b", "e", "i", "R", "X", "Q", ""] {

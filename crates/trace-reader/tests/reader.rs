@@ -143,7 +143,7 @@ fn any_key_order() {
     );
 }
 
-/// An unescaped quote loses neither the event nor its neighbours.
+/// An event with an unescaped quote is kept, and so are the events around it.
 #[test]
 fn unescaped_quotes() {
     for name in [r#"my "q" name"#, r#"one " quote"#, r#"a", "b"#, r#"ends in ""#] {

@@ -1,8 +1,8 @@
 """Print tables, sentences and JSON.
 
 This module shows control characters in names as escapes (`holotrace.visible_text`). On a terminal, tables are made to fit its
-width. In a pipe or file, every row is one line with all columns and complete names, whatever COLUMNS says, so that `grep`
-works.
+width. In a pipe or file, every row is one line with all columns and complete names, so that `grep` works; COLUMNS has no
+effect.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Results as printed tables, with their rows, columns, headings and units.
 
-The terminal, the report and the pages print the same `View`s of a result, so they cannot drift apart.
+The terminal, the report and the pages print the same `View`s of a result, so they always agree.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ impl Linked {
         self.free.push(edge);
     }
 
-    /// The edge between two nodes. Between two nodes with many edges it may be missed; a parallel edge does no harm.
+    /// The edge between two nodes. If both nodes have many edges, the edge may be missed; a parallel edge does no harm.
     fn known(&self, source: u32, target: u32) -> Option<u32> {
         if self.are_long(source, target) {
             let edge = *self.between_long.get(&(source, target))?;

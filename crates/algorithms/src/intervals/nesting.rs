@@ -40,8 +40,7 @@ impl Intervals<'_> {
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
     /// One pass in [`order`](Self::order) keeps a stack of open intervals, the outermost first. An interval that ends
-    /// before the current one leaves the stack: any later interval inside it is also inside the current one, which is
-    /// the closer of the two.
+    /// before the current one leaves the stack: any later interval inside it is also inside the current one.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

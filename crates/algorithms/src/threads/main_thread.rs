@@ -46,8 +46,8 @@ impl ThreadEdges {
 
 /// How other threads work for the main thread.
 ///
-/// The points of the main thread divide its time into segments. Another lane works from each point at which it begins
-/// after a rest until it rests again: in a gap without a range that continues into a later segment.
+/// The points of the main thread divide its time into segments. Another lane works from the point at which it begins
+/// after a pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
@@ -64,8 +64,8 @@ impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
     /// The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
-    /// of the segment. Only gaps of the main thread, and ranges in which it waits, count; inside other ranges, only the lanes
-    /// `works_inside` count, whose gaps count as work too.
+    /// of the segment. Only gaps of the main thread, and ranges in which it waits, count; inside other ranges, only work of
+    /// the lanes `works_inside` counts; their gaps count as work, too.
     ///
     /// # Errors
     ///

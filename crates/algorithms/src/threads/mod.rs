@@ -14,7 +14,7 @@ const NONE: i64 = -1;
 /// Ranges on threads, and other activities.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranges<'a> {
-    /// The lane of each range: its thread, or a lane of its own; -1 for activities that are not on a thread.
+    /// The lane of each range: its thread, or a separate lane; -1 for activities that are not on a thread.
     pub lane: &'a [i64],
     /// The thread that recorded each range.
     pub thread: &'a [i64],
@@ -26,7 +26,7 @@ pub struct Ranges<'a> {
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device: other threads never work for such a call.
     pub is_call: &'a [bool],
-    /// Whether a range with a lane of its own ends when its thread has waited for it, whether or not this took time.
+    /// Whether a range with a separate lane ends when its thread has waited for it, whether or not this took time.
     pub ends_on_thread: &'a [bool],
 }
 

@@ -1,4 +1,4 @@
-//! The points of each thread, located between the points of the main thread.
+//! Where the points of each thread are between the points of the main thread.
 
 use super::{Points, Ranges, NONE};
 use crate::sorting::by_group;

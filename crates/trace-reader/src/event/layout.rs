@@ -2,7 +2,7 @@
 //! spaces between them.
 //!
 //! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues like
-//! a stored step, comparing a few words replaces finding the end of the key and looking up its meaning. Any other text is
+//! a stored step, comparing a few machine words replaces parsing the key. Any other text is
 //! read byte by byte, so a wrong prediction costs time but does not change the result.
 
 use crate::json::Raw;

@@ -1,7 +1,7 @@
 //! Finds the beginnings of events without reading the text before them.
 //!
 //! In valid JSON, an opening brace followed by a quoted word and a colon always begins an object: inside a string, the
-//! quotes would have to be escaped. So a file can be cut wherever such an object follows the end of another one. If the
+//! quotes would have to be escaped. A file can therefore be cut wherever such an object follows the end of another one. If the
 //! cut falls between objects nested in an event, that event does not end before the cut, so the reader joins the pieces
 //! again.
 

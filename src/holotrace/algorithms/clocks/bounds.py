@@ -7,8 +7,8 @@ waits:
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
 Bounds on the clocks bound every G, and these bounds in turn tighten the bounds on the clocks, even on clocks that share no
-operation with the reference. Every round only draws conclusions from the inequalities, so the true values stay within the
-bounds, however many rounds run.
+operation with the reference. Every round uses only the inequalities, so the true values stay within the bounds after any number
+of rounds.
 
 Times are float64 nanoseconds, counted from a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).

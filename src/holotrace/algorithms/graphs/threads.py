@@ -92,8 +92,8 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
 
     The main thread waits in a segment if another lane ends its work in the segment and other lanes are busy for at least half
     of it. Such work counts in gaps of the main thread and in ranges in which the main thread waits. Inside other ranges, only
-    the lanes `works_inside` count, whose gaps count as work too. Segments in which the main thread waits have weight 0, as have
-    the pauses of other lanes.
+    work of the lanes `works_inside` counts; their gaps count as work, too. Segments in which the main thread waits have weight
+    0, as have the pauses of other lanes.
 
     Args:
         ranges: the activities.

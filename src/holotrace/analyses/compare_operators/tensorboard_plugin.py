@@ -74,7 +74,7 @@ class PluginSide(EqualByContent):
 
 @dataclass(frozen=True)
 class Pair:
-    """Nodes of control and nodes of test that the plugin showed side by side."""
+    """The nodes of control and of test that share a row in the plugin's comparison."""
 
     control: list[int]
     test: list[int]

@@ -198,7 +198,7 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `until_ns`: when later work with the same keys had started, so that the work of these calls must have ended."""
+    """Add `until_ns`: when later work with the same keys started; the work of these calls must have ended by then."""
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))
     later = launched.drop_nulls("launch_start_ns").select(

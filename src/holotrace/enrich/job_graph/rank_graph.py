@@ -20,7 +20,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """What a rank sends: its points and the longest paths between them, a few hundred bytes for each call.
+    """The data that a rank sends: its points and the longest paths between them, a few hundred bytes per call.
 
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`

@@ -21,7 +21,7 @@ from holotrace.store.trace import RankTrace
 
 @derived
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
-    """Sum over the trees before the plugin moves backward operators, then over its backward nodes."""
+    """Sum over the trees as they were before the plugin moved backward operators, then over its backward nodes."""
     summed = _summed(rank_trace)
     trees = plugin_trees(rank_trace)
     is_made = (trees["summed_row"] == NO_PARENT).to_numpy()

@@ -1,4 +1,4 @@
-"""The cause for each moment of a host thread: the kind of work, its name, module and Python function."""
+"""What a host thread does at each time: the kind of work, its name, module and Python function."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # Ranges come after those around them: the loader calls such a function of the user, which builds a batch.
+    # An outer range has a lower row. The loader calls these functions of the user to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)

@@ -79,8 +79,7 @@ class Lines(NamedTuple):
         start, end = self.runs["start_ns"].to_numpy(), self.runs["end_ns"].to_numpy()
         lowest = int(start.min()) if len(start) else 0
         width = (int(end.max()) if len(end) else 0) - lowest + 2
-        # Shift the times of each line into a range of its own, so that the runs of all lines are in one ascending
-        # order.
+        # Shift the times of each line into a separate range, so that the runs of all lines are in ascending order.
         shift = self.runs["line"].to_numpy().astype(np.int64) * width - lowest
         from_ns, to_ns = (np.clip(times, lowest, lowest + width - 1) for times in (begin, finish))
         moved = line * width - lowest

@@ -46,7 +46,7 @@ def heads_last(arguments: Arguments, first: int = 0) -> Attention:
 
 
 def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layout: str = "heads first") -> Cost:
-    """2·B·H·Nq·Nk·(d + dv), half if causal and square; bytes of query, key, value and output."""
+    """FLOPs: 2·B·H·Nq·Nk·(d + dv), half if causal and square. Bytes: query, key, value and output."""
     sizes = heads_first(arguments) if layout == "heads first" else heads_last(arguments)
     dense = 2 * sizes.pairs() * (sizes.width + sizes.value_width)
     output = sizes.batch * sizes.query_heads * sizes.queries * sizes.value_width * arguments.element_bytes(0)
@@ -70,7 +70,7 @@ def scaled_dot_product_backward(
 
 
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
-    """FlashAttention: 2·H·(d + dv)·(pairs under the mask), aligned at the last query and key; bytes as `scaled_dot_product`.
+    """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask, aligned at the end). Bytes: as `scaled_dot_product`.
 
     A causal mask leaves q·(k - q/2) pairs, half if square; a window of keys to the left and right is counted exactly.
     """
@@ -83,7 +83,7 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
 
 
 def flash_backward(arguments: Arguments, causal: int, window: int | None = None, first: int = 1) -> Cost:
-    """As `flash`, with five products: 2·H·(3·d + 2·dv)·(pairs); bytes as `scaled_dot_product_backward`."""
+    """As `flash`, with five products. FLOPs: 2·H·(3·d + 2·dv)·(pairs). Bytes: as `scaled_dot_product_backward`."""
     sizes = heads_last(arguments, first)
     twice = sizes.batch * _twice_visible(arguments, sizes.queries, sizes.keys, causal, window)
     return _backward(arguments, sizes, twice, first=first)
@@ -183,7 +183,7 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """2·H·(d + dv)·(pairs of query and key); in prefill, a request's new tokens see half of each other.
+    """2·H·(d + dv)·(pairs of query and key). In prefill, a request's new tokens see half of each other.
 
     Sums over the requests come from the name of the engine's step. Bytes of all new tokens' queries and outputs, and of
     the keys and values in the cache.

@@ -49,7 +49,7 @@ def slow_convolution(arguments: Arguments) -> Cost:
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """One convolution for each requested gradient, of input or filter; bytes of what the convolutions read and write."""
+    """FLOPs: one convolution for each requested gradient (input, filter). Bytes: what the convolutions read and write."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

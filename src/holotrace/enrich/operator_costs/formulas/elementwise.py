@@ -18,7 +18,7 @@ _INTEGERS = _PROMOTION[:6]
 
 
 def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ...] = (0,), result: int = 0) -> Cost:
-    """E·(operations) for E elements of the result; bytes of the inputs and of the result.
+    """FLOPs: E·(operations) for E elements of the result. Bytes: inputs and result.
 
     Args:
         arguments: the inputs.
@@ -41,44 +41,44 @@ def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ..
 
 
 def comparison(arguments: Arguments) -> Cost:
-    """1 for each element; bytes of the inputs and of a boolean result."""
+    """FLOPs: 1 for each element. Bytes: inputs and a boolean result."""
     return elementwise(arguments, 1, tuple(index for index in (0, 1) if arguments.has_tensor(index)), 1)
 
 
 def copy(arguments: Arguments) -> Cost:
-    """`destination, source`: one operation, a conversion, for each element; bytes of both tensors."""
+    """`destination, source`. FLOPs: 1, a conversion, for each element. Bytes: both tensors."""
     elements = arguments.elements(0)
     moved = elements * arguments.element_bytes(0) + arguments.bytes(1)
     return Cost(elements, moved, "copy", arguments.precision(0))
 
 
 def fill(arguments: Arguments) -> Cost:
-    """No operations; bytes of the tensor that is written."""
+    """FLOPs: none. Bytes: the tensor that is written."""
     return Cost(0, arguments.elements(0) * arguments.element_bytes(0), "copy", arguments.precision(0))
 
 
 def gated(arguments: Arguments) -> Cost:
-    """`activation(a)·b` of the halves of an input: 5 for each element of the result; bytes of input and result."""
+    """`activation(a)·b` of the halves of an input. FLOPs: 5 for each element of the result. Bytes: input and result."""
     elements = arguments.elements(0)
     moved = arguments.bytes(0) + arguments.bytes(1)
     return Cost(5 * elements, moved, "vector", arguments.precision(0))
 
 
 def rotary_embedding(arguments: Arguments, query: int = 1, key: int = 2) -> Cost:
-    """Rotates query and key in place: 3 for each element; bytes of both, read and written."""
+    """Rotates query and key in place. FLOPs: 3 for each element. Bytes: both tensors, read and written."""
     tensors = [index for index in (query, key) if arguments.has_tensor(index)]
     elements = sum(map(arguments.elements, tensors))
     return Cost(3 * elements, 2 * sum(map(arguments.bytes, tensors)), "vector", arguments.precision(query))
 
 
 def rotary_embedding_into(arguments: Arguments) -> Cost:
-    """Rotates inputs 2 and 3 into inputs 0 and 1: 3 for each element; bytes of all four."""
+    """Rotates inputs 2 and 3 into inputs 0 and 1. FLOPs: 3 for each element. Bytes: all four tensors."""
     elements = arguments.elements(2) + arguments.elements(3)
     return Cost(3 * elements, sum(map(arguments.bytes, range(4))), "vector", arguments.precision(2))
 
 
 def arange(arguments: Arguments) -> Cost:
-    """`start, end, step` into a tensor: no operations; bytes of the result."""
+    """`start, end, step` into a tensor. FLOPs: none. Bytes: the result."""
     start, end, step = (arguments.number(index) for index in range(3))
     if not step or not arguments.has_tensor(3):
         message = "the result of arange was not recorded"
@@ -88,19 +88,19 @@ def arange(arguments: Arguments) -> Cost:
 
 
 def dropout(arguments: Arguments) -> Cost:
-    """2 for each element; bytes of input, output and a boolean mask."""
+    """FLOPs: 2 for each element. Bytes: input, output and a boolean mask."""
     elements = arguments.elements(0)
     return Cost(2 * elements, 2 * arguments.bytes(0) + elements, "vector", arguments.precision(0))
 
 
 def quantise_into(arguments: Arguments) -> Cost:
-    """`result, input, scale`: 2 for each element, a scaling and a conversion; bytes of all three."""
+    """`result, input, scale`. FLOPs: 2 for each element, a scaling and a conversion. Bytes: all three tensors."""
     moved = sum(map(arguments.bytes, (0, 1, 2)))
     return Cost(2 * arguments.elements(1), moved, "vector", arguments.precision(1))
 
 
 def resample(arguments: Arguments) -> Cost:
-    """1 for each element of the result; an argument gives its size or its factors; bytes of input and result."""
+    """FLOPs: 1 for each element of the result, whose size is an argument. Bytes: input and result."""
     shape, sizes = arguments.shape(0), arguments.numbers(1) or _scaled_sizes(arguments)
     if not sizes or len(sizes) > len(shape):
         message = "the size of the result was not recorded"
@@ -120,7 +120,7 @@ def _scaled_sizes(arguments: Arguments) -> list[int]:
 
 
 def pad(arguments: Arguments) -> Cost:
-    """1 for each element of the result, as a copy; bytes of input and result. Padding comes in pairs, last dimension first."""
+    """FLOPs: 1 for each element of the result. Bytes: input and result. Padding comes in pairs, last dimension first."""
     shape, padding = arguments.shape(0), arguments.numbers(1) or []
     if not padding or len(padding) % 2 or len(padding) // 2 > len(shape):
         message = "the padding was not recorded"

@@ -51,7 +51,7 @@ class _Layer(NamedTuple):
 
 
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
-    """2·T·k·(H·N + I·H) for T tokens that choose k experts, whose weights are H x N and I x H; bytes of tokens, result and weights.
+    """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
     N is I, or 2·I with a gate. Weights count if evenly spread tokens would reach practically every expert. With fewer
     tokens, bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too, if
@@ -109,17 +109,17 @@ def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weight
 
 
 def first_product(arguments: Arguments, weights: int = 1, result: int = 6, chosen: int = 7) -> Cost:
-    """2·T·k·H·N: the first product of `fused_experts`; bytes of tokens, weights and result."""
+    """FLOPs: 2·T·k·H·N: the first product of `fused_experts`. Bytes: tokens, weights and result."""
     return _one_product(arguments, weights, result, (arguments.shape(0)[0], arguments.number(chosen)))
 
 
 def second_product(arguments: Arguments, weights: int = 2, result: int = 6, chosen: int = 7) -> Cost:
-    """2·T·k·I·H: the second product of `fused_experts`; bytes of its input, weights and result."""
+    """FLOPs: 2·T·k·I·H: the second product of `fused_experts`. Bytes: its input, weights and result."""
     return _one_product(arguments, weights, result, (arguments.shape(result)[0], arguments.number(chosen)))
 
 
 def expert_kernel(arguments: Arguments) -> Cost:
-    """SGLang's kernel for one of the two products: 2·T·k·N·K; bytes of input 0, of the weights (1) and of the result (3)."""
+    """SGLang's kernel for one of the two products. FLOPs: 2·T·k·N·K. Bytes: inputs 0, 1 (weights) and 3 (result)."""
     tokens, chosen = arguments.shape(8, 2)
     experts, columns, shared = arguments.shape(1, 3)
     if arguments.shape(0)[-1] != shared or arguments.shape(3)[-1] != columns:

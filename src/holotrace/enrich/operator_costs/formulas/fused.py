@@ -26,7 +26,7 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 
 
 def generated(arguments: Arguments) -> Cost:
-    """(Elements)·(operations of the operators in the name); bytes of every tensor once; 2·M·N·K for templates of products.
+    """FLOPs: elements · operations in the name, or 2·M·N·K for templates of products. Bytes: every tensor once.
 
     A tensor that the kernel changes in place counts once, since the trace does not say which one it is. Operations and
     bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.

@@ -50,7 +50,7 @@ def scatter(arguments: Arguments, source: int = 3) -> Cost:
 
 
 def lookup_backward(arguments: Arguments) -> Cost:
-    """Gradient of `lookup`: an addition for each element; bytes of gradient and positions, and of the whole table, written."""
+    """Gradient of `lookup`. FLOPs: 1 for each element. Bytes: gradient, positions and the written table."""
     width = arguments.shape(0)[-1] if arguments.shape(0) else 0
     table = arguments.number(2) * width * arguments.element_bytes(0)
     moved = arguments.bytes(0) + arguments.bytes(1) + table
@@ -58,7 +58,7 @@ def lookup_backward(arguments: Arguments) -> Cost:
 
 
 def bags(arguments: Arguments) -> Cost:
-    """`embedding_bag(table, positions, offsets)`: an addition for each element read; bytes of rows, positions, bags."""
+    """`embedding_bag(table, positions, offsets)`. FLOPs: 1 for each element read. Bytes: rows, positions, bags."""
     width, rows, count = arguments.shape(0, 2)[1], arguments.elements(1), arguments.elements(2)
     size = arguments.element_bytes(0)
     moved = (rows + count) * width * size + arguments.bytes(1) + arguments.bytes(2)
@@ -125,7 +125,7 @@ def cache_update(arguments: Arguments) -> Cost:
 def tensor_lists(
     arguments: Arguments, flops_each: int = 1, lists_written: int = 1, lists_read: int | None = None
 ) -> Cost:
-    """Operators on lists of tensors: operations for each element; bytes of lists written, and of lists read (by default all)."""
+    """Operators on lists of tensors. FLOPs: some for each element. Bytes: lists written and read (by default all)."""
     if lists_read is None:
         lists_read = max(1, sum(kind == "TensorList" for kind in arguments.types))
     elements = sum(map(prod, arguments.shapes(0)))

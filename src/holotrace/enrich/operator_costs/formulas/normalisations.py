@@ -1,6 +1,6 @@
 """Costs of normalisations and softmax: a few operations for each element; reading and writing dominate.
 
-Operations are counted as TraceLens counts them, so that both tools can be compared:
+E is the number of elements, C of parameters or channels, R of rows. Operations are counted as TraceLens counts them, so that both tools can be compared:
 https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py
 Bytes count every tensor once; TraceLens' `bytes_moved` differs if it counts channels as statistics.
 """
@@ -14,7 +14,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def layer_norm(arguments: Arguments) -> Cost:
-    """5·E + 6·C for E elements and C parameters; bytes of input, output, parameters, mean and deviation of each row."""
+    """FLOPs: 5·E + 6·C for E elements and C parameters. Bytes: input, output, parameters, mean and deviation of each row."""
     elements, parameters = arguments.elements(0), _normalised(arguments, 1)
     rows = elements // max(parameters, 1)
     return _forward(
@@ -23,7 +23,7 @@ def layer_norm(arguments: Arguments) -> Cost:
 
 
 def group_norm(arguments: Arguments) -> Cost:
-    """5·E + 6·C for C channels; bytes as `layer_norm`, with a mean and deviation for each group of each sample."""
+    """FLOPs: 5·E + 6·C for C channels. Bytes: as `layer_norm`, with a mean and deviation for each group of each sample."""
     shape = arguments.shape(0)
     is_native = "native" in arguments.operator
     parameters, groups = ((1, 2), arguments.number(6)) if is_native else ((2, 3), arguments.number(1))
@@ -32,7 +32,7 @@ def group_norm(arguments: Arguments) -> Cost:
 
 
 def batch_norm(arguments: Arguments) -> Cost:
-    """5·E + 6·C in training, 2·E + 6·C with stored statistics; bytes of input, output, parameters and statistics."""
+    """FLOPs: 5·E + 6·C in training, 2·E + 6·C with stored statistics. Bytes: input, output, parameters and statistics."""
     channels = _channels(arguments, 0)
     in_training = arguments.flag(5, default=True)
     flops = (5 if in_training else 2) * arguments.elements(0) + 6 * channels
@@ -45,7 +45,7 @@ def batch_norm(arguments: Arguments) -> Cost:
 
 
 def rms_norm(arguments: Arguments, parameter: int = 2, normalised: int | None = 1) -> Cost:
-    """4·E + 2·R for R rows; bytes of input, output and weight, and of the deviation of each row in PyTorch's operator."""
+    """FLOPs: 4·E + 2·R for R rows. Bytes: input, output, weight; in PyTorch's operator, also each row's deviation."""
     elements = arguments.elements(0)
     width = _normalised(arguments, normalised) if normalised is not None else arguments.shape(0)[-1]
     rows = elements // max(width, 1)
@@ -54,50 +54,50 @@ def rms_norm(arguments: Arguments, parameter: int = 2, normalised: int | None = 
 
 
 def added_rms_norm(arguments: Arguments) -> Cost:
-    """`residual + input`, normalised: 5·E + 2·R; bytes of two inputs, two outputs and the weight."""
+    """`residual + input`, normalised. FLOPs: 5·E + 2·R. Bytes: two inputs, two outputs and the weight."""
     rows, width = _rows(arguments)
     flops = 5 * rows * width + 2 * rows
     return Cost(flops, 4 * arguments.bytes(0) + width * arguments.element_bytes(0), "vector", arguments.precision(0))
 
 
 def layer_norm_backward(arguments: Arguments) -> Cost:
-    """9·E; bytes of the gradient, the input, the statistics, the weight and the requested gradients."""
+    """FLOPs: 9·E. Bytes: the gradient, the input, the statistics, the weight and the requested gradients."""
     return _backward(arguments, 9 * arguments.elements(1), weight=5, statistics=(3, 4), mask=7, bias=6)
 
 
 def group_norm_backward(arguments: Arguments) -> Cost:
-    """9·E; bytes as `layer_norm_backward`."""
+    """FLOPs: 9·E. Bytes: as `layer_norm_backward`."""
     return _backward(arguments, 9 * arguments.elements(1), weight=4, statistics=(2, 3), mask=9, bias=4)
 
 
 def batch_norm_backward(arguments: Arguments) -> Cost:
-    """9·E; bytes as `layer_norm_backward`."""
+    """FLOPs: 9·E. Bytes: as `layer_norm_backward`."""
     statistics = (5, 6) if arguments.is_given(5) else (3, 4)
     return _backward(arguments, 9 * arguments.elements(1), weight=2, statistics=statistics, mask=9, bias=2)
 
 
 def library_batch_norm_backward(arguments: Arguments) -> Cost:
-    """Inputs as in cuDNN and MIOpen (input, gradient, weight, …): 4·E + 3·C; bytes as `layer_norm_backward`."""
+    """Inputs as in cuDNN and MIOpen (input, gradient, weight, …). FLOPs: 4·E + 3·C. Bytes: as `layer_norm_backward`."""
     flops = 4 * arguments.elements(0) + 3 * _channels(arguments, 0)
     return _backward(arguments, flops, weight=2, statistics=(5, 6), bias=2)
 
 
 def rms_norm_backward(arguments: Arguments) -> Cost:
-    """10·E with a weight, 8·E without; bytes as `layer_norm_backward`."""
+    """FLOPs: 10·E with a weight, 8·E without. Bytes: as `layer_norm_backward`."""
     is_weighted = arguments.has_tensor(4) and bool(arguments.dims[4])
     flops = (10 if is_weighted else 8) * arguments.elements(1)
     return _backward(arguments, flops, weight=4, statistics=(3,), mask=5)
 
 
 def softmax(arguments: Arguments) -> Cost:
-    """5·E: maximum, difference, exponential, sum, quotient; bytes of input and output."""
+    """FLOPs: 5·E: maximum, difference, exponential, sum, quotient. Bytes: input and output."""
     elements = arguments.elements(0)
     written = 4 if arguments.flag(2) else arguments.element_bytes(0)
     return Cost(5 * elements, arguments.bytes(0) + elements * written, "vector", arguments.precision(0))
 
 
 def softmax_backward(arguments: Arguments) -> Cost:
-    """4·E: product, sum, difference, product; bytes of gradient, output and result."""
+    """FLOPs: 4·E: product, sum, difference, product. Bytes: gradient, output and result."""
     elements = arguments.elements(1)
     moved = arguments.bytes(0) + arguments.bytes(1) + elements * arguments.element_bytes(0)
     return Cost(4 * elements, moved, "vector", arguments.precision(0))

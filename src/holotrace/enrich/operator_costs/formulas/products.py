@@ -9,7 +9,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def product(arguments: Arguments, a: int = 0, b: int = 1, bias: int | None = None) -> Cost:
-    """`[…, M, K] x […, K, N]`: 2·B·M·N·K, + B·M·N with a bias; bytes of both, of the bias and of the result."""
+    """`[…, M, K] x […, K, N]`. FLOPs: 2·B·M·N·K, + B·M·N with a bias. Bytes: both inputs, bias and result."""
     left, right = arguments.shape(a), arguments.shape(b)
     if len(left) < 2 or len(right) < 2 or left[-1] != right[-2]:  # noqa: PLR2004 -- rows and columns
         message = f"{list(left)} x {list(right)} is not a product of matrices"
@@ -18,7 +18,7 @@ def product(arguments: Arguments, a: int = 0, b: int = 1, bias: int | None = Non
 
 
 def linear(arguments: Arguments, a: int = 0, b: int = 1, bias: int | None = 2) -> Cost:
-    """`[…, K] x [N, K]` transposed: 2·M·N·K, + M·N with a bias; bytes of both, of the bias and of the result."""
+    """`[…, K] x [N, K]` transposed. FLOPs: 2·M·N·K, + M·N with a bias. Bytes: both inputs, bias and result."""
     left, right = arguments.shape(a), arguments.shape(b, 2)
     if not left or left[-1] != right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer"
@@ -43,7 +43,7 @@ def scaled(arguments: Arguments) -> Cost:
 
 
 def matrix_vector(arguments: Arguments, a: int = 0, b: int = 1) -> Cost:
-    """`[M, K] x [K]`: 2·M·K; bytes of the matrix, the vector and the result."""
+    """`[M, K] x [K]`. FLOPs: 2·M·K. Bytes: the matrix, the vector and the result."""
     rows, columns = arguments.shape(a, 2)
     if arguments.shape(b, 1) != (columns,):
         message = "the vector does not fit the matrix"
@@ -63,13 +63,13 @@ def matrix_vector_with_bias(arguments: Arguments) -> Cost:
 
 
 def dot(arguments: Arguments) -> Cost:
-    """The inner product of two vectors: 2·K; bytes of both."""
+    """The inner product of two vectors. FLOPs: 2·K. Bytes: both vectors."""
     flops = 2 * arguments.elements(0)
     return Cost(flops, arguments.bytes(0) + arguments.bytes(1), "vector", arguments.precision(0))
 
 
 def grouped(arguments: Arguments) -> Cost:
-    """Grouped products `[M, K] x [G, K, N]`, every row in one group: 2·M·N·K; bytes of both and of the result."""
+    """Grouped products `[M, K] x [G, K, N]`, every row in one group. FLOPs: 2·M·N·K. Bytes: both inputs and the result."""
     left, right = arguments.shape(0), arguments.shape(1)
     if (len(left), len(right)) == (2, 3) and left[1] == right[1]:
         rows, columns, shared = left[0], right[2], left[1]

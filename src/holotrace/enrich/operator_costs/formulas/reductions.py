@@ -9,7 +9,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_each: int = 1) -> Cost:
-    """E for E elements of the input; bytes of input and result; `dimensions` is the argument that says what is reduced."""
+    """FLOPs: E for E elements of the input. Bytes: input and result. `dimensions` is the argument that says what is reduced."""
     shape = arguments.shape(0)
     reduced = arguments.numbers(dimensions)
     elements = prod(remaining(shape, reduced))
@@ -26,12 +26,12 @@ def with_positions(arguments: Arguments) -> Cost:
 
 
 def scan(arguments: Arguments) -> Cost:
-    """`cumsum`, `cumprod`: E; bytes of input and result."""
+    """`cumsum`, `cumprod`. FLOPs: E. Bytes: input and result."""
     return Cost(arguments.elements(0), 2 * arguments.bytes(0), "vector", arguments.precision(0))
 
 
 def largest(arguments: Arguments) -> Cost:
-    """`topk` along the last dimension: E comparisons; bytes of input, and of k values and positions."""
+    """`topk` along the last dimension. FLOPs: E. Bytes: input, k values and k positions."""
     shape, count = arguments.shape(0), arguments.number(1)
     kept = prod(shape[:-1]) * count
     moved = arguments.bytes(0) + kept * (arguments.element_bytes(0) + 8)
@@ -39,13 +39,13 @@ def largest(arguments: Arguments) -> Cost:
 
 
 def sort(arguments: Arguments) -> Cost:
-    """E, although a sort may take E·⌈log2 E⌉ comparisons; bytes of input, values and positions."""
+    """FLOPs: E, although a sort may take E·⌈log2 E⌉ comparisons. Bytes: input, values and positions."""
     elements = arguments.elements(0)
     return Cost(elements, 2 * arguments.bytes(0) + 8 * elements, "vector", arguments.precision(0))
 
 
 def pooling(arguments: Arguments, *, positions: bool) -> Cost:
-    """One operation for each element of each window; bytes of input and result, and of positions if they are kept."""
+    """FLOPs: 1 for each element of each window. Bytes: input, result and, if kept, positions."""
     shape, window = arguments.shape(0), arguments.numbers(1)
     if not window or len(shape) < 3:  # noqa: PLR2004 -- channels and one length
         message = "the size of the window was not recorded"
@@ -63,7 +63,7 @@ def pooling(arguments: Arguments, *, positions: bool) -> Cost:
 
 
 def adaptive_pooling(arguments: Arguments) -> Cost:
-    """One operation for each element of the input; bytes of input and result."""
+    """FLOPs: 1 for each element of the input. Bytes: input and result."""
     shape, sizes = arguments.shape(0), arguments.numbers(1)
     if not sizes:
         message = "the size of the result was not recorded"
@@ -74,19 +74,19 @@ def adaptive_pooling(arguments: Arguments) -> Cost:
 
 
 def pooling_backward(arguments: Arguments) -> Cost:
-    """One operation for each element of the gradient; bytes of this gradient and of the input's gradient."""
+    """FLOPs: 1 for each element of the gradient. Bytes: this gradient and the input's gradient."""
     moved = arguments.bytes(0) + arguments.elements(1) * arguments.element_bytes(1)
     return Cost(arguments.elements(0), moved, "vector", arguments.precision(0))
 
 
 def negative_log_likelihood(arguments: Arguments) -> Cost:
-    """One operation and one element read for each target; bytes of these elements and of the targets."""
+    """FLOPs: 1 for each target. Bytes: one element read for each target, and the targets."""
     targets = arguments.elements(1)
     return Cost(targets, targets * arguments.element_bytes(0) + arguments.bytes(1), "vector", arguments.precision(0))
 
 
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
-    """One operation and one element written for each target; bytes of these elements and of the targets.
+    """FLOPs: 1 for each target. Bytes: one element written for each target, and the targets.
 
     Another operator fills the rest of the gradient with zeros.
     """
@@ -95,7 +95,7 @@ def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
 
 
 def loss(arguments: Arguments) -> Cost:
-    """Losses of two tensors: 2 for each element; bytes of both, and of the result unless it is reduced."""
+    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both, and the result unless it is reduced."""
     kept = arguments.bytes(0) if arguments.text(2) == "0" else arguments.element_bytes(0)
     return Cost(
         2 * arguments.elements(0), arguments.bytes(0) + arguments.bytes(1) + kept, "vector", arguments.precision(0)

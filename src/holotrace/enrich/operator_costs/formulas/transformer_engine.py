@@ -16,7 +16,7 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 
 def linear(arguments: Arguments) -> Cost:
-    """2·M·N·K of the first and the last input with the same last dimension; bytes of both and of the result."""
+    """FLOPs: 2·M·N·K of the first and the last input with the same last dimension. Bytes: both inputs and the result."""
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
 
@@ -33,7 +33,7 @@ def _alike(arguments: Arguments) -> tuple[int, int]:
 
 
 def two_layers(arguments: Arguments) -> Cost:
-    """`_LayerNormMLP`: 2·T·(elements of both weights); bytes of tokens, weights and result.
+    """`_LayerNormMLP`. FLOPs: 2·T·(elements of both weights). Bytes: tokens, weights and result.
 
     Each weight may be followed by its 8-bit copy, which has the same shape.
     """
@@ -53,7 +53,7 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """As the forward call, once for the inputs' gradient and once for the weights'; bytes of its tensors and their gradients.
+    """FLOPs: as the forward call, for each gradient (inputs, weights). Bytes: its tensors and their gradients.
 
     `products` is the number of products in the forward call. The number of kernels on tensor cores shows whether both
     gradients were computed; both need the same number of bytes.
@@ -84,7 +84,7 @@ def _forward(arguments: Arguments, products: int) -> Cost:
 
 
 def grouped(arguments: Arguments) -> Cost:
-    """`_GroupedLinear`, each row in one group: 2·M·N·K; bytes of rows, all weights and result."""
+    """`_GroupedLinear`, each row in one group. FLOPs: 2·M·N·K. Bytes: rows, all weights and result."""
     rows, *others = _matrices(arguments)
     width = arguments.shape(rows)[-1]
     weights = [index for index in others if len(arguments.shape(index)) == 2 and arguments.shape(index)[1] == width]  # noqa: PLR2004 -- columns and K
@@ -99,7 +99,7 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def scripted_product(arguments: Arguments) -> Cost:
-    """`tex_ts::te_gemm_ts`: 2·M·N·K of inputs 0 (transposed if argument 4 says so) and 5; bytes of both and of input 10."""
+    """`tex_ts::te_gemm_ts`. FLOPs: 2·M·N·K of inputs 0 (transposed by argument 4) and 5. Bytes: inputs 0, 5 and 10."""
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
     if not shared or shared not in arguments.shape(5, 2):

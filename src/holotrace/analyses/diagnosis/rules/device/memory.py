@@ -1,4 +1,4 @@
-"""Rules about device memory: calls of the allocator, the peak, and memory reserved in vain."""
+"""Rules about device memory: calls of the allocator, the peak, and memory that is reserved but not used."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for large 16-bit products on a device with FP8, unless the host falls behind, so that no step gets shorter."""
+    """Yield a case for large 16-bit products on a device with FP8, unless the host falls behind the device."""
     device, pace = evidence.peaks, host_pace(evidence)
     if device is None or not device.flops_per_s("float8", matrix=True) or (pace and pace.ratio >= FALLS_BEHIND):
         return

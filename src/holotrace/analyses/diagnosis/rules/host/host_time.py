@@ -47,7 +47,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function that keeps the devices idle for long at a time.
+    """Yield a case for each Python function with long calls that keep the devices idle.
 
     Many short pieces are Python's overhead between operators; other rules report these, and functions that resume after a graph
     break.

@@ -1,4 +1,4 @@
-"""Which waiting for work is due to more work, and which to a rank that began the same work later."""
+"""Whether ranks wait because another rank has more work, or because it began the same work later."""
 
 from __future__ import annotations
 

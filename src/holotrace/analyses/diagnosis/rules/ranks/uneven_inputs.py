@@ -50,7 +50,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 
 
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
-    """Return how many times as many products, convolutions and embeddings a rank runs as the median of the other ranks.
+    """Return the number of products, convolutions and embeddings of a rank, divided by the median of the other ranks.
 
     None if shapes were not recorded, or if the rank's inputs are larger than those of ranks with equally many calls.
     """
