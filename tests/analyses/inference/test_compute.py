@@ -311,10 +311,10 @@ def test_a_slow_start_is_set_apart() -> None:
     """Two steps of 900 µs before ten of 100 are warm-up; a later step of 900 µs belongs to the steady state."""
     result = serving([900, 900, *[100] * 10, 900])
     assert result.per_step["period"].to_list() == ["start"] * 2 + ["steady"] * 11
-    assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in steps alike"
+    assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in similar steps"
     assert result.per_kind.select("step_count", "apart_count", "p50_step_ns").row(0) == (13, 2, 100_000)
     assert (
-        "rank 0: 2 steps at the beginning are set apart: 900 µs, against a median of 100 µs in steps alike"
+        "rank 0: 2 steps at the beginning are set apart: 900 µs, against a median of 100 µs in similar steps"
         in result.findings
     )
 

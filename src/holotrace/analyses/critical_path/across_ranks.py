@@ -281,7 +281,7 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["clock_contradiction_ns"]:
         sentences.append(
-            f"by the clocks, dependencies between ranks end {duration_text(row['clock_contradiction_ns'])} before they begin, in total"
+            f"some dependencies between ranks end before they begin, by {duration_text(row['clock_contradiction_ns'])} in total, because the clocks are not exact"
         )
     return tuple(sentences)
 

@@ -68,7 +68,7 @@ def _long(steps: pl.DataFrame) -> dict[int, str]:
         if not is_long[row]:
             break
         found[row] = (
-            f"{duration_text(steps['step_ns'][row])}, against a median of {duration_text(usual[row])} in steps alike"
+            f"{duration_text(steps['step_ns'][row])}, against a median of {duration_text(usual[row])} in similar steps"
         )
     return found
 

@@ -155,7 +155,7 @@ def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[st
     length = duration_text(int(alone["duration_ns"].sum()))
     finding = (
         f"{len(alone):,} calls ({length} over all ranks) have no counterpart on another rank, so how long they wait is "
-        "unknown; they count with the median of their kind, and nobody is charged with the rest"
+        "unknown; they count with the median of their kind, and the rest is no rank's cost"
     )
     return (finding,)
 

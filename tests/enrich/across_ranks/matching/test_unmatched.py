@@ -115,7 +115,7 @@ def test_ranks_that_number_their_operations_apart() -> None:
     }
 
     assert match(of_ranks).findings[-1] == (
-        "ranks 0 and 1 share a process group but no number of an operation (1-4 and 101-104): they were recorded at "
+        "ranks 0 and 1 share a process group, but have no sequence number in common (1-4 and 101-104): they were recorded at "
         "different times, or in different jobs"
     )
 

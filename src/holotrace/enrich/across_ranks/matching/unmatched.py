@@ -88,7 +88,7 @@ def _numbered_apart(rows: pl.DataFrame) -> Iterator[str]:
     apart = beside.filter((pl.col("other_last") < pl.col("first")).fill_null(value=False)).sort("rank")
     for row in apart.head(1).iter_rows(named=True):
         yield (
-            f"ranks {row['other_rank']} and {row['rank']} share a process group but no number of an operation "
+            f"ranks {row['other_rank']} and {row['rank']} share a process group, but have no sequence number in common "
             f"({row['other_first']:,}-{row['other_last']:,} and {row['first']:,}-{row['last']:,}): they were recorded at different "
             "times, or in different jobs"
         )

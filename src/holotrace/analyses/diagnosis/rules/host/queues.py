@@ -95,7 +95,7 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
     kernel = short_name(str(cases[0].place.kernel))
     if cases[0].words["is_rare"]:
         return Said(
-            f"work that was launched before starts late, although nothing that was recorded runs on the GPU (before {kernel})",
+            f"launched work starts late, although no recorded work runs on the GPU (before {kernel})",
             "Look at this time in the timeline: work of a graph or of another process may be missing from the recording.",
         )
     return Said(
