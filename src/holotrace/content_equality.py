@@ -21,7 +21,7 @@ class EqualByContent:
         """Compare the fields, tables by their content."""
         if type(other) is not type(self):
             return NotImplemented
-        return _are_equal(_content(self), _content(other))
+        return are_equal(_content(self), _content(other))
 
     def __hash__(self) -> int:
         """Return a hash of the shapes of the tables, so that equal results share it."""
@@ -32,9 +32,14 @@ def _content(result: Any) -> list[object]:  # noqa: ANN401 -- any dataclass
     return [getattr(result, field.name) for field in dataclasses.fields(result)]
 
 
-def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a result
-    if type(one) is not type(other):
-        return False
+def are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a result
+    """Compare frames, series, arrays, and mappings and sequences of them by content.
+
+    >>> are_equal({0: pl.Series([1, None])}, {0: pl.Series([1, None])})
+    True
+    """
+    if one is other or type(one) is not type(other):
+        return one is other
     if isinstance(one, pl.Series):
         one, other = one.to_frame(), other.to_frame()
     if isinstance(one, pl.DataFrame):
@@ -42,9 +47,9 @@ def _are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a 
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
     if isinstance(one, Mapping):
-        return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(are_equal(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
+        return len(one) == len(other) and all(map(are_equal, one, other))
     return bool(one == other)
 
 

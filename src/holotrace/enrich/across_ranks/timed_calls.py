@@ -7,11 +7,15 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.content_equality import are_equal
 from holotrace.enrich.across_ranks.arrivals import arrivals
 from holotrace.enrich.across_ranks.clocks.clocks import Clocks, clocks
 from holotrace.enrich.across_ranks.matching.calls import OfRank
 from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
+
+_MOST_REMEMBERED = 300_000
+"""A job with at most this many calls is remembered: 100 MB."""
 
 
 class TimedCalls(NamedTuple):
@@ -31,10 +35,26 @@ class TimedCalls(NamedTuple):
 def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedCalls:
     """Match the calls of all ranks, align the clocks of their hosts, and divide each call.
 
+    The result for the latest job is remembered, because most analyses across ranks begin with it.
+
     Args:
         of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
         sends: also match sends with receives.
     """
+    asked = list(of_ranks.items())
+    known, result = _latest.get(sends, (None, None))
+    if result is None or not are_equal(known, asked):
+        result = _timed_calls(of_ranks, sends=sends)
+        if sum(known.calls.height for known in of_ranks.values()) <= _MOST_REMEMBERED:
+            _latest[sends] = (asked, result)
+    return result
+
+
+_latest: dict[bool, tuple[list[tuple[int, OfRank]], TimedCalls]] = {}
+"""{whether sends are matched: the latest job, and its result}"""
+
+
+def _timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool) -> TimedCalls:
     matching = match(of_ranks, sends=sends)
     compared = clocks(matching.calls, {rank: known.facts.host for rank, known in of_ranks.items()})
     return TimedCalls(arrivals(compared.aligned(_with_sizes(matching))), matching, compared)
