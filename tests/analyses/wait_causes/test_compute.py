@@ -127,7 +127,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """Without other ranks, no wait has a cause; the finding counts the communication of which nothing is known."""
+    """Without other ranks, no wait has a cause; the finding counts the communication whose waiting is unknown."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()

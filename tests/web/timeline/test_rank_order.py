@@ -61,7 +61,7 @@ def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple
 
 
 def test_two_ranks_keep_their_order() -> None:
-    """Of two ranks, none is typical, and both are in view anyway."""
+    """Two ranks keep their order: neither is typical, and both are visible."""
     found = result(rank=[0, 1], wait_ns=[5, 0], is_cause=[False, True], cost_ns=[None, 5], caused_wait_ns=[0, 5])
 
     assert rank_order(found) == RankOrder()

@@ -134,7 +134,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the rows of the kernels that may occur equally often in all layers: one line per occurrence in a layer."""
+    """Return the rows of the kernels that may occur equally often in all layers: a line for each occurrence within a layer."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)

@@ -12,7 +12,7 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """The part of its explained time that a case gets, summed over all steps.
+    """The time that a case gets out of the time that it explains, summed over all steps.
 
     claimed_ns    time that no case before it claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps

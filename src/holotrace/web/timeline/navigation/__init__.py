@@ -1,1 +1,1 @@
-"""Ways through a recording: from event to event, and the map of the whole."""
+"""Navigation in a recording: from event to event, and with the map above the timeline."""
