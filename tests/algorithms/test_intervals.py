@@ -54,7 +54,7 @@ def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
 
 @given(pairs_of_moments)
 def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> None:
-    """`union` merges touching intervals, so at least one nanosecond separates any two merged ones."""
+    """`union` merges touching intervals, so at least one nanosecond separates any two intervals of the result."""
     merged = pairs_in(union(*arrays(pairs)))
 
     assert all(start < end for start, end in merged)
@@ -195,7 +195,7 @@ def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> Non
 
 @given(pairs_of_moments)
 def test_covered_time_before_each_time(pairs: Pairs) -> None:
-    """`covered_before` returns as many nanoseconds as an oracle that counts them one by one."""
+    """`covered_before` returns as many nanoseconds as an oracle that counts each of them."""
     moments = np.arange(-45, 60)
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 

@@ -30,7 +30,7 @@ def test_exact_times_give_the_latency_and_bandwidth_they_were_made_of(latency_ns
 
 
 def test_the_interval_contains_the_truth_despite_noise():
-    """With 5 % noise the 95 % intervals contain 20 µs and 50 GB/s."""
+    """With 5 % noise, the 95 % intervals contain the true 20 µs and 50 GB/s."""
     fit = fit_latency(*_messages([10_000, 100_000, 1_000_000, 10_000_000], 20_000, 1 / 50, noise=0.05))
 
     assert fit is not None
@@ -39,7 +39,7 @@ def test_the_interval_contains_the_truth_despite_noise():
 
 
 def test_one_slow_message_of_each_size_does_not_move_the_line():
-    """If one message in 20 takes a second, the medians, and so the line, stay the same."""
+    """If one message in 20 takes a second, the medians stay the same, and so does the line."""
     sizes, times = _messages([1_000, 100_000, 10_000_000], 5_000, 0.1)
     times[::20] = 1_000_000_000
 

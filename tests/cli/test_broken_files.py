@@ -118,7 +118,7 @@ def test_every_form_of_an_answer(folder, tmp_path, monkeypatch, capsys) -> None:
 
 @EACH_FILE
 def test_every_answer_can_be_shown(name, folder, capsys) -> None:
-    """Tables, JSON and figure of every question are shown, or an error of one line says why there are none."""
+    """Tables, JSON and figure of every question are shown, or an error of one line gives the reason."""
     trace = open_trace(folder / name, cache=False)
     for question in ANALYSES:
         for settings in ({}, {"compat": "torch_tb_profiler"}) if question.name in COMPAT else ({},):

@@ -101,7 +101,7 @@ def test_the_rank_with_long_sequences_computes_longer() -> None:
 
 
 def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
-    """The all-reduce inside the backward pass makes the others wait there: all ranges are within a third of each other."""
+    """The all-reduce in the backward pass makes the others wait there: all ranges differ by at most a third."""
     ranges = [
         [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
         for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])

@@ -26,7 +26,7 @@ def shortest(pairs, moment):
 
 
 def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
-    """Of 0..10 and 3..5, the outer interval owns 0..3 and 5..10, the inner one 3..5."""
+    """Of 0..10 and 3..5, the outer interval owns 0..3 and 5..10, and the inner one 3..5."""
     owners = innermost(*arrays([(0, 10), (3, 5)]))
     assert owners.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
     assert owners.lengths(2).tolist() == [8, 2]
@@ -41,7 +41,7 @@ def test_without_intervals_no_time_has_an_owner() -> None:
 
 @given(pairs_of_moments)
 def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
-    """The last of the shortest covering intervals owns a time, even if intervals overlap, are empty or end early."""
+    """A time belongs to the last of the shortest intervals that cover it, even if intervals overlap, are empty or end early."""
     moments = np.arange(-25, 40)
     owners = innermost(*arrays(pairs))
     expected = [shortest(pairs, moment) for moment in moments]

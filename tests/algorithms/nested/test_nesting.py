@@ -50,7 +50,7 @@ def test_a_parent_contains_its_children(intervals):
 
 
 def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
-    """In 0..20, the interval 8..15 begins inside 2..10 and outlives it, so both are children of 0..20."""
+    """In 0..20, the interval 8..15 begins inside 2..10 and ends after it, so both are children of 0..20."""
     result = of((0, 0, 20), (0, 2, 8), (0, 8, 7), (0, 9, 3))
 
     assert result.parent.tolist() == [NO_PARENT, 0, 0, 2]
@@ -117,7 +117,7 @@ def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
 
 @given(INTERVALS, st.data())
 def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
-    """Two rows get the same path number exactly if their keys are the same all the way to the root."""
+    """Two rows get the same path number if, and only if, their keys and those of all their ancestors are equal."""
     parent = of(*intervals).parent
     keys = [data.draw(st.integers(0, 2)) for _ in intervals]
 

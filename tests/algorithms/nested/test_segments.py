@@ -32,7 +32,7 @@ def covering(table, group: int, moment: int) -> list[int]:
 
 
 def test_the_later_of_two_overlapping_intervals_owns_what_both_cover() -> None:
-    """Of 0..10 and 5..15, the later one owns 5..12; 12..18, which begins later still, owns the rest."""
+    """With 0..10, 5..15 and 12..18, each interval owns the time from its start until the next one starts."""
     table = np.array([(0, 0, 10), (0, 5, 15), (0, 12, 18)])
     assert [owners(table)[0, moment] for moment in (0, 4, 5, 11, 12, 17)] == [0, 0, 1, 1, 2, 2]
 

@@ -70,7 +70,7 @@ def test_tiny_calls_of_one_size_could_be_one():
 
 
 def test_times_that_do_not_grow_with_the_size_have_no_bandwidth() -> None:
-    """Messages of three sizes that all take 10 µs are pure latency: their bandwidth is null, and they could be one."""
+    """Messages of three sizes that all take 10 µs are pure latency: their bandwidth is null, and they could be one message."""
     instances = _instances([*_SIZES, 1_000], pause_ns=0).with_columns(pl.lit(_LATENCY_NS).alias("transfer_ns"))
     fits = per_fit(instances)
 

@@ -53,7 +53,7 @@ def test_splits_divide_an_uneven_all_to_all() -> None:
 
 
 def test_unknown_splits_give_no_pairs() -> None:
-    """A list that the profiler cut does not say what each rank gets."""
+    """If the profiler cut the list of splits, it does not say what each rank gets."""
     assert exchanged(splits=[["1", "2", "..."]] * RANKS).per_pair.is_empty()
 
 
@@ -79,7 +79,7 @@ def test_a_few_transfers_are_not_judged() -> None:
 
 
 def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
-    """On two hosts whose clocks are hardly known, one slow pair cannot be seen."""
+    """If the clocks of two hosts are hardly known, a slow pair does not show."""
     pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
 
     assert pairs["median_transfer_ns"].n_unique() == 1
@@ -126,7 +126,7 @@ def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] |
 
 
 def test_planted_slow_pairs_are_named_and_no_others() -> None:
-    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions, or none."""
+    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions; without one, none is."""
     for seed in range(60):
         calls, groups, planted, _ = _simulated(seed)
 

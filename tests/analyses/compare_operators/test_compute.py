@@ -304,7 +304,7 @@ def _theirs(side: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_an_operator_is_the_same_in_every_process() -> None:
-    """A range named after a bound function has an address in its name, which is not part of the comparison."""
+    """A range named after a bound function has an address in its name; the comparison ignores the address."""
     control, test = (
         TraceBuilder().operator(f"<bound method step of Plan object at {address}>", start_us=0, duration_us=5).build()
         for address in ("0x7f01", "0x7f02")

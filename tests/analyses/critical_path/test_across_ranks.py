@@ -85,7 +85,7 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
 
 
 def test_the_answer_names_the_rank_and_what_binds_it() -> None:
-    """Rank 1 holds 60 of 90 µs, and `gemm` 55 µs of these."""
+    """Rank 1 has 60 of the 90 µs, and `gemm` 55 of the 60 µs."""
     assert across(late_rank_1().build()).answer == (
         "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1; its largest part is gemm, "
         "55 µs in 1 segment."
@@ -237,7 +237,7 @@ def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
 
 
 def test_ranks_without_events_are_left_out() -> None:
-    """A rank without host ranges and device work is missing; if all are, the error is raised."""
+    """A rank without host ranges and device work is left out; if all ranks are, the error is raised."""
     empty = TraceBuilder().rank(0).header(distributedInfo={"rank": 0, "world_size": 2}).build()
     with pytest.raises(MissingDataError):
         critical_path(empty, across_ranks=True)

@@ -462,7 +462,7 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
     [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
-    """Two real recordings begin while the device runs unrecorded launches: 98 and 48 % of the path is unknown."""
+    """Two real recordings begin while the device runs unrecorded launches: 98 % and 48 % of their paths are unknown."""
     per_class = critical_path(opened(real_traces / "inference" / f"{name}.json.gz")).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
@@ -655,7 +655,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 @pytest.mark.slow
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
-    """Any legal trace file, with whatever times, ids and categories, has a path or raises a HolotraceError."""
+    """Any legal trace file, with any times, ids and categories, has a path or raises a HolotraceError."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)

@@ -139,7 +139,7 @@ def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
 
 
 def test_a_gpu_without_recorded_work_is_named_with_the_option_that_records_it() -> None:
-    """The file describes a GPU, so its work is missing from the recording: all rules that need it say so once."""
+    """The file describes a GPU, so its work is missing from the recording; all rules that need it report this once."""
     trace = host_job().header(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]).build()
 
     (caveat,) = (text for text in holotrace.diagnosis(trace).findings if "device work" in text)

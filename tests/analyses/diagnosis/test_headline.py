@@ -77,7 +77,7 @@ def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
 
 
 def test_the_facts_name_the_whole_of_each_share() -> None:
-    """Shares are those of the step; waiting names the rank that most of it is for."""
+    """The headline's fractions are fractions of the step; it names the rank that causes most of the waiting."""
     facts = {fact.name: (fact.value, fact.remark) for fact in headline_facts(holotrace.diagnosis(small_job()))}
 
     assert facts["step"][0].startswith("1 ms")

@@ -122,7 +122,7 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """The largest part bounds a step unless another one would be larger together with all time of unknown cause."""
+    """The largest part bounds a step, unless another part could be larger together with all time of unknown cause."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
@@ -159,7 +159,7 @@ def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
 
 
 def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
-    """A kernel without a recorded launch: nothing shows what the device waited for before it."""
+    """A kernel has no recorded launch, so nothing shows what the device waited for before it."""
     builder = TraceBuilder().annotation("decode bs=4", start_us=0, duration_us=100)
     builder.kernel("gemm", start_us=10, duration_us=20, launch_us=5).kernel("relu", start_us=50, duration_us=50)
     assert parts(first_step(builder)) == {
@@ -320,7 +320,7 @@ def test_a_slow_start_is_set_apart() -> None:
 
 
 def test_a_growing_batch_is_set_apart() -> None:
-    """Until 80 % of the usual requests decode, the load still builds up."""
+    """Until 80 % of the usual number of requests decode, the load is still growing."""
     result = serving([100] * 12, [8, 16, 24, *[32] * 9])
     assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
     assert result.per_step["period_reason"][1] == "16 of about 32 requests decode"
@@ -376,7 +376,7 @@ def test_ranks_wait_for_the_late_one() -> None:
 
 
 def test_waiting_of_a_single_rank_is_unknown() -> None:
-    """Without the other ranks, nobody knows how much of a collective is waiting."""
+    """Without the other ranks, it is unknown how much of a collective is waiting."""
     result = inference(two_ranks(30).build().select([0]))
     assert result.per_step["wait_ns"].to_list() == [None, None]
     assert result.per_step["bound"].to_list() == ["communication", "communication"]
@@ -525,7 +525,7 @@ def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int)
 
 
 def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) -> None:
-    """24 layers of 65.010180096 GFLOP, in 5146.906 µs, as in TraceLens' table of the same trace."""
+    """24 layers of 65.010180096 GFLOP take 5146.906 µs, as in TraceLens' table of the same trace."""
     folder = "vllm_prefilldecode_piecewise"
     with (goldens / "tracelens" / folder / "InferenceAttention_fwd.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -589,7 +589,7 @@ def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Pat
 
 
 def test_attention_of_sglang_equals_tracelens(real_traces: Path, goldens: Path) -> None:
-    """36 layers of 0.53714944 GFLOP, which a graph replays: the capture has the operators, the name the sums."""
+    """A graph replays 36 layers of 0.53714944 GFLOP; the capture has the operators, and the name has the sums."""
     folder = real_traces / "inference" / "sglang_decode"
     with (goldens / "tracelens" / "sglang_decode" / "InferenceAttention_fwd.csv").open(newline="") as file:
         expected = next(row for row in csv.DictReader(file) if row["name"].startswith("sglang_profiler"))

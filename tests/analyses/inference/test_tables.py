@@ -28,7 +28,7 @@ def test_every_table_prints() -> None:
 
 
 def test_columns_without_values_are_left_out() -> None:
-    """Nothing is drafted, no experts run, and no kernel is compute-bound: their columns say nothing."""
+    """Nothing is drafted, no experts run, and no kernel is compute-bound, so these columns are left out."""
     result = inference(job())
     assert not {"is_draft", "moe_fraction", "draft_fraction"} & set(kinds_of_steps(result).columns)
     assert parts_of_kinds(result).columns == [

@@ -112,7 +112,7 @@ def test_devices_have_their_own_memory() -> None:
 
 @pytest.mark.parametrize("number", [1, 6, 12])
 def test_a_device_has_the_capacity_listed_for_its_id(number: int) -> None:
-    """CUDA, HIP and XPU devices have the capacity listed for their id; the host (id -1) has none."""
+    """CUDA, HIP and XPU devices have the capacity listed for their id; the host (id -1) has no capacity."""
     properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
     builder = TraceBuilder().header(deviceProperties=properties)
     for device in ((0, -1), (number, 1)):

@@ -264,7 +264,7 @@ def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipe
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> None:
-    """In every step of every rank the axes add up to the exposed time of `distributed`, to the nanosecond."""
+    """In every step of every rank, the axes add up to the exposed time of `distributed`, to the nanosecond."""
     trace = opened(TRACES / name)
     by_axis = parallelism(trace).per_step.drop_nulls("step").group_by("rank", "step").agg(pl.col("exposed_ns").sum())
     expected = distributed(trace).per_step.drop_nulls(["step", "step_ns"]).filter(pl.col("exposed_ns") > 0)
@@ -313,7 +313,7 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """Even all-to-alls may serve experts or context; the all-reduces of the same group reduce gradients and serve dp."""
+    """Even all-to-alls may serve experts or context; all-reduces of the same group reduce gradients and serve dp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)

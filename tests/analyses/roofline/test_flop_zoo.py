@@ -51,7 +51,7 @@ def counted(name: str) -> Roofline:
 
 @pytest.mark.parametrize("name", sorted(COUNTED))
 def test_operations_equal_those_of_flop_counter_mode(name) -> None:
-    """Forward and backward, the products of every model cost what FlopCounterMode counts, or differ for a known reason."""
+    """The products of every model, forward and backward, cost what FlopCounterMode counts, or differ for a listed reason."""
     result = counted(name).per_operator
     total = result.select((pl.col("dense_flops") * pl.col("call_count")).sum()).item()
     assert total == DIFFERENT.get(name, COUNTED[name])
@@ -80,7 +80,7 @@ def test_recomputed_operations_count_for_the_hardware_alone(name) -> None:
 
 @pytest.mark.parametrize("name", sorted(COUNTED.keys() - RECOMPUTED))
 def test_models_without_checkpointing_recompute_nothing(name) -> None:
-    """Backward operators that compute gradients, or gradients of gradients, are not taken for recomputation."""
+    """Backward operators that compute gradients, or gradients of gradients, do not count as recomputation."""
     assert "recompute" not in counted(name).per_operator["phase"].to_list()
 
 

@@ -78,7 +78,7 @@ def test_integers_have_their_own_peak() -> None:
 
 
 def test_an_unknown_element_type_leaves_the_operations() -> None:
-    """Sizes show the operations; the bytes, and with them the lower bound, are unknown."""
+    """The operations are known from the sizes; the bytes are unknown, and so is the lower bound."""
     row = of_call("aten::mm", [[64, 64], [64, 64]], ["c10::Strange"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (2 * 64**3, None, None)
     assert row["reason"] == "the element type of input 0 is unknown: c10::Strange"

@@ -37,7 +37,7 @@ def recording(request) -> tuple[str, Roofline]:
 
 
 def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
-    """If an operator's bound exceeds its time, memory bounds it, and bytes beyond the cache's size take less time."""
+    """If an operator's lower bound exceeds its time, memory bounds it, and its data may be in the cache."""
     name, result = recording
     above = result.per_operator.filter(pl.col("floor_ns") > pl.col("busy_ns"))
     beyond_cache = pl.col("call_count") * (pl.col("bytes_moved") - 2 * CACHE_BYTES) / BYTES_PER_S * 1e9

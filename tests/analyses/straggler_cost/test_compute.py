@@ -66,7 +66,7 @@ def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
 
 
 def test_equal_ranks_lose_nothing() -> None:
-    """In a pipeline whose operations all take their kind's time, S is 1 and nothing can be shared out."""
+    """If all operations of a pipeline take the mean time of their kind, S is 1, and no loss can be divided."""
     result = straggler_cost(pipelined_step(3, 5, 2, lambda kind, *_: 10 * len(kind)))
 
     assert result.slowdown == 1
@@ -185,7 +185,7 @@ SLOW_RANKS = {
 
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
-    """Every schedule, recorded on the CPU with a cause planted on one rank: that rank is the slowest worker."""
+    """In every recorded schedule, with a cause planted on one rank, that rank is the slowest worker."""
     result = straggler_cost(opened(TRACES / "planted_causes" / name))
 
     assert result.per_worker["rank"][0] == SLOW_RANKS[name]
@@ -196,7 +196,7 @@ def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
-    """With the recorded beginnings of the steps, the replay of every recorded job takes as long as the job did."""
+    """Replayed with the recorded starts of the steps, every recorded job takes as long as the job did."""
     result = straggler_cost(opened(TRACES / name))
 
     assert result.per_step["replay_error_fraction"].max() < 0.01

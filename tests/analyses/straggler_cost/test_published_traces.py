@@ -74,7 +74,7 @@ def test_the_slowdowns(published: Published) -> None:
 
 
 def test_the_workers(published: Published) -> None:
-    """S_w is the least of S of the replica and S of the stage, also in every step."""
+    """S_w is the smaller of S of the replica and S of the stage, also in every step."""
     result, figures = published.result, published.figures
     by_replica, by_stage = (figures[f"blocking_decompose_by_{part}"] for part in ("dp_rank", "stage"))
     for _, replica, stage, slowdown in result.per_worker.iter_rows():

@@ -358,7 +358,7 @@ def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
 
 
 def test_an_even_job_has_no_straggler(tmp_path) -> None:
-    """Four equal ranks, each of which comes last now and then, have no straggler."""
+    """Four equal ranks, each of which sometimes comes last, have no straggler."""
     write_job(tmp_path, ranks=4, steps=3, layers=2, straggler_rank=None)
     assert not stragglers(open_trace(tmp_path, cache=False)).per_rank["is_straggler"].any()
 

@@ -29,7 +29,7 @@ def with_graphs(*row_counts: int) -> TraceBuilder:
 
 
 def test_a_sound_job_can_be_trusted() -> None:
-    """A job that breaks no rule has a row per rank, no doubts, and is trusted wholly."""
+    """A job that breaks no rule has a row per rank and no doubts, and is fully trusted."""
     result = trust(gpu_job().build())
     assert result.per_rank["trusted_fraction"].to_list() == [1.0, 1.0]
     assert result.doubts.is_empty()
@@ -169,7 +169,7 @@ def test_the_first_all_reduce_of_a_decode_window() -> None:
 
 
 def test_collectives_of_different_sizes_are_no_transient() -> None:
-    """A collective that is as long again later is not a start-up transient."""
+    """A later collective that takes equally long is not a start-up transient."""
     builder = TraceBuilder()
     for call, duration_us in enumerate([900, 10, 10, 10, 10, 10, 900, 10, 10, 10]):
         builder.kernel("ncclDevKernel_AllReduce", start_us=1_000 * call, duration_us=duration_us)

@@ -14,7 +14,7 @@ SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, (7, 13)))
 def test_planted_causes_are_named(seed):
-    """Rank and cause are right, costs are within the printed error plus the unknown waits and add up to all waiting."""
+    """Rank and cause are right, and costs are within the printed error plus the unknown waits and add up to all waiting."""
     check(PlantedOptions.drawn(seed, most_ranks=16))
 
 

@@ -83,7 +83,7 @@ def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, famil
     ],
 )
 def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """RCCL runs all collectives in one kernel: without args and a telling name, the collective is unknown."""
+    """RCCL runs all collectives in one kernel: if neither args nor its name show the collective, it is unknown."""
     args = {} if collective is None else {"Collective name": collective}
     builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
     assert communication(builder.build().ranks[0])["family"].to_list() == [family]

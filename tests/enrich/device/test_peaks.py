@@ -128,7 +128,7 @@ def test_figures_on_which_sources_disagree_are_unknown(name) -> None:
 
 
 def test_users_override_figures(tmp_path, monkeypatch) -> None:
-    """An added device decides over one in a file, and both over the table."""
+    """An added device has priority over a device in a file, and both have priority over the table."""
     entry = {"pattern": "NVIDIA H20", "bandwidth_gb_per_s": 4022, "matrix_tflops": {"bfloat16": 140}}
     file = tmp_path / "devices.json"
     file.write_text(json.dumps({"rules": [entry]}))

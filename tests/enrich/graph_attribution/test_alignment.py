@@ -50,7 +50,7 @@ def test_launches_without_names_pair_in_order_if_their_number_and_kinds_agree():
 
 
 def test_launches_without_names_stay_unpaired_if_their_number_differs():
-    """Before the copy, one launch is missing, so only what follows the copy is certain."""
+    """One launch is missing before the copy, so only the work after the copy is certain."""
     assert pairs("abcd", "7777", "???c?") == [-1, -1, 2 + 1, 4]
 
 

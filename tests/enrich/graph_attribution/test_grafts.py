@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches of equal kinds explain three kernels."""
+    """NVIDIA's launches do not name their kernels; three launches explain three kernels of the same kinds."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]

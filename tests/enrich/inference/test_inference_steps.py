@@ -131,7 +131,7 @@ def test_cached_requests_with_a_token_each_decode() -> None:
 
 
 def test_names_that_look_like_steps_are_reported() -> None:
-    """A name of an engine in a form that no rule knows is not passed over in silence."""
+    """If a name of an engine has a form that no rule knows, a finding says so."""
     builder = TraceBuilder().annotation("execute_context_2(6144)_gen_3(3)", start_us=0, duration_us=5)
     builder.annotation("step[DECODE bs=1]", start_us=10, duration_us=5)
     result = found(builder)
@@ -307,7 +307,7 @@ def test_shapes_of_training_show_no_kind() -> None:
 
 
 def test_damaged_shapes_are_ignored() -> None:
-    """Texts, negative and nested sizes in the place of shapes show nothing, and do no harm."""
+    """Texts, negative sizes and nested sizes in place of shapes show no tokens and raise no error."""
     damaged = (
         [["a", 2], [4, 1]],
         [[8, -2], [4, 1]],

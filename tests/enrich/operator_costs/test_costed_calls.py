@@ -99,7 +99,7 @@ def test_sizes_that_no_device_holds_are_unknown() -> None:
 
 
 def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
-    """On the CPU, aten::mean computes with aten::sum: only aten::sum counts, and aten::empty for itself."""
+    """On the CPU, aten::mean computes with aten::sum: only aten::sum counts, and aten::empty counts separately."""
     args = {"Input Dims": [[8, 4], [], [], []], "Input type": ["float", "ScalarList", "Scalar", ""]}
     builder = TraceBuilder().operator("aten::mean", start_us=0, duration_us=10, args=args)
     builder.operator("aten::empty", start_us=1, duration_us=1).operator(

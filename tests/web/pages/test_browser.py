@@ -397,7 +397,7 @@ def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_two_ticked_runs_are_compared(tmp_path, browser) -> None:
-    """The list of runs fits a phone, says what matters about each run, and leads to the comparison of two of them."""
+    """The list of runs fits a phone, shows the key facts of each run, and links to the comparison of two runs."""
     for name, length_us in (("before", 100), ("after", 200)):
         builder = TraceBuilder().step(1, 0, 300).operator("aten::mm", start_us=1, duration_us=20)
         builder.kernel("gemm", start_us=40, duration_us=length_us, launch_us=10).write(tmp_path / name)

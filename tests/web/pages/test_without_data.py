@@ -50,7 +50,7 @@ def test_dimmed_pages_have_no_data(name) -> None:
 
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page, names in WITH_SIGNS.items() for name in names])
 def test_pages_of_named_events_are_not_dimmed(page, name) -> None:
-    """One annotation or operator with a telling name, on any rank, and the page has data."""
+    """A page has data if a single annotation or operator on any rank has a matching name."""
     two_ranks = gpu_job().rank(1)
     (two_ranks.annotation if page == "inference" else two_ranks.operator)(name, start_us=0, duration_us=5)
     assert page not in without_data(two_ranks.build())

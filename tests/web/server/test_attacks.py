@@ -118,7 +118,7 @@ def test_an_invalid_callback_reveals_nothing(server, body, caplog) -> None:
 
 
 def test_a_link_out_of_the_folder_is_left_out(server) -> None:
-    """The health page lists a link out of the folder, whose target is not read."""
+    """The health page lists a link that leads out of the folder, and its target is not read."""
     _, _, page = ask(server, "/download/csv/health.skipped?view=health")
     assert "link.json" in page
     assert HIDDEN not in page

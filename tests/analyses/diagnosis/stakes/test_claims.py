@@ -41,7 +41,7 @@ def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
 
 
 def test_what_another_rule_explains_before_is_part_of_it() -> None:
-    """Of 40 ns, 30 are claimed already, so the case is part of the other finding."""
+    """Other findings already claim 30 of its 40 ns, so the case is part of the other finding."""
     found = claims([(rule("cause", 0), case((0, 30))), (rule("symptom", 1), case((0, 40)))], STEP)
 
     assert [claim.absorbed_by for claim in found] == ["", "cause"]
@@ -53,7 +53,7 @@ def test_time_outside_the_steps_does_not_count() -> None:
 
 
 def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
-    """A kernel that could be twice as fast costs half its time, and no other rule gets the rest."""
+    """A kernel that could be twice as fast costs half its time, and no other rule gets the other half."""
     found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
 
     assert [claim.claimed_ns for claim in found] == [20, 0]

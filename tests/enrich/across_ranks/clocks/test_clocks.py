@@ -194,7 +194,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
-    """The ranks share a clock, so the true offset is 0: every interval contains it, and nothing contradicts the matches."""
+    """The ranks share a clock, so the true offset is 0: every interval contains 0, and nothing contradicts the matches."""
     trace = opened(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})

@@ -63,7 +63,7 @@ def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> Non
 
 
 def test_values_that_are_not_numbers_count_as_unknown() -> None:
-    """Too short lists, and texts instead of numbers, give a null peer and tag."""
+    """Lists that are too short, and texts instead of numbers, give a null peer and tag."""
     builder = TraceBuilder()
     for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
         builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})

@@ -90,7 +90,7 @@ def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """All ends are up to 40 µs apart, also within pairs of ranks: gloo's annotations end up to a millisecond apart."""
+    """All ends are up to 40 µs apart, even in pairs of ranks: the ends of gloo's annotations differ by up to a millisecond."""
     starts = [[start + shift for start in (0, 200, 400, 600)] for shift in (0, 30, 15, 40)]
 
     assert _groups(_job(starts)) == dict.fromkeys(range(4), "default_pg")

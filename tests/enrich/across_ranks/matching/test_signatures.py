@@ -195,7 +195,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """If three matches are impossible and a later one is not, the ranks miss different calls, and no clock jumped."""
+    """If three matches are impossible and a later match is possible, the ranks miss different calls, and no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

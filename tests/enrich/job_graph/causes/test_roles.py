@@ -38,14 +38,14 @@ def test_a_call_that_takes_most_of_its_function_is_named() -> None:
 
 
 def test_python_between_operators_is_not_added_up() -> None:
-    """`step` runs operators for 50 ns: its 60 ns in Python are the overhead of the model, and stay apart."""
+    """`step` runs operators for 50 ns; its 60 ns in Python are the overhead of the model, and are listed separately."""
     parts = [("python", f"<built-in method {name}>", STEP, 20) for name in ("mul_", "add_", "sqrt")]
 
     assert largest(*parts, ("operator", "aten::mm", STEP, 50)) == ("operator", "aten::mm", 50)
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends take 60 ns at once, but what the rank itself does takes 70 in two functions."""
+    """The sends take 60 ns together, but the rank's own work takes 70 ns in two functions."""
     sends = ("communication", "send", None, 60)
 
     assert largest(sends, ("python", SAVE, SAVE, 45), ("operator", "aten::mm", STEP, 25)) == ("python", SAVE, 45)

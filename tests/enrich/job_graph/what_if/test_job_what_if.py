@@ -157,7 +157,7 @@ MULTI_RANK = ("ddp_gloo_4rank", "pipeline_gloo_4rank", "dlrm_8rank", "two_rank_1
 
 @pytest.mark.parametrize("name", MULTI_RANK)
 def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Path, name: str) -> None:
-    """On recordings of real jobs, the replay misses the measured step by at most 3 %."""
+    """On recordings of real jobs, the replay differs from the measured step by at most 3 %."""
     everything = pl.col("duration_ns") >= 0
     answer = what_if_across_ranks(opened(real_traces / name), [Scale(everything, 1.0)])
     assert abs(answer.replayed_ns - answer.measured_ns) <= 0.03 * answer.measured_ns

@@ -90,7 +90,7 @@ def test_packed_weights_of_torchao() -> None:
 
 
 def test_a_result_of_another_size_is_unknown() -> None:
-    """If sizes do not fit, the inputs have another order than the rule expects."""
+    """If sizes do not fit, the inputs are in a different order than the rule expects."""
     assert "does not fit" in call("_C::cutlass_scaled_mm", ([M, N + 1], BF16), A, KN).reason
     assert "not a product" in call("_C::cutlass_scaled_mm", OUT, A, NK).reason
     assert "not a linear" in call("aiter::gemm_a8w8", A, KN).reason
@@ -166,7 +166,7 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 
 
 def test_gradients_of_two_layers() -> None:
-    """Four products: twice the operations of the forward call; which tensors they need was not recorded."""
+    """Four products are twice the operations of the forward call; which tensors they need was not recorded."""
     inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
     flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)
     assert (flops, moved) == (2 * 2 * M * 3 * N * K, None)

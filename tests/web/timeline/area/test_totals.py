@@ -74,7 +74,7 @@ def test_totals_of_a_rank() -> None:
 
 
 def test_totals_of_several_ranks_are_one_table() -> None:
-    """Counts and times of the ranks are added; the longest kernel is the second one of rank 1."""
+    """Counts and times of the ranks are added up; the longest kernel is the second one of rank 1."""
     trace = job()
     both = totals_of(trace, areas(0, 1))
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), areas(0, 1))

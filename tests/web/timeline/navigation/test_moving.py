@@ -44,7 +44,7 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
 
 
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
-    """`.` selects the first event in view; J and K lead to the event below and above at the same time, and say where they end."""
+    """`.` selects the first event in view; J and K select the event below and above at this time, and say if there is none."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.keyboard.press(".")

@@ -74,7 +74,7 @@ def test_rows_beyond_the_limit_are_counted() -> None:
     ],
 )
 def test_an_error_says_what_is_wrong(query: str, reason: str) -> None:
-    """A query that DuckDB refuses is answered with its reason, and without rows."""
+    """If DuckDB refuses a query, the answer is the reason, without rows."""
     answer = sql_answer(job(), query)
 
     assert list(answer) == ["error"]

@@ -15,7 +15,7 @@ def slow_product() -> DeviceJob:
 
 
 def test_a_recording_with_python_is_not_replayed() -> None:
-    """The profiler slows the host down so much that the replay of the device's causes would mislead."""
+    """The profiler slows the host down so much that a replay of causes on the device would mislead."""
     with_python = slow_product()
     with_python.builder.event(
         ph="X", cat="python_function", name="train.py(1): step", pid=1000, tid=1, ts=1, dur=2, args={"Python id": 1}

@@ -44,7 +44,7 @@ def test_calls_behind_a_kernel_cost_nothing() -> None:
 
 
 def test_a_recording_without_steps_may_be_a_start() -> None:
-    """Fetching memory at the start is normal, so steps are needed to tell."""
+    """Fetching memory at the start is normal, so the rule needs steps to decide."""
     trace = (
         TraceBuilder().runtime("cudaFree", start_us=0, duration_us=50).runtime("cudaMalloc", start_us=60, duration_us=9)
     )
@@ -74,7 +74,7 @@ def test_memory_near_the_limit_names_what_holds_it() -> None:
 
 
 def test_fragmentation_matters_on_a_full_device() -> None:
-    """40 of 79 reserved GB are never used at once; of 50 reserved GB it does no harm."""
+    """40 of 79 reserved GB are never used at once, which is reported; of 50 reserved GB, it is not."""
     assert cases_of(full_job(39 * GIGABYTE, 79 * GIGABYTE), "fragmentation")["0"].value == pytest.approx(0.5)
     assert not cases_of(full_job(10 * GIGABYTE, 50 * GIGABYTE), "fragmentation")
 

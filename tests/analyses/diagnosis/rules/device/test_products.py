@@ -18,7 +18,7 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
     """4096 x 1024 x 8191 takes 69.4 µs at peak, typically 115.7 µs and at best 79.8 µs: of 600 µs, at most 520 are saved.
 
-    The typical time decides whether the rule applies, the best time is the stake: it stays a bound after a replay.
+    The typical time decides whether the rule applies. The best time is the stake, which stays a bound after a replay.
     """
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
@@ -108,7 +108,7 @@ def test_sixteen_bits_on_ordinary_cores() -> None:
 
 
 def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
-    """300 µs for 14.5 µs of work count; 15 µs for less than 1 µs do not."""
+    """300 µs for 14.5 µs of work are reported; 15 µs for less than 1 µs are not."""
     slow = DeviceJob().product(4096, 1024, 1712, duration_us=300).build()
     short = DeviceJob()
     for start_us in range(10, 410, 20):

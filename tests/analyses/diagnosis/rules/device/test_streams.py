@@ -52,7 +52,7 @@ def test_other_copies_are_silent(job: dict[str, object]) -> None:
 
 
 def test_the_recorded_pair() -> None:
-    """Prefetching on a second stream hides 4.9 ms of copies per step, and is silent itself."""
+    """Prefetching on a second stream hides 4.9 ms of copies per step, and is not reported itself."""
     (case,) = cases_of(recorded("prefetching-in_turn"), "copies_in_turn").values()
 
     assert case.cost_ns / 1e6 == pytest.approx(17.053 - 10.656, abs=2)

@@ -118,7 +118,7 @@ def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
 
 
 def test_the_training_loop_cannot_move_to_a_worker() -> None:
-    """`step` runs operators for a tenth of its time; what Python does between them belongs to training."""
+    """`step` runs operators for a tenth of its time; its Python between them belongs to training."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

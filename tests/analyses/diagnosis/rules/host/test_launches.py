@@ -53,7 +53,7 @@ def test_a_few_functions_change_little() -> None:
     ("name", "is_bound"), [("small", True), ("images", False), ("training-compiled_graphs", False)]
 )
 def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, is_bound: bool) -> None:
-    """Timed without the profiler, the device works 6 % (small), 97 % (images) and 95 % of the step."""
+    """Measured without the profiler, the device works 6 % (small), 97 % (images) and 95 % of the step."""
     trace = recorded(name)
 
     assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound

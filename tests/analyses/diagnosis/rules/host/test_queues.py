@@ -36,7 +36,7 @@ def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> N
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """Two ranks have one GPU in turns; the other jobs have it alone."""
+    """Two ranks share one GPU; in the other jobs, one rank has it alone."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 

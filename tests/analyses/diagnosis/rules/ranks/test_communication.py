@@ -83,7 +83,7 @@ def alone() -> holotrace.Trace:
 
 @pytest.mark.slow
 def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> None:
-    """Two stages with four microbatches lose a fifth of the step by their schedule alone."""
+    """With two stages and four microbatches, the schedule alone loses a fifth of the step."""
     found = holotrace.diagnosis(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False)).per_finding
     row = found.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
 

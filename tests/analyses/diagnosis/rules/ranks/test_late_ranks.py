@@ -163,7 +163,7 @@ def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str
 
 
 def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() -> None:
-    """In each step another rank needs 300 µs longer for the same product: its host is held up."""
+    """In each step another rank needs 300 µs longer for the same product: its host is delayed."""
     turns = [[500 if rank == step else 200 for rank in range(3)] for step in range(3)]
 
     assert rules_of(multiplying_job([[1, 1, 1]] * 3, turns)) == {"jitter"}
