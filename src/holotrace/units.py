@@ -10,6 +10,10 @@ COUNTS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (1_000, "k")
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 """Units with their sizes in ns, bytes per second and bytes; `make generate` writes those of the timeline page."""
 
+_FOUR_DIGITS = 999.5
+_SMALLEST_PERCENTAGE = 0.0005
+"""`percent_text` rounds smaller fractions to 0.0 %."""
+
 _UNITS = "|".join(("%", *(unit for table in (DURATIONS, BANDWIDTHS, SIZES) for _, unit in table)))
 _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNITS})(?![\w/])|[kMGTP]?FLOP)")
 
@@ -41,6 +45,25 @@ def operations_text(count: float) -> str:
 def percent_text(fraction: float | None) -> str:
     """Format a fraction from 0 to 1 as a percentage, and None as a dash."""
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
+
+
+def number_text(value: float) -> str:
+    """Format a number without a unit: a whole number in full, any other with three digits, or more before the point.
+
+    >>> number_text(12345), number_text(1.90424), number_text(1234.5), number_text(2.0)
+    ('12,345', '1.9', '1,234', '2')
+    """
+    return f"{value:,.3g}" if abs(value) < _FOUR_DIGITS and not float(value).is_integer() else f"{value:,.0f}"
+
+
+def small_percent_text(fraction: float | None) -> str:
+    """Format a fraction as `percent_text` does, but a fraction under 0.05 % with its first digit instead of as 0.0 %.
+
+    >>> small_percent_text(0.000312), small_percent_text(0.42), small_percent_text(0.0)
+    ('0.03 %', '42.0 %', '0.0 %')
+    """
+    is_small = fraction is not None and 0 < fraction < _SMALLEST_PERCENTAGE
+    return f"{float(f'{100 * (fraction or 0):.1g}'):.15f}".rstrip("0") + " %" if is_small else percent_text(fraction)
 
 
 def counted(count: int, singular: str, plural: str = "") -> str:

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from holotrace.cli.app import main
+from holotrace.cli.app import _described, main
+from holotrace.errors import MissingDataError
 from jobs import cpu_job, gpu_job
 
 
@@ -136,3 +137,9 @@ def test_advice_is_another_name_of_diagnose(monkeypatch, capsys) -> None:
     monkeypatch.setattr(sys, "argv", ["holotrace", "advice", "--help"])
     main()
     assert "Why is the job slow" in capsys.readouterr().out
+
+
+def test_an_error_names_the_option_of_the_command_line() -> None:
+    """Python's `ranks=[...]` is `--ranks` in a message of the command line."""
+    error = MissingDataError.no_gpu_kernels("kernels", rank=3, source="rank3.json", cpu_events=2)
+    assert (_described(error) or "").endswith("Record with ProfilerActivity.CUDA, or leave the rank out with --ranks.")

@@ -86,6 +86,11 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
     assert "choose one" in str(both.exception)
 
 
+def test_a_table_without_rows_is_one_line(job) -> None:
+    """An empty table prints `none` beside its caption instead of headings above nothing."""
+    assert "Warm-up and outlier steps, and what took longer: none" in run("step-time", job).splitlines()
+
+
 @pytest.mark.slow
 def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
     """The summary of a job without GPU work says so and shows its steps on the CPU."""

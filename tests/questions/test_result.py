@@ -29,7 +29,7 @@ ANSWERS = {
     "communication_overlap": "0.0 % of the communication is hidden behind computation; rank 0 exposes the most, 600 µs.",
     "idle_time": "740 µs pass idle between pieces of work, 71.6 % of it waiting for the host.",
     "critical_path": "55.0 % of the critical path is computation, in ProfilerStep#1 of rank 1, which takes 1 ms.",
-    "step_time": "1 ms is the mean step; its largest part is kernel (45.0 %).",
+    "step_time": "1 ms is the mean step; its largest part is kernels (45.0 %).",
     "gpu_summary": "65.0 % of the time the devices are busy on average, the least on rank 0 (65.0 %).",
     "kernels": "61.5 % of the kernel time (1.6 ms) is gemm, the largest part.",
     "launch_statistics": "8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).",

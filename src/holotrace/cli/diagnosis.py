@@ -55,7 +55,7 @@ def _command(job: JobOptions, shown: ResultOptions, *, explain: Explain = False)
     else:
         to = console()
         _print_verdict(to, result, whole)
-        if not whole.unrelated:
+        if whole.has_diagnosis:
             print_diagnosis(to, result, job.reading.sources, explains=explain)
             _print_tables(to, tables[1:], shown.rows or _MOST_ROWS)
             print_findings(to, result.findings)

@@ -132,5 +132,8 @@ def _print(question: Analysis, result: Result, tables: Sequence[ShownTable], mos
     print_line(to, question.question, "bold cyan")
     print_line(to, result.answer, "bold")
     for table in tables:
+        if table.frame.is_empty():
+            print_line(to, f"{table.caption}: none", "dim")
+            continue
         print_table(to, print_frame(table.caption, table.frame, most_rows, telling=table.telling))
     print_findings(to, [finding for finding in result.findings if finding != result.answer])

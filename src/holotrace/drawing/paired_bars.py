@@ -13,6 +13,7 @@ from holotrace.drawing.named_bars import names_above_bars, names_axis
 from holotrace.drawing.names import hover_text, label_text, short_labels
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit, stacked_layout
 from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import counted
 
 _ROW_HEIGHT = 44
 _MARGIN_HEIGHT = 170
@@ -66,7 +67,7 @@ def _scale(sides: dict[str, list[int]], by: Literal["duration", "count"]) -> tup
 
 
 def _hovers(values: Sequence[int], by: Literal["duration", "count"]) -> list[str]:
-    return [exact_duration(value) if by == "duration" else f"{value:,} events" for value in values]
+    return [exact_duration(value) if by == "duration" else f"{counted(value, 'event')}" for value in values]
 
 
 def _bars(names: Sequence[str], side: Side, color: str) -> go.Bar:

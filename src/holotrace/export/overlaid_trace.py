@@ -13,6 +13,7 @@ from holotrace.export.chrome_trace import KEPT, MARKED, NUMBERED, Edits, edited
 from holotrace.export.event_json import event_text
 from holotrace.locations import Location, expect_writable_folder, name_of
 from holotrace.store.trace import RankTrace
+from holotrace.units import counted
 
 MARK = "Patterns"
 """Marked events have this arg, with the value `{pattern: count}`."""
@@ -119,7 +120,7 @@ def _label(row: dict[str, Any]) -> str:
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern
-    return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {row['kernel_count_per_call']:,} kernels)"
+    return f"{pattern[:LONGEST_LABEL]} ... (sequence {row['place'] + 1}, {counted(row['kernel_count_per_call'], 'kernel')})"
 
 
 def _names(rank_trace: RankTrace) -> pl.DataFrame:

@@ -8,6 +8,7 @@ from typing import Literal
 from holotrace.errors import HolotraceError
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.rank_names import rank_in_name
+from holotrace.ingest.trace_writer import other_writer
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.header import Header
 from holotrace.store.health import Finding, state_of
@@ -31,6 +32,7 @@ class FileHealth:
     gpu_event_count  kernels, copies and memsets among the events
     options        profiler options that were on during the recording
     findings       what was repaired, dropped or noticed
+    other_writer   the program that wrote the file, if it was not PyTorch's profiler; else empty
     error          why the file could not be read, else None; if set, the fields from format to findings are empty or 0
     """
 
@@ -44,6 +46,7 @@ class FileHealth:
     gpu_event_count: int = 0
     options: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    other_writer: str = ""
     error: str | None = None
 
     @property
@@ -78,6 +81,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
         gpu_event_count=sum(rank_trace.event_counts().get(kind, 0) for kind in DEVICE_WORK_KINDS),
         options=tuple(name for name, is_on in header.options.items() if is_on),
         findings=health.findings,
+        other_writer=other_writer(rank_trace),
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from holotrace.content_equality import EqualByContent
+from holotrace.units import counted
 from holotrace.visible_text import html_table, html_text
 
 if TYPE_CHECKING:
@@ -89,5 +90,5 @@ def html_of(sentence: str, table: PrintedTable, findings: Sequence[str]) -> str:
 
 def _table_html(table: PrintedTable) -> str:
     rows = ([cell.text for cell in row] for row in table.rows)
-    left_out = f"<p>{table.left_out:,} rows are not shown.</p>" if table.left_out else ""
+    left_out = f"<p>{counted(table.left_out, 'row is', 'rows are')} not shown.</p>" if table.left_out else ""
     return html_table(table.headings, rows, table.caption) + left_out

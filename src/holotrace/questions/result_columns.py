@@ -583,8 +583,12 @@ STRAGGLER_COST = (
         "|replay / step_ns - 1| for a replay in which each rank begins the step at its recorded time",
         "replay error",
     ),
-    _number("worker_share", "M_W: part of the slowdown that vanishes without the worst 3 % of the workers"),
-    _number("stage_share", "M_S: part of the slowdown that vanishes without the last stage"),
+    _fraction(
+        "worker_fraction",
+        "M_W: part of the slowdown that vanishes without the worst 3 % of the workers",
+        "worker share",
+    ),
+    _fraction("stage_fraction", "M_S: part of the slowdown that vanishes without the last stage", "stage share"),
 )
 """What stragglers cost."""
 

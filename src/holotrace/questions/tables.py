@@ -14,8 +14,8 @@ import polars as pl
 
 from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
-from holotrace.questions.result_columns import heading_of, unit_of
-from holotrace.units import bandwidth_text, duration_text, operations_text, percent_text, size_text
+from holotrace.questions.result_columns import COLUMNS, heading_of, unit_of
+from holotrace.units import bandwidth_text, duration_text, number_text, operations_text, percent_text, size_text
 
 _KERNELS_SHOWN = 3
 
@@ -125,7 +125,8 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
-    print_value = _PRINTED.get(unit_of(column), "{:,}".format)
+    plain = number_text if column in COLUMNS else "{:,}".format  # a query's own column keeps all its digits
+    print_value = _PRINTED.get(unit_of(column), plain)
     return Cell(print_value(value), is_number=True)
 
 

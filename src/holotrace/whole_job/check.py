@@ -46,6 +46,9 @@ class Check:
         if self.skipped:
             states.append(f"{len(self.skipped):,} skipped")
         total = len(self.files) + len(self.skipped)
+        others = sum(bool(file.other_writer) for file in self.files)
+        if others:
+            states.append(f"{others:,} not written by PyTorch's profiler")
         return f"{total:,} file{'' if total == 1 else 's'}: {', '.join(states)}."
 
     @property

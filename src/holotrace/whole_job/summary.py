@@ -22,6 +22,7 @@ from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
 from holotrace.store.plan import Plan, run_together
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
+from holotrace.units import duration_text
 
 DIAGNOSIS = "diagnosis"
 """The question that the summary begins with."""
@@ -57,7 +58,7 @@ class Summary(EqualByContent):
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty if there is GPU work
     findings  the distinct findings of the analyses
-    doubts    why the verdict may not cover the whole job: unrelated traces, files cut off, unreadable or read in part
+    doubts    why the verdict may not cover the whole job: unrelated traces, files of other programs, cut off or unreadable
     ranks     the ranks that the results cover
     skipped   files that are missing from the results, with the reason
     """
@@ -79,7 +80,7 @@ class Summary(EqualByContent):
 
     @property
     def covers_one_job(self) -> bool:
-        """Whether the traces belong together, so that the verdict comes from the diagnosis."""
+        """Whether the traces are one job of PyTorch's profiler, so that the verdict comes from the diagnosis."""
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +131,8 @@ def summary_of(trace: Trace, questions: Collection[str], *, executor: Executor =
     verdict, cpu_side = verdict_on(covered, results, whole, executor=executor)
     doubts = (*whole.sentences, *answers.results["losses"])
     ranks = tuple(covered.ranks)
-    return Summary(verdict, results, missing, cpu_side, _findings(results), doubts, ranks, covered.skipped)
+    caveats = () if whole.is_foreign else _findings(results)
+    return Summary(verdict, results, missing, cpu_side, caveats, doubts, ranks, covered.skipped)
 
 
 def verdict_on(
@@ -147,8 +149,16 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis or, for unrelated traces, a sentence that no answer covers them all."""
-    return _of_different_jobs(whole.jobs) if whole.unrelated else known.answer
+    """Return the answer of the diagnosis or, for unrelated traces and those of other programs, why there is none."""
+    if whole.unrelated:
+        return _of_different_jobs(whole.jobs)
+    return _of_other_program(known) if whole.is_foreign else known.answer
+
+
+def _of_other_program(known: Diagnosis) -> str:
+    length_ns = known.headline["step_ns"][0]
+    length = f"; the recording takes {duration_text(length_ns)}" if length_ns else ""
+    return f"This is not a trace of PyTorch's profiler, so no rule can say where the time goes{length}."
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:

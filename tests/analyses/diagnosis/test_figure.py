@@ -8,6 +8,19 @@ from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
 
 
+def test_a_recording_without_steps_has_no_costs_per_step() -> None:
+    """Without steps, the whole recording counts: neither the axis nor a finding says `per step`."""
+    builder = TraceBuilder()
+    for number in range(400):
+        builder.operator("aten::add", start_us=10 * number, duration_us=9)
+        builder.kernel("add", start_us=10 * number + 8, duration_us=1, launch_us=10 * number + 2)
+    result = holotrace.diagnosis(builder.build())
+
+    assert len(result.per_finding)
+    assert "per step" not in "".join(result.per_finding["finding"])
+    assert plot_diagnosis(result).layout.xaxis.title.text.startswith("at stake, ")
+
+
 def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
     """Replays save 200 µs per step without the late rank, and 260 µs without the wait; the transfer is a bound."""
     figure = plot_diagnosis(holotrace.diagnosis(small_job()))

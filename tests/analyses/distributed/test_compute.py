@@ -320,8 +320,8 @@ def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
         "2 of 3 collectives were launched before the recording and belong to no step, and their sizes may be unknown",
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
-    assert distributed(builder.build()).findings[1:] == ("1 calls have no size: record with record_shapes=True",)
-    missing_shapes = ("1 calls have no size: no event around their launches has input shapes",)
+    assert distributed(builder.build()).findings[1:] == ("1 call has no size: record with record_shapes=True",)
+    missing_shapes = ("1 call has no size: no event around their launches has input shapes",)
     assert (
         distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:]
         == missing_shapes

@@ -7,6 +7,7 @@ import pytest
 
 from holotrace.analyses.step_time.compute import StepTime, step_time
 from holotrace.analyses.step_time.figure import plot_step_time
+from holotrace.analyses.step_time.tables import mean_step
 from holotrace.errors import UnknownRankError
 from jobs import stepping_job
 
@@ -20,10 +21,21 @@ def test_the_steps_of_one_rank_are_stacked() -> None:
     """Each step has one bar in ms; categories without time have no entry in the legend."""
     figure = plot_step_time(step_time(stepping_job().build()))
 
-    assert bars(figure) == {"kernel": [4, 4], "operators on the host": [2, 2], "other": [4, 14]}
+    assert bars(figure) == {"kernels": [4, 4], "operators": [2, 2], "other": [4, 14]}
     assert list(figure.data[0].y) == ["step 1", "step 2"]
     assert figure.layout.xaxis.title.text == "ms"
     assert figure.data[0].customdata[0] == "40.0 % · 4 ms (4,000,000 ns)"
+
+
+def test_the_table_and_the_answer_use_the_names_of_the_figure() -> None:
+    """Each category has one name: the figure's legend, the table of the mean step and the headings agree."""
+    result = step_time(stepping_job().build())
+
+    assert [bar.name for bar in plot_step_time(result).data] == mean_step(result)["category"].to_list()
+    assert mean_step(result)["category"].to_list() == [
+        *("kernels", "copies", "memsets", "communication", "runtime", "data loader", "operators", "other")
+    ]
+    assert result.answer == "15 ms is the mean step; its largest part is other (60.0 %)."
 
 
 def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:

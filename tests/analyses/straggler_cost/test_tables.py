@@ -5,16 +5,19 @@ from __future__ import annotations
 from holotrace.analyses.straggler_cost.compute import straggler_cost
 from holotrace.analyses.straggler_cost.tables import VIEWS
 from holotrace.questions.tables import print_view
+from holotrace.units import percent_text
 from operations import drawn, pipelined_step
 
 
 def test_every_table_prints() -> None:
-    """Each view can be printed; the first one sums up the job."""
+    """Each view can be printed; the first one sums up the job, with shares in percent."""
     result = straggler_cost(pipelined_step(2, 3, 2, drawn(0)))
 
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
 
     [row] = printed["What stragglers cost the job"].rows
     assert [cell.text for cell in row] == [
-        str(round(value, 4)) for value in (result.slowdown, result.worker_share, result.stage_share)
+        f"{result.slowdown:.3g}",
+        percent_text(result.worker_share),
+        percent_text(result.stage_share),
     ]

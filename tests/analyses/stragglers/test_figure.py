@@ -21,7 +21,7 @@ def test_late_ranks_have_their_own_colour() -> None:
         "late: the others wait for it": [0, 40],
         "other ranks": [0, 0],
     }
-    assert "last in 1 of 1 collectives" in figure.data[0].customdata[1]
+    assert "last in 1 of 1 collective" in figure.data[0].customdata[1]
     assert "the others wait 40 µs (40,000 ns) for it, 100.0 %" in figure.data[0].customdata[1]
 
 

@@ -228,3 +228,12 @@ def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], r
     """Another driver, profiler option or GPU model makes ranks hard to compare; another world size is another job."""
     ranks = [recorded("two_ranks-data_parallel", rank) for rank in (0, 1)]
     assert rules_of(tmp_path, ranks[0], {**ranks[1], **header}) == [rule]
+
+
+def test_a_rank_without_a_file(tmp_path: Path) -> None:
+    """Files of 2 of 4 ranks cannot explain waits for the others; a single file is a job by itself."""
+    infos = [{"backend": "nccl", "rank": rank, "world_size": 4} for rank in (0, 1)]
+    ranks = [{**recorded("two_ranks-data_parallel", info["rank"]), "distributedInfo": info} for info in infos]
+
+    assert rules_of(tmp_path, ranks[0]) == []
+    assert rules_of(tmp_path, *ranks) == ["missing_ranks"]

@@ -25,6 +25,15 @@ test("in a narrow figure, names are cut between letters, and titles wrap accordi
   assert.deepEqual(textsAt(60 + 8 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
 });
 
+test("a title leaves room for the labels of the axis below it", () => {
+  const annotations = [{ text: "the path over time", xanchor: "left", yref: "paper" }];
+  /** @param {object} yaxis2 */
+  const title = (yaxis2) => fittedNotes({ annotations, yaxis2 }, 75 + 10 * 7.2 + 60)?.[0]?.text;
+  assert.equal(title({}), "the path over time");
+  assert.equal(title({ categoryarray: ["ten letter"] }), "the path<br>over<br>time");
+  assert.equal(title({ categoryarray: ["ten letter"], showticklabels: false }), "the path over time");
+});
+
 test("words longer than a line keep a line of their own", () => {
   assert.equal(wrapped("a long_word b c", 3), "a<br>long_word<br>b c");
 });

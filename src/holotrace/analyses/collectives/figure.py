@@ -17,7 +17,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure, template
-from holotrace.units import bandwidth_text, percent_text, size_text
+from holotrace.units import bandwidth_text, counted, percent_text, size_text
 
 TOP_COLLECTIVES = 20
 _HEADING = Heading(
@@ -153,7 +153,7 @@ def _hover(row: dict[str, Any]) -> str:
     bandwidth = row["bus_bytes_per_s"]
     lines = [
         hover_text(row["process_group"] or "group unknown"),
-        f"{row['instance_count']:,} instances, {exact_duration(row['collective_ns'])} over all ranks",
+        f"{counted(row['instance_count'], 'instance')}, {exact_duration(row['collective_ns'])} over all ranks",
         f"waiting {percent_text(row['wait_fraction'])}: {row['verdict']}",
         f"median transfer {exact_duration(row['median_transfer_ns'])}",
         f"bus bandwidth {bandwidth_text(bandwidth)}" if bandwidth else "bus bandwidth unknown",
@@ -166,5 +166,5 @@ def _pair_hover(pair: dict[str, Any], what: str) -> str:
     slow = f", {pair['slowdown']:.1f} times as long as elsewhere" if pair["is_slow"] else ""
     return (
         f"{' to '.join(ends)}: {bandwidth_text(pair['median_bytes_per_s'])}{slow}<br>"
-        f"{pair['instance_count']:,} transfers, {size_text(pair['bytes'] or 0)}"
+        f"{counted(pair['instance_count'], 'transfer')}, {size_text(pair['bytes'] or 0)}"
     )

@@ -19,6 +19,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import counted
 
 Device = Literal["all", "cpu", "gpu"]
 
@@ -231,5 +232,7 @@ def _findings(sides: list[_Side]) -> list[str]:
     sentences += [f"the {label} trace has no steps: it has no values per step" for label in without]
     sentences += [f"the {label} trace has no events of this kind" for label in empty]
     if all(counts) and counts[0] != counts[1]:
-        sentences.append(f"control has {counts[0]:,} steps and test {counts[1]:,}: compare the columns per step")
+        sentences.append(
+            f"control has {counted(counts[0], 'step')} and test {counts[1]:,}: compare the columns per step"
+        )
     return sentences

@@ -14,6 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import counted
 
 TOP_KERNELS = 20
 _EXPLANATION = "Device time of the kernels that torch.compile generated, over all ranks"
@@ -55,5 +56,8 @@ def _bars(table: pl.DataFrame, heading: Heading, color: str, theme: Theme) -> go
 
 
 def _hover(row: dict[str, Any]) -> str:
-    lines = [f"<b>{hover_text(row['name'])}</b>", f"{exact_duration(row['ns'])} in {row['call_count']:,} calls"]
+    lines = [
+        f"<b>{hover_text(row['name'])}</b>",
+        f"{exact_duration(row['ns'])} in {counted(row['call_count'], 'call')}",
+    ]
     return "<br>".join([*lines, hover_text(row["detail"])] if row["detail"] else lines)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from holotrace.analyses.cupti_counters.compute import CuptiCounters
 from holotrace.drawing.names import short_name
+from holotrace.units import counted
 
 
 def answer(result: CuptiCounters) -> str:
     """Say how many kernels were measured, and which one executes the most floating-point operations."""
     measured = result.per_kernel.drop_nulls("flop")
     if measured.is_empty():
-        return f"{len(result.per_kernel):,} kernels were measured, without counters of floating-point operations."
+        return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured, without counters of floating-point operations."
     most = measured.sort("flop", descending=True).row(0, named=True)
-    return f"{len(result.per_kernel):,} kernels were measured; {short_name(most['name'])} does the most work, {most['flop']:,.0f} FLOP."
+    return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured; {short_name(most['name'])} does the most work, {most['flop']:,.0f} FLOP."

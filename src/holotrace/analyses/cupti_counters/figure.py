@@ -14,7 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import percent_text
+from holotrace.units import counted, percent_text
 
 TOP_OPERATORS = 20
 _HEADING = Heading(
@@ -52,4 +52,4 @@ def _by_operator(per_kernel: pl.DataFrame) -> pl.DataFrame:
 
 def _hover(name: str, row: dict[str, Any]) -> str:
     share = percent_text(row["fraction"])
-    return f"<b>{hover_text(name)}</b><br>{row['flop']:,.0f} FLOP, {share} of all<br>{row['kernel_count']:,} kernels"
+    return f"<b>{hover_text(name)}</b><br>{row['flop']:,.0f} FLOP, {share} of all<br>{counted(row['kernel_count'], 'kernel')}"

@@ -35,7 +35,10 @@ def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
     size, unit = largest_unit([row["stake_ns"] for row in rows])
     parts = [_part(rows, size, *basis) for basis in _BASES]
     names = [row["finding"] for row in rows]
-    return named_bars(names, parts, _HEADING, f"at stake per step, {unit}", theme, labels=_sentences)
+    has_steps = bool(result.headline["step_count"][0])
+    return named_bars(
+        names, parts, _HEADING, f"at stake{' per step' if has_steps else ''}, {unit}", theme, labels=_sentences
+    )
 
 
 def _sentences(findings: Sequence[str]) -> dict[str, str]:

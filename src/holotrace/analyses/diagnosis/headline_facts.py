@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from holotrace.analyses.diagnosis.compute import Diagnosis
-from holotrace.units import duration_text, percent_text, size_text
+from holotrace.units import duration_text, percent_text, size_text, small_percent_text
 
 _NEARLY_ALL = 0.995
 """From this share of known costs on, MFU needs no remark."""
@@ -70,7 +70,7 @@ def _mfu(row: dict[str, Any]) -> Fact | None:
         return None
     known = row["costed_fraction"]
     remark = "" if known is None or known >= _NEARLY_ALL else f"counts {percent_text(known)} of the compute time"
-    return Fact("MFU", percent_text(row["mfu_fraction"]), remark)
+    return Fact("MFU", small_percent_text(row["mfu_fraction"]), remark)
 
 
 def _memory(row: dict[str, Any]) -> Fact | None:

@@ -28,6 +28,11 @@ class JobEvidence(EqualByContent):
         return fmean(rank.numbers.step_ns for rank in self.ranks.values())
 
     @property
+    def has_steps(self) -> bool:
+        """Whether any rank has steps; otherwise, each recording counts as one."""
+        return any(of_rank.numbers.has_steps for of_rank in self.ranks.values())
+
+    @property
     def exposed_ns(self) -> dict[int, float]:
         """The communication per step that no kernel hides, on each rank."""
         return {rank: of_rank.numbers.exposed_ns for rank, of_rank in self.ranks.items()}

@@ -227,7 +227,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
     place = first.place
     return {
         "rule": rule.name,
-        "finding": said.what,
+        "finding": said.what if evidence.has_steps else said.what.replace(" per step", ""),
         "advice": said.advice,
         "stake_ns": round(cost_ns) if is_costed else None,
         "stake_error_ns": None,

@@ -22,6 +22,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import counted
 
 _SPLIT = ("step_ns", "computation_only_ns", "overlap_ns", "exposed_ns", "neither_ns")
 _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
@@ -290,8 +291,8 @@ def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, 
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)
     sentences = (
-        (off, f"{off:,} calls have no size: record with record_shapes=True"),
-        (on, f"{on:,} calls have no size: no event around their launches has input shapes"),
+        (off, f"{counted(off, 'call has', 'calls have')} no size: record with record_shapes=True"),
+        (on, f"{counted(on, 'call has', 'calls have')} no size: no event around their launches has input shapes"),
     )
     return tuple(sentence for count, sentence in sentences if count)
 
@@ -299,6 +300,6 @@ def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, 
 def _nothing_found(partials: dict[int, _Partial]) -> tuple[str, ...]:
     call_count = sum(of_rank.host_call_count for of_rank in partials.values())
     if call_count:
-        sentence = f"{call_count:,} collectives were called, but none of their kernels was recorded"
+        sentence = f"{counted(call_count, 'collective was', 'collectives were')} called, but none of their kernels was recorded"
         return (f"{sentence}: record with ProfilerActivity.CUDA",)
     return ("no rank communicates, so there are no collectives to compare",) if len(partials) > 1 else ()

@@ -31,7 +31,7 @@ from holotrace.drawing.stacked_bars import (
     style_axes,
 )
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import duration_text, percent_text
+from holotrace.units import counted, duration_text, percent_text
 
 TOP_KERNELS = 15
 _KERNEL_HEIGHT = 36
@@ -158,7 +158,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
         f"<b>{hover_text(row['name'])}</b>",
         f"{row['kernel_kind']}, {percent_text(row['fraction'])} of all kernel time",
         f"sum {exact_duration(row['total_ns'])}",
-        f"{row['call_count']:,} calls on {row['rank_count']:,} ranks",
+        f"{counted(row['call_count'], 'call')} on {counted(row['rank_count'], 'rank')}",
         f"a call: mean {exact_duration(row['total_ns'] / row['call_count'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
     )

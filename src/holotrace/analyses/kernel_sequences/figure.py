@@ -13,6 +13,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import MOST_BARS, Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import counted
 
 _LABEL_LENGTH = 48
 _HEADING = Heading(
@@ -33,19 +34,19 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
         values=[duration / size for duration in shown["kernel_ns"]],
         hovers=[_hover(row) for row in shown.iter_rows(named=True)],
         marker={"color": COMPUTATION},
-        labels=[f"{count:,} calls" for count in shown["call_count"]],
+        labels=[f"{counted(count, 'call')}" for count in shown["call_count"]],
         in_legend=False,
     )
     return named_bars(names, [part], _HEADING, f"time of the kernels ({unit})", theme, labels=cut_labels)
 
 
 def _name(row: dict[str, Any]) -> str:
-    return f"{row['operator'][:_LABEL_LENGTH]}, {row['kernel_count_per_call']:,} kernels"
+    return f"{row['operator'][:_LABEL_LENGTH]}, {counted(row['kernel_count_per_call'], 'kernel')}"
 
 
 def _hover(row: dict[str, Any]) -> str:
     lines = (
-        f"{row['call_count']:,} calls of {row['kernel_count_per_call']:,} kernels",
+        f"{counted(row['call_count'], 'call')} of {counted(row['kernel_count_per_call'], 'kernel')}",
         f"kernels {exact_duration(row['kernel_ns'])}",
         f"calls on the host {exact_duration(row['operator_ns'])}",
         hover_text(row["pattern"]),

@@ -21,6 +21,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
+from holotrace.units import counted
 
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
@@ -202,10 +203,10 @@ def _findings(calls: pl.DataFrame, per_launch_shape: pl.DataFrame) -> tuple[str,
     is_estimated = bool(calls["is_estimated"].any())
     unknown = calls.filter(pl.col("uses_tensor_cores").is_null())["name"].n_unique()
     sentences = (
-        (unowned, f"{unowned:,} of {len(calls):,} kernels have no known operator"),
+        (unowned, f"{unowned:,} of {counted(len(calls), 'kernel')} have no known operator"),
         (calls["blocks_per_sm"].count() == 0, "blocks per SM and occupancy were not recorded"),
         (is_estimated, "occupancy is estimated from launch shapes; it is an upper bound"),
-        (unknown, f"the names of {unknown:,} kernels do not show whether they use tensor cores"),
+        (unknown, f"the names of {counted(unknown, 'kernel')} do not show whether they use tensor cores"),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)
 

@@ -14,7 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import percent_text
+from holotrace.units import counted, percent_text
 
 TOP_KERNELS = 20
 _FEW_BLOCKS = 0.01
@@ -65,7 +65,7 @@ def _hover(row: dict[str, Any]) -> str:
     lines = [
         f"<b>{hover_text(row['name'])}</b>",
         f"{percent_text(row['fraction'])} of all kernel time, {exact_duration(row['total_ns'])}",
-        f"{row['call_count']:,} calls, mean {exact_duration(row['mean_ns'])}",
+        f"{counted(row['call_count'], 'call')}, mean {exact_duration(row['mean_ns'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
         _blocks(row["mean_blocks_per_sm"], row["blocks_per_sm_known_fraction"]),
         _occupancy(row["mean_occupancy_fraction"], row["occupancy_known_fraction"]),

@@ -14,6 +14,7 @@ from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration
 from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.enrich.host.module_times import PATH_SEPARATOR
+from holotrace.units import counted
 
 SHOWN_DEPTH = 6
 """Levels shown at once; a click on a box shows the levels below it."""
@@ -109,7 +110,7 @@ def _hover(row: dict[str, Any], side: str) -> str:
     forward, backward = row[f"{side}_total_ns"], row[f"backward_{side}_total_ns"]
     lines = [
         f"<b>{hover_text(row['path'])}</b>",
-        f"{row['call_count']:,} calls",
+        f"{counted(row['call_count'], 'call')}",
         f"forward: {exact_duration(forward)}",
         "backward: not known" if backward is None else f"backward: {exact_duration(backward)}",
     ]

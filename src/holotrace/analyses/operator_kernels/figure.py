@@ -12,6 +12,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import MOST_BARS, Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import counted
 
 _HEADING = Heading(
     QUESTION.question,
@@ -37,7 +38,7 @@ def _part(shown: pl.DataFrame, names: list[str], direction: str, color: str, siz
         name=direction,
         values=[length / size for length in lengths],
         hovers=[
-            f"{exact_duration(length)} in {count:,} kernels<br>{hover_text(name)}"
+            f"{exact_duration(length)} in {counted(count, 'kernel')}<br>{hover_text(name)}"
             for length, count, name in zip(lengths, counts, names, strict=True)
         ],
         marker={"color": color},

@@ -14,7 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import SIZES, size_text
+from holotrace.units import SIZES, counted, size_text
 
 TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
@@ -67,7 +67,7 @@ def _unit(largest: Any) -> tuple[int, str]:  # noqa: ANN401 -- polars
 def _hover(row: dict[str, Any]) -> str:
     stays = row["self_unreleased_bytes"]
     return (
-        f"<b>{hover_text(row['operator'])}</b><br>{row['call_count']:,} calls, {row['self_allocation_count']:,} allocations"
+        f"<b>{hover_text(row['operator'])}</b><br>{counted(row['call_count'], 'call')}, {counted(row['self_allocation_count'], 'allocation')}"
         f"<br>itself: {size_text(row['self_allocated_bytes'])}"
         + ("" if stays is None else f", {size_text(stays)} of it not released")
         + f"<br>with operators inside it: {size_text(row['total_allocated_bytes'])}"

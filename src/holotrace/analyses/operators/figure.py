@@ -14,7 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import cut_labels, hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import percent_text
+from holotrace.units import counted, percent_text
 
 TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
@@ -74,7 +74,7 @@ def _with_parts(table: pl.DataFrame, side: str) -> pl.DataFrame:
 def _hover(row: dict[str, Any], side: str) -> str:
     on_cores = _on_tensor_cores(row) if side == "device" else ""
     return (
-        f"<b>{hover_text(row['operator'])}</b><br>{row['call_count']:,} calls"
+        f"<b>{hover_text(row['operator'])}</b><br>{counted(row['call_count'], 'call')}"
         f"<br>itself: {exact_duration(row[f'{side}_self_ns'])}{on_cores}"
         f"<br>with inner operators: {exact_duration(row[f'{side}_total_ns'])}"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.enrich.device.floors import Peaks
-from holotrace.units import duration_text, percent_text
+from holotrace.units import counted, duration_text, percent_text
 
 _MOST_REASONS = 3
 
@@ -76,7 +76,11 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
 
 def _steps_above_the_peak(steps: pl.DataFrame) -> str:
     above = steps.filter(pl.col("hfu_fraction") > 1).height
-    return f"{above:,} steps have an HFU above 100 %: another device, or a wrong clock" if above else ""
+    return (
+        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: another device, or a wrong clock"
+        if above
+        else ""
+    )
 
 
 def _without_tensor_cores(totals: dict[str, Any]) -> str:

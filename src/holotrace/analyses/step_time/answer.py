@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holotrace.analyses.step_time.category_names import name_of
 from holotrace.analyses.step_time.compute import StepTime
 from holotrace.questions.answers import largest, total
 from holotrace.units import duration_text, percent_text
@@ -11,4 +12,4 @@ def answer(result: StepTime) -> str:
     """Say how long a step takes, and which part is the largest."""
     part = largest(result.mean, "category", "mean_ns")
     mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
-    return f"{duration_text(mean_ns)} is the mean step; its largest part is {part.name} ({percent_text(part.share)})."
+    return f"{duration_text(mean_ns)} is the mean step; its largest part is {name_of(part.name)} ({percent_text(part.share)})."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import plotly.graph_objects as go
 import polars as pl
 
+from holotrace.analyses.step_time.category_names import name_of
 from holotrace.analyses.step_time.compute import CATEGORIES, StepTime
 from holotrace.analyses.step_time.question import QUESTION
 from holotrace.drawing.colors import CALL, COMMUNICATION, COMPUTATION, DATA_LOADING, MEMORY, MEMSET, OPERATOR, UNKNOWN
@@ -31,7 +32,6 @@ _COLORS = dict(
         strict=True,
     )
 )
-_NAMES = {"memcpy": "copy", "dataloader": "data loader", "cpu": "operators on the host"}
 
 
 def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = "light") -> go.Figure:
@@ -64,7 +64,7 @@ def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Pa
     times = table.get_column(f"{category}_part_ns")
     shares = pl.select(pl.when(total > 0).then(times / total)).to_series().to_list()
     return Part(
-        name=_NAMES.get(category, category),
+        name=name_of(category),
         values=(times / size).to_list(),
         hovers=share_hovers(times.to_list(), shares),
         marker={"color": _COLORS[category]},

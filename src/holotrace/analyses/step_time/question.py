@@ -12,7 +12,10 @@ QUESTION = Analysis(
     section="Host",
     definitions=(
         ("step", "from the start of ProfilerStep#N to the end of the last device work that it launched"),
-        ("kernel, copy, memset", "time in which a device runs it; if several run, the first in this order counts"),
+        (
+            "kernels, copies, memsets",
+            "time in which a device runs them; if several run, the first in this order counts",
+        ),
         ("communication", "time in which a collective runs, and none of the above: exposed communication"),
         ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
         ("data loader", "time in which the host waits for the next batch, and none of the above"),

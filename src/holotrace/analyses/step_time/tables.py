@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import polars as pl
 
+from holotrace.analyses.step_time.category_names import with_names
 from holotrace.analyses.step_time.compute import StepTime
 from holotrace.questions.tables import View
 
 
 def mean_step(result: StepTime) -> pl.DataFrame:
     """Return the mean time and share of each category in the steps of each rank."""
-    return result.mean
+    return with_names(result.mean)
 
 
 def times_of_steps(result: StepTime) -> pl.DataFrame:
@@ -20,12 +21,12 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 
 def steps_set_apart(result: StepTime) -> pl.DataFrame:
     """Return the warm-up and outlier steps, and what took longer."""
-    return result.jitter.filter(pl.col("step_kind") != "steady")
+    return with_names(result.jitter.filter(pl.col("step_kind") != "steady"))
 
 
 def jitter_of_steps(result: StepTime) -> pl.DataFrame:
     """Return how far each step differs from the typical step of its rank."""
-    return result.jitter.drop("event", "event_excess_ns")
+    return with_names(result.jitter.drop("event", "event_excess_ns"))
 
 
 VIEWS = (

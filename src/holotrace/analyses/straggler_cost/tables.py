@@ -10,39 +10,34 @@ from holotrace.questions.tables import View
 
 def whole_job(result: StragglerCost) -> pl.DataFrame:
     """Return S, M_W and M_S in one row."""
-    types = {"slowdown": pl.Float64, "worker_share": pl.Float64, "stage_share": pl.Float64}
+    types = {"slowdown": pl.Float64, "worker_fraction": pl.Float64, "stage_fraction": pl.Float64}
     row = (result.slowdown, result.worker_share, result.stage_share)
-    return _rounded(pl.DataFrame([row], types, orient="row"))
+    return pl.DataFrame([row], types, orient="row")
 
 
 def slowest_workers(result: StragglerCost) -> pl.DataFrame:
     """Return the workers, the slowest first."""
-    return _rounded(result.per_worker)
+    return result.per_worker
 
 
 def kinds(result: StragglerCost) -> pl.DataFrame:
     """Return the kinds of operations, the most expensive first."""
-    return _rounded(result.per_kind)
+    return result.per_kind
 
 
 def stages(result: StragglerCost) -> pl.DataFrame:
     """Return the pipeline stages."""
-    return _rounded(result.per_stage)
+    return result.per_stage
 
 
 def replicas(result: StragglerCost) -> pl.DataFrame:
     """Return the replicas of the model."""
-    return _rounded(result.per_replica)
+    return result.per_replica
 
 
 def steps(result: StragglerCost) -> pl.DataFrame:
     """Return the steps: recorded, replayed and ideal."""
-    return _rounded(result.per_step)
-
-
-def _rounded(table: pl.DataFrame) -> pl.DataFrame:
-    ratios = [name for name in ("slowdown", "worker_share", "stage_share") if name in table.columns]
-    return table.with_columns(pl.col(ratios).round(4))
+    return result.per_step
 
 
 VIEWS = (

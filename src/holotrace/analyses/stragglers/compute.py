@@ -26,7 +26,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
-from holotrace.units import duration_text, percent_text
+from holotrace.units import counted, duration_text, percent_text
 
 LEAST_WAIT = 0.5
 MOST_CAUSED = 0.5
@@ -336,7 +336,7 @@ def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
     return (
         f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
-        f"{row['last_count']:,} of {row['collective_count']:,} collectives{_doubt(row)}"
+        f"{row['last_count']:,} of {counted(row['collective_count'], 'collective')}{_doubt(row)}"
     )
 
 

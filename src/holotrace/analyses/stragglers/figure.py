@@ -12,7 +12,7 @@ from holotrace.analyses.stragglers.question import QUESTION
 from holotrace.drawing.colors import LATE, MAYBE_LATE, ON_TIME
 from holotrace.drawing.stacked_bars import Heading, Part, ValueAxis, bar_figure, exact_duration, largest_unit, rows_of
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import percent_text
+from holotrace.units import counted, percent_text
 
 _HEADING = Heading(
     QUESTION.question,
@@ -54,7 +54,7 @@ def _part(table: pl.DataFrame, name: str, size: int, color: str, chosen: pl.Expr
 def _hover(row: dict[str, Any]) -> str:
     return (
         f"{exact_duration(row['mean_skew_ns'])} late on average<br>"
-        f"last in {row['last_count']:,} of {row['collective_count']:,} collectives<br>"
+        f"last in {row['last_count']:,} of {counted(row['collective_count'], 'collective')}<br>"
         f"waits {exact_duration(row['wait_ns'])}<br>"
         f"the others wait {exact_duration(row['caused_wait_ns'])} for it, {percent_text(row['caused_fraction'])}"
     )

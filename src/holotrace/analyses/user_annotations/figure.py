@@ -14,6 +14,7 @@ from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure
+from holotrace.units import counted
 
 TOP_ANNOTATIONS = 20
 _QUESTION = QUESTION.question
@@ -58,6 +59,6 @@ def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) ->
 
 def _hover(row: dict[str, Any]) -> str:
     return (
-        f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['total_ns'])} in {row['call_count']:,} calls"
+        f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['total_ns'])} in {counted(row['call_count'], 'call')}"
         f"<br>{exact_duration(row['self_ns'])} of it outside the annotations inside"
     )

@@ -11,6 +11,7 @@ from holotrace.cli.option_groups import with_option_groups
 from holotrace.cli.options import AsJson
 from holotrace.cli.output import console, print_json, print_line
 from holotrace.ingest.file_health import FileHealth
+from holotrace.ingest.trace_writer import other_writer_text
 from holotrace.store.health import Finding
 from holotrace.units import size_text
 from holotrace.validation import Violation
@@ -82,6 +83,7 @@ def _lines(file: FileHealth) -> list[str]:
     events = f"{file.event_count:,} event{_s(file.event_count)}, {file.gpu_event_count:,} of them GPU work"
     return [
         head,
+        *([f"    {other_writer_text(file.other_writer)}"] if file.other_writer else []),
         f"    {size}; {events}",
         f"    rank from {file.rank_origin}; options on: {', '.join(file.options) or 'none'}",
         *map(_finding_line, file.findings),

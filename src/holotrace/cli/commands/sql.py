@@ -28,6 +28,7 @@ from holotrace.questions.tables import Cell, PrintedTable
 from holotrace.sql_queries.query import DEFAULT_TIMEOUT_S, named_views
 from holotrace.sql_queries.query import sql as run_query
 from holotrace.sql_queries.views import VIEWS
+from holotrace.units import counted
 from holotrace.visible_text import visible
 
 _MOST_ROWS = 100
@@ -164,7 +165,7 @@ def _print(rows: pl.DataFrame) -> None:
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
     more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""
-    print_table(to, PrintedTable(f"{len(shown):,} rows{more}", tuple(rows.columns), cells, 0, ""))
+    print_table(to, PrintedTable(f"{counted(len(shown), 'row')}{more}", tuple(rows.columns), cells, 0, ""))
     if more:
         print_line(to, "--format or --output gives all rows", "dim")
 

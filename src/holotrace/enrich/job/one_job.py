@@ -7,18 +7,20 @@ verdict on the job, so these reasons are shown first.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from holotrace.enrich.job.findings import ranks_text
 from holotrace.execution.executor import IN_PROCESS, Executor
+from holotrace.ingest.trace_writer import other_writer, other_writer_text
 from holotrace.ingest.worker_names import worker_of
 from holotrace.locations import name_of
-from holotrace.schema import DEVICE_WORK_KINDS
+from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.store.health import Finding
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
+from holotrace.units import counted
 
 FARTHEST_APART_NS = 10_000_000_000
 """The recordings of one job are at most this far apart; the clocks of its ranks may differ by seconds."""
@@ -55,6 +57,8 @@ class Wholeness:
 
     unrelated   why the ranks do not look like one job, in one sentence
     jobs        if unrelated, the ranks and the files of each job, in words
+    foreign     sentences about files that PyTorch's profiler did not write
+    is_foreign  whether it wrote none of the files
     cut_off     one sentence for each file that ends too early, by its rank
     cpu_only    ranks among `cut_off` whose file ends before any device work
     left_out    files that exist but are missing from the trace, in sentences
@@ -62,9 +66,16 @@ class Wholeness:
 
     unrelated: str = ""
     jobs: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    is_foreign: bool = False
     cut_off: dict[int, str] = field(default_factory=dict)
     cpu_only: tuple[int, ...] = ()
     left_out: tuple[str, ...] = ()
+
+    @property
+    def has_diagnosis(self) -> bool:
+        """Whether the diagnosis covers the traces: they belong to one job, and PyTorch's profiler wrote them."""
+        return not self.unrelated and not self.is_foreign
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -72,7 +83,7 @@ class Wholeness:
         cut = list(self.cut_off.values())
         more = [f"{len(cut) - MOST_NAMED:,} more files are cut off; holotrace check says where"]
         first = (*cut[:MOST_NAMED], *(more if len(cut) > MOST_NAMED else ()))
-        told = (*filter(None, [self.unrelated]), *first, *self.left_out)
+        told = (*filter(None, [self.unrelated]), *self.foreign, *first, *self.left_out)
         return tuple(f"{reason[0].upper()}{reason[1:]}." for reason in told)
 
 
@@ -88,6 +99,8 @@ class FileFacts:
     last_ns: int | None
     cut_off: str
     has_device_work: bool
+    has_operators: bool = True
+    other_writer: str = ""
 
 
 def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
@@ -103,6 +116,9 @@ def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
     return Wholeness(
         unrelated=mixed,
         jobs=_jobs_in_words(facts, trace) if mixed else (),
+        foreign=_foreign(facts, trace),
+        is_foreign=bool(facts)
+        and all(of_rank.other_writer and not of_rank.has_operators for of_rank in facts.values()),
         cut_off=cut_off,
         cpu_only=tuple(rank for rank in cut_off if not facts[rank].has_device_work),
         left_out=(*_unreadable(trace.skipped), *_doubles(trace)),
@@ -113,6 +129,23 @@ def _jobs_in_words(facts: Mapping[int, FileFacts], trace: Trace) -> tuple[str, .
     return tuple(
         f"{ranks_text(ranks)}: {_paths([trace.ranks[rank].source for rank in ranks])}" for ranks in jobs_of(facts)
     )
+
+
+def _foreign(facts: Mapping[int, FileFacts], trace: Trace) -> tuple[str, ...]:
+    """Name the files that another program wrote, in one sentence for each program."""
+    ranks: dict[str, list[int]] = {}
+    for rank, of_rank in facts.items():
+        if of_rank.other_writer:
+            ranks.setdefault(of_rank.other_writer, []).append(rank)
+    return tuple(
+        f"{ranks_text(sorted(of_writer))} ({_names(of_writer, trace)}): {other_writer_text(writer)}"
+        for writer, of_writer in ranks.items()
+    )
+
+
+def _names(ranks: Sequence[int], trace: Trace) -> str:
+    more = f" and {len(ranks) - MOST_NAMED:,} more" if len(ranks) > MOST_NAMED else ""
+    return f"{', '.join(name_of(trace.ranks[rank].source) for rank in ranks[:MOST_NAMED])}{more}"
 
 
 def _paths(sources: list[str]) -> str:
@@ -136,6 +169,8 @@ def file_facts(rank_trace: RankTrace) -> FileFacts:
         last_ns=_number((events["start_ns"] + events["duration_ns"]).max()),
         cut_off=cut_off_text(rank_trace),
         has_device_work=any(counts.get(kind) for kind in DEVICE_WORK_KINDS),
+        has_operators=EventKind.CPU_OP in counts,
+        other_writer=other_writer(rank_trace),
     )
 
 
@@ -156,7 +191,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
     at = f", at byte {finding.offsets[0]:,} of its text" if finding.offsets else ""
     events = rank_trace.health.event_count
     name = name_of(rank_trace.source)
-    return f"rank {rank_trace.rank}'s file is cut off after {events:,} events{at} ({name}); what came later is missing"
+    return f"rank {rank_trace.rank}'s file is cut off after {counted(events, 'event')}{at} ({name}); what came later is missing"
 
 
 def unrelated(facts: Mapping[int, FileFacts]) -> str:

@@ -12,7 +12,7 @@ from holotrace.enrich.job.one_job import unrelated
 from holotrace.enrich.trust.doubts import Doubt
 from holotrace.enrich.trust.rank_recording import RankRecording
 from holotrace.enrich.trust.start_up import TIMES_MEDIAN
-from holotrace.units import duration_text
+from holotrace.units import duration_text, percent_text
 
 LARGEST_END_DIFFERENCE = 0.1
 """Ranks leave a collective nearly together. If their ends differ by more than this share of the longest duration, the
@@ -56,6 +56,24 @@ def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
                             count=len(odd),
                         ),
                     )
+
+
+def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
+    """Doubt waits if the files say that the job has more ranks than there are recordings."""
+    sizes = {known.file.world_size for known in ranks.values() if known.file.world_size}
+    missing = sorted(set(range(max(sizes, default=0))) - set(ranks))
+    if missing:
+        size = max(sizes)
+        here = size - len(missing)
+        yield (
+            min(ranks),
+            Doubt(
+                "missing_ranks",
+                f"The job has {size:,} ranks, but only {here:,} of them ({percent_text(here / size)}) can be examined: "
+                f"{ranks_text(missing)} {_is_missing(len(missing))} is unknown",
+                count=len(missing),
+            ),
+        )
 
 
 def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
@@ -150,6 +168,7 @@ def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
     different_jobs,
+    missing_ranks,
     windows_apart,
     clocks_differ,
     different_software,
@@ -164,6 +183,10 @@ def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]
         return []
     mixed = list(different_jobs(ranks))
     return mixed or [doubt for rule in JOB_RULES[1:] for doubt in rule(ranks)]
+
+
+def _is_missing(count: int) -> str:
+    return f"{'is' if count == 1 else 'are'} missing, and why others wait for {'it' if count == 1 else 'them'}"
 
 
 def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:

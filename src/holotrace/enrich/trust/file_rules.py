@@ -1,4 +1,4 @@
-"""Doubts about files that end early, and about files with parts that could not be read."""
+"""Doubts about files of other programs, files that end early, and files with parts that could not be read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import Iterator
 
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS, cut_off_text
 from holotrace.enrich.trust.doubts import Doubt
+from holotrace.ingest.trace_writer import other_writer, other_writer_text
 from holotrace.schema import DEVICE_WORK_KINDS
 from holotrace.store.health import loss_text
 from holotrace.store.trace import RankTrace
 from holotrace.units import counted
+
+
+def other_program(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt a file that PyTorch's profiler did not write: what it lacks does not show what the job did."""
+    writer = other_writer(rank_trace)
+    if writer:
+        yield Doubt("other_program", f"The file was {other_writer_text(writer)}")
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:

@@ -117,7 +117,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "gaps_in_host_recording",
         f"No host event begins for {duration_text(int((times[1] - times[0]).sum()))} ({counted(len(broken), 'gap')}), though "
-        f"{launch_count:,} launches of recorded device work fall into this time: host events are lost, so operators and the "
+        f"{counted(launch_count, 'launch', 'launches')} of recorded device work fall into this time: host events are lost, so operators and the "
         "causes of idle time are unknown there",
         count=len(broken),
         event_index=broken.item(0, "event_index"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from holotrace.enrich.trust.device_rules import overlapping_work, starts_before_launch
 from holotrace.enrich.trust.doubts import Doubt
-from holotrace.enrich.trust.file_rules import cut_off_file, lost_events
+from holotrace.enrich.trust.file_rules import cut_off_file, lost_events, other_program
 from holotrace.enrich.trust.host_rules import gaps_in_host_recording, shared_sequence_numbers, waits_end_early
 from holotrace.enrich.trust.missing_work import incomplete_graph_replays, launches_without_work
 from holotrace.enrich.trust.profiler_rules import profiler_overhead, steps_with_profiler_start
@@ -14,6 +14,7 @@ from holotrace.enrich.trust.start_up import slow_first_collectives, slow_first_s
 from holotrace.store.trace import RankTrace
 
 RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
+    other_program,
     cut_off_file,
     lost_events,
     incomplete_graph_replays,

@@ -267,7 +267,7 @@ export interface PlotlyFigure {
     xaxis?: CategoryAxis;
     xaxis2?: CategoryAxis;
     yaxis?: { showticklabels?: boolean };
-    yaxis2?: { showticklabels?: boolean; ticktext?: unknown[] };
+    yaxis2?: { showticklabels?: boolean; ticktext?: unknown[]; categoryarray?: unknown[] };
   };
 }
 

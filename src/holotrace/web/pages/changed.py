@@ -6,7 +6,7 @@ import polars as pl
 
 from holotrace.analyses.compare_operators.compute import OperatorComparison
 from holotrace.drawing.names import printable
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 from holotrace.web.pages.headline import Headline
 
 MOST_NAMED = 2
@@ -44,7 +44,7 @@ def _gpus_clause(control: Headline, test: Headline) -> str:
 def _ranks_clause(control: Headline, test: Headline) -> str:
     if control.rank_count == test.rank_count:
         return ""
-    return f"{control.rank_count:,} → {test.rank_count:,} ranks"
+    return f"{control.rank_count:,} → {counted(test.rank_count, 'rank')}"
 
 
 def _operator_clauses(operators: OperatorComparison | None) -> list[str]:

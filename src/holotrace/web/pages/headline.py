@@ -58,8 +58,8 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Whether the traces belong to one job; otherwise, numbers of the job mean nothing."""
-    return not _whole(session, scope).unrelated
+    """Whether the traces are one job of PyTorch's profiler; otherwise, numbers of the job mean nothing."""
+    return _whole(session, scope).has_diagnosis
 
 
 def doubts(session: Session, scope: Scope) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from dash import html
 from dash.development.base_component import Component
 
 from holotrace.ingest.file_health import FileHealth, file_health
+from holotrace.ingest.trace_writer import other_writer_text
 from holotrace.units import counted
 from holotrace.web.parts.components import answer_block, definitions, python_block, title_block
 from holotrace.web.parts.page import Page, Table
@@ -77,6 +78,15 @@ def _shown(session: Session, selection: Selection) -> Component:
 
 def answer(files: Sequence[FileHealth]) -> str:
     """Say in one sentence how many files are in which state."""
+    foreign = next((file.other_writer for file in files if file.other_writer), "")
+    if foreign:
+        count = sum(bool(file.other_writer) for file in files)
+        which = (
+            "The file was"
+            if len(files) == 1
+            else f"{count:,} of {len(files):,} files {'was' if count == 1 else 'were'}"
+        )
+        return f"{which} {other_writer_text(foreign)}."
     states = Counter[str](file.state for file in files)
     events = counted(sum(file.event_count for file in files), "event")
     if set(states) == {"clean"}:

@@ -72,6 +72,11 @@ def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
     assert cost.reason == "the trace does not say which experts 2 tokens chose: 2 to 4 of 4"
 
 
+def test_one_token_reads_an_exact_number_of_experts() -> None:
+    """1 token that chooses 2 of 4 experts reads 2 of them, not `2 to 2`."""
+    assert fused(1, GATED).reason == "the trace does not say which experts 1 token chose: 2 of 4"
+
+
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     """A map of experts, a list of integers, says that other ranks compute some of the choices."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]

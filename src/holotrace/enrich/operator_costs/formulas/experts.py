@@ -282,7 +282,7 @@ def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
 
 def _some_experts(experts: int, chosen: int, tokens: int) -> str:
     most = min(experts, chosen * tokens)
-    read = f"{min(chosen, most)} to {most} of {experts}"
+    read = f"{most if most <= chosen else f'{chosen} to {most}'} of {experts}"
     return f"the trace does not say which experts {counted(tokens, 'token')} chose: {read}"
 
 

@@ -42,6 +42,13 @@ export const wrapped = (text, length) => {
 };
 
 /**
+ * Return the width beside a title above the labels of an axis.
+ * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
+ */
+const besideLabels = ({ ticktext, categoryarray = [] }) =>
+  ticktext ? LABELS_PX : BESIDE_TITLES_PX + LETTER_PX * Math.max(0, ...categoryarray.map((name) => String(name).length));
+
+/**
  * @param {Layout} layout
  * @param {number} width
  * @returns {Notes | undefined}
@@ -49,7 +56,7 @@ export const wrapped = (text, length) => {
 export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
   const beside = yaxis?.showticklabels === false && !yaxis2 ? BESIDE_PX : LABELS_PX;
   const length = Math.floor((width - beside) / LETTER_PX);
-  const besideTitles = yaxis2?.ticktext && yaxis2.showticklabels !== false ? LABELS_PX : BESIDE_TITLES_PX;
+  const besideTitles = yaxis2 && yaxis2.showticklabels !== false ? besideLabels(yaxis2) : BESIDE_TITLES_PX;
   return annotations?.map((note) => {
     const { xanchor, yref, font } = note;
     const text = note.whole ?? note.text ?? ""; // Dash passes fitted texts on, when it draws the figure again
@@ -94,12 +101,12 @@ export const fittedAxis = (axis, width) => {
 export const fitted = (element, figure) => {
   const { layout } = figure;
   const width = element.clientWidth;
-  if (!layout || !width) {
+  if (!layout) {
     return figure;
   }
   drawn.set(element, { layout, width });
-  sizes?.observe(element);
-  return { ...figure, layout: { ...layout, ...fittedParts(layout, width) } };
+  sizes?.observe(element); // also without a width, so that its texts fit once it has one
+  return width ? { ...figure, layout: { ...layout, ...fittedParts(layout, width) } } : figure;
 };
 
 /**

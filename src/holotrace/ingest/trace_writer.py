@@ -1,0 +1,50 @@
+"""Files in the Chrome trace format that another program than PyTorch's profiler wrote.
+
+VizTracer, Chrome, JAX and many others write this format. The reader accepts all of it, but their events are no operators,
+kernels or steps, so an analysis would find a job that did nothing.
+"""
+
+from __future__ import annotations
+
+from holotrace.schema import EventKind
+from holotrace.store.trace import RankTrace
+
+_HEADER_KEYS = frozenset(
+    {"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds", "trace_id"}
+)
+"""Top-level keys that Kineto writes, at least one of them in every file since 2020:
+https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp."""
+
+_ANY_PROGRAM = {EventKind.OTHER, EventKind.INSTANT}
+_TORCH_NAME = r"^(aten|c10|torch|autograd)::|^ProfilerStep"
+_ASCEND_PROCESS = "Ascend Hardware"
+_WRITERS = {"viztracer_metadata": "VizTracer"}
+"""Top-level keys that name the program."""
+
+
+def other_writer(rank_trace: RankTrace) -> str:
+    """Say which program wrote a file if it was not PyTorch's profiler; an empty string if it was.
+
+    A file of another program has neither a top-level key of PyTorch's profiler nor an event of a category that it writes nor
+    the name of an operator.
+    """
+    header = rank_trace.header.raw
+    if not _HEADER_KEYS.isdisjoint(header):
+        return ""
+    names = rank_trace.strings
+    if (names == _ASCEND_PROCESS).any():
+        return "Ascend's profiler"
+    kinds = set(rank_trace.unselected.event_counts())
+    if not kinds or kinds - _ANY_PROGRAM or names.str.contains(_TORCH_NAME).any():
+        return ""
+    return next((writer for key, writer in _WRITERS.items() if key in header), "another program")
+
+
+def other_writer_text(writer: str) -> str:
+    """Say what the analyses lack in a file of this program."""
+    if writer == "Ascend's profiler":
+        return f"written by {writer}, not by PyTorch's: its operators are read, but its device work is not"
+    return (
+        f"written by {writer}, not by PyTorch's profiler: without PyTorch's operators, kernels and steps, only the timeline, "
+        "sql and export can show its events"
+    )

@@ -1,0 +1,52 @@
+"""Files that another program than PyTorch's profiler wrote are recognised."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holotrace
+from holotrace.ingest.trace_writer import other_writer
+
+CALL = {"ph": "X", "pid": 1, "tid": 1, "ts": 1, "dur": 40, "name": "work (/app/main.py:3)", "cat": "FEE"}
+OPERATOR = {**CALL, "name": "aten::add", "cat": "cpu_op"}
+NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name": "Ascend Hardware"}}
+
+
+@pytest.mark.parametrize(
+    ("document", "writer"),
+    [
+        ([CALL], "another program"),
+        ({"traceEvents": [CALL], "viztracer_metadata": {"version": "1.0.0"}}, "VizTracer"),
+        ([OPERATOR, NPU], "Ascend's profiler"),
+        ([OPERATOR], ""),
+        ([{**CALL, "name": "aten::add"}], ""),
+        ({"traceEvents": [CALL], "schemaVersion": 1}, ""),
+        ([], ""),
+    ],
+)
+def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
+    """A file is PyTorch's if it has one of its top-level keys, categories or operators; an empty file may be."""
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    (rank_trace,) = holotrace.open_trace(path, cache=False).ranks.values()
+
+    assert other_writer(rank_trace) == writer
+
+
+def test_every_answer_begins_with_it(tmp_path: Path) -> None:
+    """The verdict, the health and the trust of such a file say that PyTorch's profiler did not write it."""
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([CALL]), encoding="utf-8")
+    trace = holotrace.open_trace(path, cache=False)
+    whole, checked = holotrace.summary(trace), holotrace.check(trace, strict=True)
+
+    assert whole.verdict == (
+        "This is not a trace of PyTorch's profiler, so no rule can say where the time goes; the recording takes 40 µs."
+    )
+    assert whole.doubts[0].startswith("Rank 0 (trace.json): written by another program, not by PyTorch's profiler")
+    assert checked.verdict == "1 file: 1 clean, 1 not written by PyTorch's profiler."
+    assert [doubt["rule"] for doubt in checked.doubts] == ["other_program"]
