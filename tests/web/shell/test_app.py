@@ -29,21 +29,22 @@ from matrices import slow_except
 from web_client import WebClient, components, texts
 
 
-@pytest.fixture
-def client(tmp_path) -> WebClient:
+@pytest.fixture(scope="module")
+def client(tmp_path_factory) -> WebClient:
     """Serve two runs: the small GPU job and a CPU job."""
-    gpu_job().write(tmp_path / "gpu")
-    cpu_job().write(tmp_path / "the cpu")
-    return WebClient(tmp_path)
+    folder = tmp_path_factory.mktemp("runs")
+    gpu_job().write(folder / "gpu")
+    cpu_job().write(folder / "the cpu")
+    return WebClient(folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gpu(client) -> str:
     """Return `run=…` with the id of the GPU job."""
     return f"run={client.session.runs[0].id}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cpu(client) -> str:
     """Return `run=…` with the id of the CPU job."""
     return f"run={client.session.runs[1].id}"
