@@ -137,10 +137,10 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 	@touch $@
 
 # Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
-LOWEST_TESTS := tests/analyses tests/enrich tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/drawing tests/store/tables/test_arrow_tables.py tests/test_init.py tests/test_content_equality.py
+LOWEST_TESTS := tests/analyses tests/enrich tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/drawing tests/store/tables/test_arrow_tables.py tests/test_init.py tests/test_content_equality.py tests/testing/mistakes
 LOWEST_TESTS += packages/holotrace-hta/tests -m "not slow" --hypothesis-profile few
-# Random jobs, and other tools' results, test our rules on more data; the tests of the rules have used each call of a dependency.
-LOWEST_TESTS += $(foreach file,planted_jobs torch_tb_profiler_* hta_*goldens,--ignore-glob='*/test_$(file).py')
+# Random and simulated jobs, and other tools' results, test our rules on more data; the tests of the rules have used each call of a dependency.
+LOWEST_TESTS += $(foreach file,planted_jobs simulated_mistakes torch_tb_profiler_* hta_*goldens,--ignore-glob='*/test_$(file).py')
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 $(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src packages -name '*.py') | $(VENV)/.built
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.8'

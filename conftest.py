@@ -48,10 +48,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _longest_seconds(item: pytest.Item) -> float:
-    """Return how long a test may take if that is more than ten minutes, else 0."""
+    """Return how long a test may take if that is ten minutes or more, else 0."""
     timeout = item.get_closest_marker("timeout")
     seconds = timeout.args[0] if timeout and timeout.args else 0
-    return float(seconds) if seconds > _LONG_SECONDS else 0
+    return float(seconds) if seconds >= _LONG_SECONDS else 0
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,10 @@ def verdict(builder: TraceBuilder) -> str:
 
 def test_the_verdict_is_the_answer_of_the_diagnosis() -> None:
     """Two ranks of 105 µs on average; the second waits for the first, and no step was recorded."""
-    job = gpu_job().build()
+    known = verdict(gpu_job())
 
-    assert summary(job).verdict == holotrace.diagnosis(job).answer
-    assert summary(job).verdict.startswith("The recording takes ")
+    assert known == holotrace.diagnosis(gpu_job().build()).answer
+    assert known.startswith("The recording takes ")
 
 
 def test_a_late_rank_is_named(tmp_path) -> None:

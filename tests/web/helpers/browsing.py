@@ -92,7 +92,7 @@ class Visit:
         try:
             frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)
         except self._timeout as error:
-            message = f"expected {wanted}, saw {frame.evaluate(_SEEN)}, and {self.troubles or 'no trouble'}"
+            message = f"expected {wanted}, saw {value_of(frame, _SEEN)}, and {self.troubles or 'no trouble'}"
             raise AssertionError(message) from error
 
     @property
@@ -105,6 +105,12 @@ class Visit:
         """Save a screenshot, if there is a folder for screenshots."""
         if SCREENSHOTS:
             self.page.screenshot(path=Path(SCREENSHOTS) / f"{name}.jpeg", type="jpeg", quality=70)
+
+
+def value_of(page: Page | Frame, script: str) -> Any:
+    """Return the value of a function of the page, or fail if the page is frozen; Playwright's `evaluate` waits without limit."""
+    wrapped = f"async () => [await ({script})()]"  # wait_for_function waits for a true value, and a list is always true
+    return page.wait_for_function(wrapped, timeout=PATIENCE_MS).json_value()[0]
 
 
 def run_called(session: Session, name: str, real_traces: Path) -> str:

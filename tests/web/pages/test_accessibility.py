@@ -17,14 +17,14 @@ pytest.importorskip("waitress")
 pytest.importorskip("axe_playwright_python", reason="no axe: pip install --group browser")
 
 import holotrace
-from browsing import PATIENCE_MS, Visit, go_to, serving, visit
+from browsing import PATIENCE_MS, Visit, go_to, serving, value_of, visit
 from holotrace.testing.synthetic import write_job
 from holotrace.web.pages import PAGES
 from holotrace.web.parts.page import Page as WebPage
 from holotrace.web.session.selection import Selection
 from reference_data import IN_THE_REPOSITORY
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(1_200), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900), pytest.mark.slow]
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = ("serious", "critical")
@@ -142,7 +142,7 @@ def troubles_at(seen: Visit, page: WebPage) -> Iterator[str]:
     seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
     go_to(seen.page.main_frame, page.name)
     seen.settle(seen.page.main_frame, page.title)
-    seen.page.evaluate("() => document.querySelectorAll('#page details').forEach(one => { one.open = true; })")
+    value_of(seen.page, "() => document.querySelectorAll('#page details').forEach(one => { one.open = true; })")
     for width in WIDTHS:
         yield from troubles_of(seen, width, page.title)
         seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
@@ -173,13 +173,13 @@ def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
 
 def troubles_now(seen: Visit, width: int) -> Iterator[str]:
     """Yield what is wrong with the page."""
-    scheme = seen.page.evaluate(SCHEME)
-    too_wide = seen.page.evaluate("() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    scheme = value_of(seen.page, SCHEME)
+    too_wide = value_of(seen.page, "() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if too_wide > 0:
         yield f"{scheme}, {width} px: {too_wide} px wider than the window"
-    if not seen.page.evaluate("() => 'axe' in window"):
+    if not value_of(seen.page, "() => 'axe' in window"):
         seen.page.evaluate(AXE)
-    rules: list[dict[str, Any]] = [rule for run in RUNS for rule in (seen.page.evaluate(run) or NOTHING)["violations"]]
+    rules: list[dict[str, Any]] = [rule for run in RUNS for rule in (value_of(seen.page, run) or NOTHING)["violations"]]
     for rule in rules:
         if rule["impact"] in GRAVE:
             yield f"{scheme}, {width} px: {rule['id']}: {[node['html'][:160] for node in rule['nodes'][:3]]}"

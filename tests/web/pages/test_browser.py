@@ -37,7 +37,7 @@ from holotrace.whole_job.summary import summary
 from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 """The tests may take ten minutes, because pages are slow on a busy machine."""
 
 

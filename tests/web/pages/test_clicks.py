@@ -14,7 +14,7 @@ from browsing import PATIENCE_MS, Visit, serving, visit
 from holotrace.testing.builder import TraceBuilder
 from reference_data import IN_THE_REPOSITORY
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600), pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), pytest.mark.slow]
 
 TRACES = IN_THE_REPOSITORY / "traces"
 EXAMPLES = IN_THE_REPOSITORY.parents[1] / "examples" / "gpu" / "traces"

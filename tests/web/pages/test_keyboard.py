@@ -11,7 +11,7 @@ from browsing import PATIENCE_MS, Visit, serving, visit
 from holotrace.testing import write_job
 from holotrace.web.session.selection import Selection
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 MOST_TABS = 60
 

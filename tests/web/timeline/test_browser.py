@@ -15,7 +15,7 @@ from holotrace.testing import write_job
 from holotrace.web.timeline import routes
 from jobs import MARKUP
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None:

@@ -15,7 +15,7 @@ from drawn_timeline import Drawn
 if TYPE_CHECKING:
     from playwright.sync_api import Route
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_events_are_requested_before_the_other_parts(url, browser) -> None:

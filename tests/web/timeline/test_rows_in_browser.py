@@ -14,7 +14,7 @@ from drawn_timeline import Drawn, serving
 from holotrace.testing import write_job
 from holotrace.web.timeline import routes
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 SHOWN = "it.view.items.flatMap((item) => item.kind === 'row' ? [`${item.rank.number} ${item.row.label}`] : [])"
 ALL = [f"{rank} {label}" for rank in (0, 1) for label in ("thread 1", "thread 2", "stream 7", "stream 20")]

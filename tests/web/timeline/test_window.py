@@ -11,7 +11,7 @@ from browsing import PATIENCE_MS, visit
 from drawn_timeline import Drawn
 from matrices import slow_except
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 SIZES = {"wide": (1440, 1000), "narrow": (390, 844), "low": (1024, 600)}
 _BOXES = """() => {

@@ -11,7 +11,7 @@ from browsing import PATIENCE_MS, visit
 from drawn_timeline import Drawn
 from jobs import MARKUP
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 BOTH_STEPS = "at=1700000000000000000-1700000000000400000"
 

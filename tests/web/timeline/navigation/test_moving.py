@@ -12,7 +12,7 @@ from drawn_timeline import LENGTH_NS, Drawn, length, serving
 from holotrace.testing import write_job
 from jobs import MARKUP
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 WINDOW = "&window=1700000000000040000-1700000000000140000"
 

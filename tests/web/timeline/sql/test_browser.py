@@ -12,7 +12,7 @@ from browsing import PATIENCE_MS, visit
 from drawn_timeline import Drawn
 from jobs import MARKUP
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def ask(drawn: Drawn, query: str) -> None:
