@@ -141,7 +141,7 @@ class MissingDataError(HolotraceError, LookupError):
 
     @property
     def finding(self) -> str:
-        """A sentence for the findings of an answer without the rank; by default the message."""
+        """A sentence for the findings of an answer that leaves the rank out; by default the message."""
         return self._finding or str(self)
 
     @classmethod

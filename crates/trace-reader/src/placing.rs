@@ -151,7 +151,7 @@ impl Placing {
         out.extend_from_slice(&event.text[copied..event.span.end]);
     }
 
-    /// The start and the duration of an event in the timeline; `None` if the file has no such number.
+    /// The start and the duration of an event in the timeline; each is `None` if the file lacks it.
     fn times(&self, event: &Event<'_>) -> (Option<i64>, Option<i64>) {
         let time = |key| event.value(key).and_then(|value| nanoseconds_from_microseconds(unquoted(value)));
         let Some(recorded) = time(b"\"ts\"").and_then(|start| start.checked_add(self.base_ns)) else {

@@ -102,7 +102,7 @@ def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
 
 @pytest.mark.slow
 def test_rows_are_moved_with_the_mouse(url, browser) -> None:
-    """A label dragged above another one of its rank goes there; dragged to another rank, nothing moves."""
+    """Dragging a label above another label of its rank moves its row; dragging it to another rank has no effect."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.label(0, "stream 20"), drawn.label(0, "thread 1"))

@@ -234,7 +234,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks report the same, sufficient world size; differing hardware then belongs to one job."""
+    """Whether all ranks report the same world size and it covers them; different hardware then belongs to one job."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 

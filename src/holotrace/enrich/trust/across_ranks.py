@@ -29,7 +29,7 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or times by hours.
+    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or recording times by hours.
 
     Source: `holotrace.enrich.job.one_job`.
     """

@@ -125,7 +125,7 @@ def cache_update(arguments: Arguments) -> Cost:
 def tensor_lists(
     arguments: Arguments, flops_each: int = 1, lists_written: int = 1, lists_read: int | None = None
 ) -> Cost:
-    """Operators on lists of tensors. FLOPs: some for each element. Bytes: lists written and read (by default all)."""
+    """Operators on lists of tensors. FLOPs: `flops_each` (default 1) per element. Bytes: lists written and read."""
     if lists_read is None:
         lists_read = max(1, sum(kind == "TensorList" for kind in arguments.types))
     elements = sum(map(prod, arguments.shapes(0)))

@@ -194,7 +194,7 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes that differ because ranks have different work to do.
 
-    Operators of the host do not count if all ranks compute equally much: something else makes them slow.
+    If all ranks make about as many calls, slow operators of the host have another cause and do not count.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
