@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from holotrace.cli import job as module
 from holotrace.cli.group import app
-from holotrace.cli.job import Execution, worthwhile_workers
+from holotrace.cli.job import Execution
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.retrying import RetryingExecutor
 from holotrace.ingest.open_trace import open_trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
+from holotrace.whole_job import workers as module
+from holotrace.whole_job.workers import worthwhile_workers
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from holotrace import _native
 from holotrace.errors import InvalidOptionError, UnreadableTraceError
 from holotrace.ingest.kineto import KinetoReader
 from holotrace.schema import READER_VERSION, TABLES
+from holotrace.store import trace_file
 from holotrace.store.cache import (
     BESIDE_NAME,
     DEFAULT_LIMIT_BYTES,
@@ -253,6 +254,13 @@ def everything_in(path: Path, reader: Any) -> list[object]:
     return [*(file.table(name).to_dict(as_series=False) for name in TABLES), file.header, file.health]
 
 
+@pytest.fixture
+def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read columns of small files one by one too, as those of large files."""
+    monkeypatch.setattr(trace_file, "_FEW_EVENTS", 0)
+
+
+@pytest.mark.usefixtures("column_by_column")
 def test_only_columns_that_are_read_are_checked(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
@@ -281,6 +289,7 @@ def damage_column(file: Path, name: str) -> None:
                 return
 
 
+@pytest.mark.usefixtures("column_by_column")
 def test_an_entry_damaged_while_open_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
@@ -295,6 +304,7 @@ def test_an_entry_damaged_while_open_is_rebuilt(
     assert reader.reads == 2
 
 
+@pytest.mark.usefixtures("column_by_column")
 def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
     """A trace that changes while open is an error, because columns of two versions must not mix."""
     path = write_trace("a.json", ["gemm"])

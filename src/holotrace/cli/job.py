@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -30,21 +29,12 @@ from holotrace.errors import InvalidOptionError
 from holotrace.execution.dask import dask
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.execution.mpi import mpi
-from holotrace.execution.processes import default_worker_count, processes
+from holotrace.execution.processes import processes
 from holotrace.execution.ray import RayExecutor
 from holotrace.ingest.open_trace import open_trace
 from holotrace.questions.options import numbers
 from holotrace.store.trace import OnError, Trace
-
-_RANKS_WORTH_A_WORKER = 16
-_BYTES_WORTH_A_WORKER = 8 << 20
-"""Starting a worker takes about as long as analysing this many small ranks, or this many compressed bytes."""
-
-_MEMORY_PER_BYTE = 16
-"""How much memory a worker may need for all analyses together, per byte of the compressed file."""
-
-_COMPRESSION = 16
-"""Compression makes a trace about this many times smaller; estimates divide the size of uncompressed files by it."""
+from holotrace.whole_job.workers import worthwhile_workers
 
 
 @dataclass(frozen=True)
@@ -150,21 +140,3 @@ def opened_alone(reading: ReadingOptions) -> Iterator[Trace]:
     """Open the traces for work that does not go rank by rank."""
     with terminal_display() as display:
         yield reading.opened(display, on_error="fail")
-
-
-def worthwhile_workers(traces: Iterable[Trace]) -> int:
-    """Return how many worker processes are worth starting and fit into memory; 1 means that this process does the work."""
-    sizes = [_compressed_size(rank_trace.source) for trace in traces for rank_trace in trace.ranks.values()]
-    worth = int(len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER)
-    if min(worth, len(sizes)) <= 1:
-        return 1
-    return min(worth, len(sizes), default_worker_count(max(sizes) * _MEMORY_PER_BYTE))
-
-
-def _compressed_size(path: str) -> int:
-    """Return the size that a local file has or would have when compressed; remote files count as empty."""
-    try:
-        size = os.stat(path).st_size  # noqa: PTH116 -- the path may be a URL
-    except OSError:
-        return 0
-    return size // _COMPRESSION if path.endswith(".json") else size

@@ -1,7 +1,7 @@
 """Tables of rules about names: finds the rules in force, sends them to workers, and reads rule files.
 
 Rules have this priority: first those that a program added, then those in the file that an environment variable names, then
-those of holotrace. `Trace.map` sends the rules in force along with its function, so workers apply the caller's rules.
+those of holotrace. `Trace.map` sends the caller's own rules along with its function, so workers apply them too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -23,9 +22,14 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules of each table, by the variable of the table, in a form that can be hashed and pickled."""
+"""The rules of each table that do not ship with holotrace, by the variable of the table.
+
+Every process has the rules that ship with holotrace. Hundreds of them would travel with each call, and arrive as rules that
+are unequal to those of the call before, because partial functions are equal only to themselves.
+"""
 
 _TABLES: dict[str, RuleTable[Any]] = {}
+_IN_FORCE: ContextVar[Mapping[str, tuple[Any, ...]] | None] = ContextVar("rules in force", default=None)
 
 
 class RuleTable(Generic[Rule]):
@@ -48,7 +52,6 @@ class RuleTable(Generic[Rule]):
     ) -> None:
         self._shipped, self._variable, self._wanted, self._read = shipped, variable, wanted, read
         self._added: list[Rule] = []
-        self._in_force: ContextVar[tuple[Rule, ...] | None] = ContextVar(variable, default=None)
         _TABLES[variable] = self
 
     def add(self, rule: Rule) -> None:
@@ -61,20 +64,15 @@ class RuleTable(Generic[Rule]):
 
     def active(self) -> tuple[Rule, ...]:
         """Return the rules in force, by priority."""
-        in_force = self._in_force.get()
-        if in_force is not None:
-            return in_force
-        path = os.environ.get(self._variable)
-        return (*self._added, *(self.from_file(path) if path else ()), *self._shipped)
+        return (*self.own(), *self._shipped)
 
-    @contextmanager
-    def in_force(self, rules: tuple[Rule, ...]) -> Iterator[None]:
-        """Put exactly these rules in force."""
-        token = self._in_force.set(rules)
-        try:
-            yield
-        finally:
-            self._in_force.reset(token)
+    def own(self) -> tuple[Rule, ...]:
+        """Return the rules in force that do not ship with holotrace, by priority."""
+        in_force = _IN_FORCE.get()
+        if in_force is not None and self._variable in in_force:
+            return in_force[self._variable]
+        path = os.environ.get(self._variable)
+        return (*self._added, *(self.from_file(path) if path else ()))
 
     def from_file(self, path: str | Path) -> tuple[Rule, ...]:
         """Read the list `rules` of a JSON or TOML file.
@@ -95,15 +93,16 @@ class RuleTable(Generic[Rule]):
 
 def rules_in_force() -> RulesInForce:
     """Return the rules in force in every table."""
-    return tuple((variable, table.active()) for variable, table in sorted(_TABLES.items()))
+    return tuple((variable, table.own()) for variable, table in sorted(_TABLES.items()))
 
 
 def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument: Argument) -> T:
-    """Call a function with exactly these rules in force."""
-    with ExitStack() as stack:
-        for variable, of_table in rules:
-            stack.enter_context(_TABLES[variable].in_force(of_table))
+    """Call a function with exactly these rules in force, besides those that ship with holotrace."""
+    token = _IN_FORCE.set(dict(rules))
+    try:
         return function(argument)
+    finally:
+        _IN_FORCE.reset(token)
 
 
 def checked_pattern(pattern: object, where: str) -> str:

@@ -25,9 +25,13 @@ from holotrace.store.tables.arrow_tables import (
     MemoryTables,
     Tables,
     known_columns,
+    of_kinds,
 )
 
 logger = logging.getLogger("holotrace")
+
+_FEW_EVENTS = 20_000
+"""The tables of a file with at most this many events are read whole, which takes less time than reading columns one by one."""
 
 
 class Reader(Protocol):
@@ -103,8 +107,11 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; nothing is kept in memory."""
+        """Return columns of the events of these kinds and names, in file order; of a large file, nothing is kept in memory."""
         wanted = known_columns("events", columns)
+        if self._is_small:
+            needed = list(dict.fromkeys([*wanted, "kind", "name"]))
+            return of_kinds(self.table("events", needed), kinds, names)[wanted]
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def forget(self) -> None:
@@ -160,8 +167,13 @@ class TraceFile:
         known = Entry("", "", content_hash, MemoryTables({}), stamp=stamp)
         return known.is_of(self._location, self._reader.content_hash)
 
+    @property
+    def _is_small(self) -> bool:
+        return self.health.event_count <= _FEW_EVENTS
+
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        return self._rebuilding(lambda tables: tables.read(name, columns))
+        wanted = known_columns(name, None) if self._is_small else columns
+        return self._rebuilding(lambda tables: tables.read(name, wanted))
 
     def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
         """Read from the tables; if the cache is damaged or was cleared, read the trace again."""

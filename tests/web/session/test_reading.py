@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from holotrace.web.session.reading import CountingRanks, Reading
+from concurrent.futures import ThreadPoolExecutor
+
+from holotrace.web.session.reading import CountingCalls, CountingRanks, Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
@@ -26,4 +28,15 @@ def test_ranks_are_counted_until_all_are_done() -> None:
     assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
     assert reading.text() == "2 of 3 ranks done"
     assert isinstance(executor.submit(int, "x").exception(), ValueError)
+    assert reading.text() == ""
+
+
+def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
+    """Two visits to three ranks count to three twice, and nothing is left afterwards."""
+    reading = Reading()
+    with ThreadPoolExecutor(1) as pool:
+        executor = CountingCalls(pool, reading, 3)
+        seen = [executor.submit_near(rank, reading.text) for rank in (0, 1, 2, 0, 1, 2)]
+    one, two = "1 of 3 ranks done", "2 of 3 ranks done"
+    assert [future.result() for future in seen] == ["", one, two, "", one, two]
     assert reading.text() == ""

@@ -10,7 +10,9 @@ import pytest
 
 import holotrace
 from holotrace.errors import InvalidOptionError, MissingDataError, UnknownRankError
+from holotrace.execution.executor import InProcessExecutor
 from holotrace.testing.builder import TraceBuilder
+from holotrace.testing.synthetic import write_job
 from holotrace.web.session import memory
 from holotrace.web.session import session as session_module
 from holotrace.web.session.memory import bytes_of
@@ -353,3 +355,31 @@ def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
     assert (first, verdict) == ("Before you read on", "Verdict")
     assert cut.startswith("Rank 1's file is cut off after ")
     assert unreadable.startswith("1 file could not be read and is missing here: rank2.json (")
+
+
+class CountedPool(InProcessExecutor):
+    """Stands for a pool of processes, and counts its calls."""
+
+    calls = 0
+
+    def submit(self, fn, /, *args, **kwargs):
+        """Count the call."""
+        CountedPool.calls += 1
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize(("uses_processes", "workers", "calls"), [(True, 2, 2), (True, 1, 0), (False, 2, 0)])
+def test_processes_answer_long_questions_about_many_ranks(
+    tmp_path, monkeypatch, uses_processes, workers, calls
+) -> None:
+    """The diagnosis of a job that is worth two workers runs in them, if the session may use processes; a figure never does."""
+    write_job(tmp_path, ranks=2, steps=2, layers=1)
+    monkeypatch.setattr(CountedPool, "calls", 0)
+    monkeypatch.setattr(session_module, "worthwhile_workers", lambda _: workers)
+    monkeypatch.setattr(session_module, "processes", lambda _: CountedPool())
+    session = Session([tmp_path], cache=False, uses_processes=uses_processes)
+    scope = Scope(session.runs[0].id)
+    assert session.result(scope, "temporal_breakdown") == holotrace.temporal_breakdown(holotrace.open_trace(tmp_path))
+    assert CountedPool.calls == 0
+    assert session.result(scope, "wait_causes") == holotrace.wait_causes(holotrace.open_trace(tmp_path))
+    assert CountedPool.calls == calls

@@ -59,7 +59,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
     from holotrace.web.session.session import Session  # noqa: PLC0415
 
-    session = Session(sources, cache=not no_cache, capture=tuple(capture or ()))
+    session = Session(sources, cache=not no_cache, capture=tuple(capture or ()), uses_processes=True)
     if not session.runs:
         raise TraceNotFoundError.nothing_under(sources)
     for run in session.runs:

@@ -23,4 +23,6 @@ def event_ranges(
     """
     stored = dict.fromkeys(name for column in columns for name in _STORED.get(column, (column,)))
     events = rank_trace.events_of(kinds, list(stored), names=names)
+    if "end_ns" not in columns:
+        return events
     return events.select(_END if column == "end_ns" else column for column in columns)

@@ -12,9 +12,9 @@ Users add rules with `add_rule`, or in a JSON or TOML file that `HOLOTRACE_COST_
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import polars as pl
@@ -42,6 +42,9 @@ Formula: TypeAlias = Callable[[Arguments], Cost]
 
 RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 """Environment variable with the path of a rule file."""
+
+_REMEMBERED_NAMES = 8_192
+"""For about this many names, the rule is found only once per process; the ranks of a job call the same operators."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +282,23 @@ RULES = (
 
 def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
     """Return the rule in force for each of these names; None if there is none."""
-    unmatched, rules = operators.drop_nulls().unique(), dict.fromkeys(operators.drop_nulls())
+    names, known = dict.fromkeys(operators.drop_nulls()), _rules_found(_TABLE.own())
+    new = [name for name in names if name not in known]
+    found = _first_matches(new)
+    if len(known) < _REMEMBERED_NAMES:
+        known.update(found)
+    return {name: found[name] if name in found else known[name] for name in names}
+
+
+@lru_cache(maxsize=2)
+def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
+    """Return the names whose rules have been found so far, given the rules that do not ship with holotrace."""
+    return {}
+
+
+def _first_matches(names: Sequence[str]) -> dict[str, Rule | None]:
+    """Return the first rule whose pattern matches each name; None if there is none."""
+    unmatched, rules = pl.Series(names, dtype=pl.String), dict[str, Rule | None].fromkeys(names)
     for rule in active_rules():
         if unmatched.is_empty():
             break

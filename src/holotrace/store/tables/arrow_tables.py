@@ -156,7 +156,7 @@ class ColumnMemo:
             missing = [column for column in columns if column not in self._held.columns]
             if missing:
                 self._held = self._held.hstack(self._load(missing).get_columns())
-            return self._held.select(columns)
+            return self._held[list(columns)]
 
 
 Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)

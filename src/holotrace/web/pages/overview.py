@@ -152,12 +152,12 @@ OVERVIEW = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    parts={
-        "verdict": _verdict,
+    parts={  # in the order in which they are made: figures are ready long before the diagnosis of many ranks
         **{part: partial(_figure, name) for part, name in _FIGURES.items()},
-        "advice": _advice,
-        "answers": _answers,
+        "verdict": _verdict,
         "gpus": _gpus,
+        "answers": _answers,
+        "advice": _advice,
     },
     tables={_CPU_TABLE: _cpu_side, _GPU_TABLE: _use_of_gpus},
 )

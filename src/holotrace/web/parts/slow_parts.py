@@ -52,8 +52,10 @@ class Parts:
     common: Mapping[str, Part]
 
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
-        """Fill the placeholders of parts that are ready within `PAGE_PATIENCE_S`."""
+        """Fill the placeholders of parts that are ready within `PAGE_PATIENCE_S`; start them in the page's own order."""
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
+        own = [*self.pages[selection.view].parts] if selection.view in self.pages else []
+        names.sort(key=lambda name: own.index(name) if name in own else -1)
         answers = {name: self._answer(name, selection, scheme) for name in names}
         deadline = time.monotonic() + PAGE_PATIENCE_S
         for name, answer in answers.items():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
-from holotrace.execution.executor import InProcessExecutor
+from holotrace.execution.executor import InProcessExecutor, submit_near
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,12 +44,13 @@ class Reading:
         """Forget the file that this thread has read."""
         self._files.pop(threading.get_ident(), None)
 
-    def count(self, done: int, total: int) -> None:
-        """Note how many ranks this thread has finished; forget them once all are."""
+    def count(self, done: int, total: int, *, work: int | None = None) -> None:
+        """Note how many ranks of some work, by default this thread's, are finished; forget them once all are."""
+        key = threading.get_ident() if work is None else work
         if done < total:
-            self._ranks[threading.get_ident()] = f"{done:,} of {total:,} ranks done"
+            self._ranks[key] = f"{done:,} of {total:,} ranks done"
         else:
-            self._ranks.pop(threading.get_ident(), None)
+            self._ranks.pop(key, None)
 
     def text(self) -> str:
         """Say what is being read or computed, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; empty if nothing."""
@@ -71,6 +73,31 @@ class CountingRanks(InProcessExecutor):
         finally:
             self._done += 1
             self._reading.count(self._done, self._total)
+
+
+class CountingCalls(Executor):
+    """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
+
+    def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
+        """Count up to `rank_count` in `reading`; start again from 0 if an analysis visits the ranks a second time."""
+        self._executor, self._reading, self._total = executor, reading, rank_count
+        self._numbers = itertools.count(1)  # calls finish in several threads
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Submit the call, and count it when it finishes."""
+        return self._counted(self._executor.submit(fn, *args, **kwargs))
+
+    def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Submit the call to the worker that ran the last call with this key, and count it when it finishes."""
+        return self._counted(submit_near(self._executor, key, fn, *args, **kwargs))
+
+    def _counted(self, future: Future[T]) -> Future[T]:
+        future.add_done_callback(self._finished)
+        return future
+
+    def _finished(self, _: Future[T]) -> None:
+        done = next(self._numbers) % self._total or self._total
+        self._reading.count(done, self._total, work=id(self))
 
 
 def _percent(file: _File) -> int:

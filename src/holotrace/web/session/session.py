@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,13 +19,15 @@ from weakref import WeakValueDictionary
 from holotrace.catalogue import analysis
 from holotrace.enrich.steps.selections import in_steps, on_devices
 from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.execution.processes import processes
+from holotrace.execution.retrying import RetryingExecutor
 from holotrace.ingest.open_trace import open_trace
 from holotrace.locations import Address, address_text
-from holotrace.questions.question import Result
+from holotrace.questions.question import Analysis, Result
 from holotrace.store.cache import CacheOption
 from holotrace.store.trace import Trace
 from holotrace.web.session.memory import bytes_of, resident_bytes
-from holotrace.web.session.reading import Reading
+from holotrace.web.session.reading import CountingCalls, Reading
 from holotrace.web.session.runs import (
     SPAN_MARK,
     RunInfo,
@@ -35,6 +37,7 @@ from holotrace.web.session.runs import (
     real_paths,
     runs_under,
 )
+from holotrace.whole_job.workers import worthwhile_workers
 
 __all__ = ["RunInfo", "Scope", "Session"]
 
@@ -46,6 +49,9 @@ MOST_PROCESS_BYTES = 1_000 << 20
 """If the process uses more memory, it drops open traces and what it derived from them; they remain in the disk cache."""
 
 MOST_ANSWERS = 64
+LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
+"""Questions that take several times as long as others; processes answer them while threads answer the others."""
+
 SCAN_AGAIN_S = 5.0
 WORKERS = 2
 
@@ -64,12 +70,20 @@ class Session:
     """Runs, open traces and results of one server; all methods are thread-safe."""
 
     def __init__(
-        self, paths: Iterable[Address], *, cache: CacheOption = True, capture: tuple[Address, ...] = ()
+        self,
+        paths: Iterable[Address],
+        *,
+        cache: CacheOption = True,
+        capture: tuple[Address, ...] = (),
+        uses_processes: bool = False,
     ) -> None:
         """Serve these folders, files and patterns; all files among the paths form one run.
 
         `capture` names recordings for the graphs of all runs; without it, each run uses the recordings beside its files.
+        `uses_processes` allows worker processes for `LONGEST_QUESTIONS` about jobs that are worth them.
         """
+        self._uses_processes = uses_processes
+        self._running: set[RetryingExecutor] = set()
         self._capture = capture
         self.paths = tuple(map(address_text, paths))
         self.reading = Reading()
@@ -134,7 +148,7 @@ class Session:
         """
         chosen = analysis(name)
         key = (name, tuple(sorted(options.items())))
-        return self.remembered(scope, key, lambda trace: chosen.compute(trace, **options))
+        return self.remembered(scope, key, lambda trace: self._computed(chosen, trace, options))
 
     def results(self, scope: Scope, names: Iterable[str]) -> dict[str, Result]:
         """Return the results of the analyses whose input was recorded; see `result`."""
@@ -188,9 +202,24 @@ class Session:
             return known
 
     def close(self) -> None:
-        """Cancel work that has not started."""
+        """Cancel work that has not started, and end the worker processes."""
+        for running in list(self._running):
+            running.terminate()
         for pool in (self._pool, self._background):
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _computed(self, question: Analysis, trace: Trace, options: Mapping[str, Hashable]) -> Result:
+        is_long = self._uses_processes and question.name in LONGEST_QUESTIONS
+        workers = worthwhile_workers([trace]) if is_long else 1
+        if workers == 1:
+            return question.compute(trace, **options)
+        with processes(workers) as pool:
+            self._running.add(pool)
+            try:
+                counted = CountingCalls(pool, self.reading, len(trace.ranks))
+                return question.compute(trace, executor=counted, **options)
+            finally:
+                self._running.discard(pool)
 
     def _keep(self, key: Hashable, value: object) -> None:
         with self._lock:
