@@ -129,8 +129,9 @@ def test_sql_views_use_the_same_names() -> None:
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
     """A column that a query names, such as `my_gap_ns`, gets heading and unit from its name."""
-    assert [(heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "n")] == [
+    assert [(heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "gpu_work", "n")] == [
         ("my gap ns", "ns"),
         ("my fraction", "0..1"),
+        ("GPU work", ""),
         ("n", ""),
     ]

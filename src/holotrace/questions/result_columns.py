@@ -28,6 +28,9 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
 """Units by name ending, for columns that a user named in a query."""
 
 
+_ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "json": "JSON"}
+
+
 @dataclass(frozen=True)
 class ResultColumn:
     """One column of a result; `heading` is its heading in printed tables, by default the name in words."""
@@ -57,7 +60,7 @@ def heading_of(column: str) -> str:
     ('hidden share', 'my own bytes')
     """
     declared = COLUMNS[column].heading if column in COLUMNS else ""
-    return declared or column.replace("_", " ")
+    return declared or " ".join(_ACRONYMS.get(word, word) for word in column.split("_"))
 
 
 def _text(name: str, meaning: str, heading: str = "") -> ResultColumn:

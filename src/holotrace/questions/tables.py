@@ -15,7 +15,15 @@ import polars as pl
 from holotrace.drawing.names import printable, short_name, short_names
 from holotrace.enrich.kernels.kernel_sequences import SEQUENCE_SEPARATOR
 from holotrace.questions.result_columns import COLUMNS, heading_of, unit_of
-from holotrace.units import bandwidth_text, duration_text, number_text, operations_text, percent_text, size_text
+from holotrace.units import (
+    bandwidth_text,
+    duration_text,
+    number_text,
+    operations_text,
+    percent_text,
+    size_text,
+    small_percent_text,
+)
 
 _KERNELS_SHOWN = 3
 
@@ -44,6 +52,9 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
     }
 )
 """The formats of numbers, by the unit of their column."""
+
+_OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
+"""Shares of which even 0.03 % says more than 0.0 %."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,7 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
     if isinstance(value, str):
         return _text_cell(column, value, short)
     plain = number_text if column in COLUMNS else "{:,}".format  # a query's own column keeps all its digits
-    print_value = _PRINTED.get(unit_of(column), plain)
+    print_value = small_percent_text if column in _OFTEN_SMALL else _PRINTED.get(unit_of(column), plain)
     return Cell(print_value(value), is_number=True)
 
 

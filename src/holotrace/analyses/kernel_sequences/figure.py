@@ -41,7 +41,9 @@ def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") ->
 
 
 def _name(row: dict[str, Any]) -> str:
-    return f"{row['operator'][:_LABEL_LENGTH]}, {counted(row['kernel_count_per_call'], 'kernel')}"
+    operator = row["operator"].removeprefix("autograd::engine::evaluate_function: ")
+    shown = operator if len(operator) <= _LABEL_LENGTH else f"{operator[: _LABEL_LENGTH - 1]}…"
+    return f"{shown}, {counted(row['kernel_count_per_call'], 'kernel')}"
 
 
 def _hover(row: dict[str, Any]) -> str:
