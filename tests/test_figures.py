@@ -13,12 +13,12 @@ from holotrace.analyses.kernel_breakdown.figure import plot_kernel_breakdown
 from holotrace.analyses.temporal_breakdown.figure import plot_temporal_breakdown
 from holotrace.catalogue import ANALYSES
 from holotrace.questions.question import Analysis
-from jobs import MARKUP, gpu_job, temporal_of_many
+from jobs import MARKUP, built_gpu_job, temporal_of_many
 
 
 def test_names_from_a_trace_are_never_markup() -> None:
     """A figure shows `<script>` in a kernel's name as escaped text."""
-    text = plotly.io.to_json(plot_kernel_breakdown(kernel_breakdown(gpu_job().build())))
+    text = plotly.io.to_json(plot_kernel_breakdown(kernel_breakdown(built_gpu_job())))
     strings = json.dumps(json.loads(text), ensure_ascii=False)
     assert "<script" not in strings
     assert "<b>bold" not in strings
@@ -38,7 +38,7 @@ def test_figures_work_from_one_rank_to_thousands(ranks: int, devices: int) -> No
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
     """The dark theme changes the background of a figure, but not its data."""
-    result = analysis.compute(gpu_job().build())
+    result = analysis.compute(built_gpu_job())
     light, dark = figures.figure_of(analysis.name, result), figures.figure_of(analysis.name, result, theme="dark")
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
     assert json.loads(light.to_json())["data"] == json.loads(dark.to_json())["data"]
@@ -47,7 +47,7 @@ def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_title_of_a_figure_is_the_question(analysis: Analysis) -> None:
     """Each figure has the question of its analysis as title."""
-    assert figures.figure_of(analysis.name, analysis.compute(gpu_job().build())).layout.title.text == analysis.question
+    assert figures.figure_of(analysis.name, analysis.compute(built_gpu_job())).layout.title.text == analysis.question
 
 
 def test_an_unknown_figure_is_an_attribute_error() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from holotrace.analyses.temporal_breakdown.compute import TemporalBreakdown
+from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
 MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
@@ -25,6 +28,18 @@ def gpu_job() -> TraceBuilder:
         .rank(1)
         .kernel("gemm", start_us=0, duration_us=100)
     )
+
+
+@cache
+def built_gpu_job() -> Trace:
+    """Return the trace of `gpu_job`, which remembers what analyses derived from it for the next one."""
+    return gpu_job().build()
+
+
+@cache
+def built_hostile_job() -> Trace:
+    """Return the trace of `hostile_job`, which remembers what analyses derived from it for the next one."""
+    return hostile_job().build()
 
 
 def hostile_job() -> TraceBuilder:

@@ -15,8 +15,9 @@ from holotrace.catalogue import ANALYSES
 from holotrace.errors import MissingDataError
 from holotrace.questions.question import Analysis
 from holotrace.questions.result import Result
+from holotrace.store.trace import Trace
 from holotrace.testing import TraceBuilder, small_job
-from jobs import HOSTILE, hostile_job
+from jobs import HOSTILE, built_hostile_job
 from matrices import slow_except
 from recordings import opened
 from reference_data import IN_THE_REPOSITORY
@@ -52,10 +53,16 @@ NUMBER_FIRST = re.compile(r"[+-]?\d|No |None of |A step takes \d|The recording t
 """How answers with data begin: with a number, the length of a step, or that there is nothing."""
 
 
+@pytest.fixture(scope="module")
+def small() -> Trace:
+    """Return the small job, which remembers what analyses derived from it for the next one."""
+    return small_job()
+
+
 @pytest.mark.parametrize("name", ANSWERS)
-def test_the_answer_of_a_small_job(name: str) -> None:
+def test_the_answer_of_a_small_job(name: str, small: Trace) -> None:
     """`answer` is one sentence with the numbers of `small_job`."""
-    assert getattr(holotrace, name)(small_job()).answer == ANSWERS[name]
+    assert getattr(holotrace, name)(small).answer == ANSWERS[name]
 
 
 def test_the_answer_of_a_comparison() -> None:
@@ -93,7 +100,7 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
     """The HTML of a result escapes `<img` and `<script` in names."""
-    html = entry.compute(hostile_job().build())._repr_html_()
+    html = entry.compute(built_hostile_job())._repr_html_()
 
     assert "<img" not in html
     assert "<script" not in html
@@ -101,18 +108,19 @@ def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
 
 def test_hostile_names_appear_in_some_result() -> None:
     """The result of `kernels` contains a hostile name, escaped."""
-    assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(hostile_job().build())._repr_html_()
+    assert HOSTILE.split()[0].replace("<", "&lt;") in holotrace.kernels(built_hostile_job())._repr_html_()
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
-def test_every_result_draws_itself(entry: Analysis) -> None:
+def test_every_result_draws_itself(entry: Analysis, small: Trace) -> None:
     """`result.plot()` draws the same figure as `holotrace.figures.plot_<name>`, and takes a theme."""
-    result = entry.compute(small_job() if entry.name != "cupti_counters" else hostile_job().build())
+    result = entry.compute(small if entry.name != "cupti_counters" else built_hostile_job())
     draw = getattr(holotrace.figures, f"plot_{entry.name}")
 
-    assert result.plot().to_json() == draw(result).to_json()
+    light = result.plot().to_json()
+    assert light == draw(result).to_json()
     assert "theme" in inspect.signature(draw).parameters
-    assert result.plot(theme="dark").to_json() != result.plot().to_json()
+    assert light != result.plot(theme="dark").to_json()
 
 
 def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
@@ -134,7 +142,7 @@ def test_a_summary_shows_itself_in_a_notebook() -> None:
 
     assert whole._repr_html_().startswith("<p><b>A step takes 1 ms, and the GPUs are busy 70.0 % of it; ")
     assert whole._repr_html_().count("<tr>") == 1 + whole.diagnosis.per_finding["part_of"].null_count()
-    assert HOSTILE not in holotrace.summary(hostile_job().build())._repr_html_()
+    assert HOSTILE not in holotrace.summary(built_hostile_job())._repr_html_()
 
 
 def test_a_summary_becomes_plain_python() -> None:
