@@ -27,6 +27,8 @@ PAIRS = replace(
     BUSY, ranks=8, ranks_per_host=2, parallelism="tensor", layers=1, steps=3, link_gb_per_s=30, stacks=False
 )
 VOLTA = replace(BUSY, gpu=V100, precision="float16")
+ON_CPU = replace(BUSY, on_cpu=True, precision="float32", hidden=256, tokens=256, sequence=256)
+ACCUMULATING = replace(RANKS, microbatches=3)
 MS = 1_000_000
 
 MISTAKES = {
@@ -43,6 +45,7 @@ MISTAKES = {
     "pageable_copy": IMAGES.with_mistake("pageable_copy", 20 << 20),
     "copies_in_turn": IMAGES.with_mistake("copies_in_turn", 50 << 20),
     "optimizer_not_fused": BUSY.with_mistake("optimizer_not_fused"),
+    "operator_loops": ON_CPU.with_mistake("operator_loops", 3_000),
     "graph_breaks": replace(LIGHT, layers=6, compiled=True, stacks=False).with_mistake("graph_breaks", MS // 2),
     "launch_bound": replace(LIGHT, stacks=False, host_factor=2),
     "slow_recording": replace(LIGHT, host_factor=0.4),
@@ -75,6 +78,7 @@ MISTAKES = {
     "slow_link": PAIRS.with_mistake("slow_link", 2, rank=4),
     "uneven_experts": EXPERTS.with_mistake("uneven_experts", 1, rank=2),
     "uneven_work": replace(RANKS, ranks=4, steps=5).with_mistake("uneven_work", 0.4),
+    "repeated_reductions": replace(ACCUMULATING, link_gb_per_s=25).with_mistake("repeated_reductions"),
     "small_collectives": RANKS.with_mistake("small_collectives", 100),
     "exposed_communication": replace(RANKS, link_gb_per_s=10),
     "exposed_on_one_rank": replace(RANKS, link_gb_per_s=10),
@@ -96,6 +100,8 @@ HEALTHY = {
     "parallel_branches": BUSY.with_remedy("parallel_branches", MS),
     "branches_without_room": BUSY.with_remedy("full_branches", MS),
     "good_kernel": BUSY.with_remedy("good_kernel", MS),
+    "on_cpu": ON_CPU,
+    "accumulating": replace(ACCUMULATING, link_gb_per_s=600),
     "ranks": replace(RANKS, link_gb_per_s=600),
     "experts": EXPERTS,
     "tensor_parallel": replace(PAIRS, ranks=4, link_gb_per_s=600),
@@ -110,9 +116,10 @@ LONG = {
         "uneven_experts",
         "uneven_work",
         "small_collectives",
+        "repeated_reductions",
         "exposed_communication",
     ),
-    *("ranks", "experts", "tensor_parallel"),
+    *("accumulating", "ranks", "experts", "tensor_parallel"),
 }
 """Jobs of several ranks, which take longest; the tests of these rules have small jobs of several ranks, too."""
 
@@ -121,6 +128,11 @@ LONG = {
 def test_each_rule_finds_its_mistake(rule, tmp_path):
     """A simulated job with one mistake has a finding of that mistake's rule; it is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
+
+
+def test_an_optimizer_on_the_host_that_is_not_fused_is_found(tmp_path):
+    """On a CPU, optimizers update one tensor after the other unless they are fused."""
+    assert "optimizer_not_fused" in rules_of(ON_CPU.with_mistake("optimizer_not_fused"), tmp_path)
 
 
 @pytest.mark.slow

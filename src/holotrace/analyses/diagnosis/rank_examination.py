@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holotrace.analyses.diagnosis.evidence.gradient_rounds import ONE_PER_UPDATE, GradientRounds, gradient_rounds
 from holotrace.analyses.diagnosis.evidence.input_sizes import InputSize, input_sizes
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.sampled_steps import sampled
@@ -22,12 +23,13 @@ from holotrace.store.trace import RankTrace
 class RankExamination(EqualByContent):
     """What the rules found on one rank.
 
-    numbers      the headline numbers
-    cases        by rule name: the cases that reach the threshold, by subject
-    not_checked  by rule name: the input that is missing, and how to record it
-    left_out     a sentence on the steps that were not examined; empty if all were
-    input_sizes  how much the rank multiplies in each step
-    working_ns   how long its devices compute and copy in each step; without device work, how long it runs operators
+    numbers          the headline numbers
+    cases            by rule name: the cases that reach the threshold, by subject
+    not_checked      by rule name: the input that is missing, and how to record it
+    left_out         a sentence on the steps that were not examined; empty if all were
+    input_sizes      how much the rank multiplies in each step
+    working_ns       how long its devices compute and copy in each step; without device work, how long it runs operators
+    gradient_rounds  how often it reduces its gradients before it updates the weights
     """
 
     numbers: RankNumbers
@@ -36,6 +38,7 @@ class RankExamination(EqualByContent):
     left_out: str = ""
     input_sizes: Mapping[int, InputSize] = field(default_factory=dict)
     working_ns: Mapping[int, int] = field(default_factory=dict)
+    gradient_rounds: GradientRounds = ONE_PER_UPDATE
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
@@ -59,6 +62,7 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
         left_out,
         input_sizes(examined_part),
         working_ns(evidence),
+        gradient_rounds(evidence),
     )
 
 

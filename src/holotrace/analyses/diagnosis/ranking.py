@@ -60,6 +60,10 @@ LEAST_COST = 0.005
 LEAST_COST_BETWEEN_RANKS = 0.02
 """The same limit for findings about several ranks, because ranks always wait a little for each other."""
 
+_REST = "jitter"
+_REST_COUNTS = 0.25
+"""In the order of findings, waiting without a single cause counts this share of its cost: causes that can be fixed come first."""
+
 _MOST_NAMED = 4
 """A caveat names at most this many rules that could not be checked, and counts the rest."""
 
@@ -100,12 +104,17 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
     groups = [*with_delays, *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
     kept = _with_their_whole([(group, row) for group, row in rows if _matters(group, row)])
-    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -(pair[1]["stake_ns"] or 0)))
+    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -weight(pair[1]["rule"]) * (pair[1]["stake_ns"] or 0)))
     return Ranking(
         [row for _, row in kept],
         [numbers for group, _ in kept for numbers in _numbers(group)],
         _not_checked(evidence, job_rules),
     )
+
+
+def weight(rule: str) -> float:
+    """Return the share of a finding's cost that counts when findings are ordered."""
+    return _REST_COUNTS if rule == _REST else 1.0
 
 
 def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:

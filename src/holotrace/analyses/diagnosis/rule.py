@@ -137,6 +137,11 @@ class RankCase:
     is_estimate: bool = False
 
 
+def who_waits(case: RankCase) -> str:
+    """Say who waits for the host: the GPU, or without one the training itself."""
+    return "the GPU waits" if case.words["is_idle"] else "training waits"
+
+
 class Said(NamedTuple):
     """The sentences of a rule about all cases of one subject: what happens, and what to do about it."""
 

@@ -70,7 +70,9 @@ class TrainingJob:
         options = self.options
         return {
             "schemaVersion": 1,
-            "deviceProperties": [options.gpu.properties(ordinal) for ordinal in range(options.ranks)],
+            "deviceProperties": []
+            if options.on_cpu
+            else [options.gpu.properties(ordinal) for ordinal in range(options.ranks)],
             "with_stack": int(options.stacks),
             "record_shapes": int(options.shapes),
             "profile_memory": int(options.memory),

@@ -21,6 +21,8 @@ class JobOptions:
     compiled         whether the job uses torch.compile: one region per step, with fused kernels
     tokens           tokens of a rank in a step; for images, the number of images
     ranks_per_host   ranks on a host, which are also the tensor-parallel group
+    on_cpu           whether the host computes everything, without a GPU
+    microbatches     how often a step runs forward and backward before it updates the weights
     reads_loss       whether the script logs the loss of each step
     stacks           whether Python functions and modules are recorded (with_stack=True)
     shapes           whether the inputs of operators are recorded (record_shapes=True)
@@ -51,6 +53,8 @@ class JobOptions:
     sequence: int = 1024
     vocabulary: int = 32_000
     steps: int = 5
+    on_cpu: bool = False
+    microbatches: int = 1
     reads_loss: bool = False
     ranks: int = 1
     ranks_per_host: int = 8

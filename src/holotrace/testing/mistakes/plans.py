@@ -299,6 +299,39 @@ def _without_shapes(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return Pair(rule, replace(job, precision="float32"), replace(job, precision="bfloat16", autocast=True))
 
 
+def _on_cpu(job: JobOptions, dice: random.Random) -> JobOptions:
+    """Return a job that computes on the host: a small model in float32."""
+    small = replace(job, on_cpu=True, gpu=H100, precision="float32", autocast=False, memory=False, sync_events=False)
+    return replace(small, hidden=dice.choice((256, 512)), heads=8, tokens=512, sequence=256, vocabulary=8_000)
+
+
+def _looping(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Read a tensor element by element in a job without a GPU."""
+    job = _on_cpu(job, dice)
+    counts = (100, 300, 1_000, 3_000, 10_000, 30_000)
+    return _first_costly(rule, ((job.with_mistake(rule, count), job) for count in counts), dice.choice(_DRAWN_SHARES))
+
+
+def _updating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Update one tensor after the other, on a device or on the host."""
+    if dice.random() < 1 / 3:
+        job = replace(_on_cpu(job, dice), tokens=256)
+        return Pair(rule, job.with_mistake(rule), job)
+    return _once(rule, job, dice)
+
+
+def _accumulating(job: JobOptions, dice: random.Random) -> JobOptions:
+    """Return a job that accumulates gradients, and reduces them once per step."""
+    return replace(_ranks(job, dice), microbatches=dice.choice((2, 3, 4)))
+
+
+def _forgetful(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Reduce the gradients of each microbatch over a link that computation does not hide."""
+    job = _accumulating(job, dice)
+    slower = (replace(job, link_gb_per_s=speed) for speed in (100, 50, 25, 12, 6))
+    return _first_costly(rule, ((each.with_mistake(rule), each) for each in slower), dice.choice(_DRAWN_SHARES))
+
+
 def _vocabulary(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     job = replace(job, gpu=dice.choice((H100, A100)), precision="bfloat16", layers=3, vocabulary=50_304)
     return Pair(rule, job.with_mistake(rule, dice.choice((-47, -1, 3, 11))), job)
@@ -352,7 +385,8 @@ _PAIRS: dict[str, _Plant] = {
     "stream_synchronisation": _waiting,
     "pageable_copy": _copied,
     "copies_in_turn": _copied,
-    "optimizer_not_fused": _once,
+    "operator_loops": _looping,
+    "optimizer_not_fused": _updating,
     "graph_breaks": _broken,
     "launch_bound": _launch_bound,
     "python_overhead": _python_overhead,
@@ -379,7 +413,7 @@ _PAIRS: dict[str, _Plant] = {
     "memory_limit": _full_memory,
     "fragmentation": _full_memory,
     "slow_recording": _slow_recording,
-    "late_starts": _counted(200_000, 400_000, 800_000, 2_000_000),
+    "late_starts": _counted(200_000, 400_000, 800_000, 2_000_000, 5_000_000, 12_000_000),
     "host_falls_behind": _backlog,
     "profiler_overhead": _lasting,
     "late_rank": _late,
@@ -387,6 +421,7 @@ _PAIRS: dict[str, _Plant] = {
     "uneven_experts": _uneven_experts,
     "uneven_work": _uneven,
     "jitter": _jittering,
+    "repeated_reductions": _forgetful,
     "small_collectives": _many_collectives,
     "exposed_communication": _exposed,
     "exposed_on_one_rank": _exposed,
@@ -400,6 +435,8 @@ _HEALTHY: tuple[Callable[[JobOptions, random.Random], JobOptions], ...] = (
     lambda job, dice: replace(_ranks(job, dice), reads_loss=True),
     _experts,
     _with_branches,
+    _on_cpu,
+    _accumulating,
     lambda job, _: replace(
         job, ranks=4, ranks_per_host=2, parallelism="tensor", layers=2, steps=4, memory=False, sequence=512
     ),

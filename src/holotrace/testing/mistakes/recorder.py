@@ -23,6 +23,8 @@ _LAUNCH_NS = 4_500
 _LATENCY_NS = 2_000
 _STREAM_GAP_NS = 900
 _WAKE_UP_NS = 7_000
+_CPU_FACTOR = 30
+"""A processor takes about this many times as long as a GPU for small operators."""
 _QUEUE_LENGTH = 1_000
 """A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
@@ -149,12 +151,17 @@ class Recorder:
         self.rows.insert(place, Row("python_function", name, self.thread, None, start, self.host, args))
 
     def launch(self, kernel: Kernel, stream: int = COMPUTE) -> None:
-        """Launch a kernel."""
+        """Launch a kernel; without a GPU, the host computes instead."""
+        if self.options.on_cpu:
+            self.pause(_CPU_FACTOR * kernel.duration_ns)
+            return
         work = Work("kernel", kernel.name, stream, self._kernel_args(kernel, {}))
         self._work(work, kernel.call, kernel.duration_ns * self.load)
 
     def copy(self, kind: str, size: int, *, stream: int = COMPUTE) -> None:
-        """Copy memory asynchronously; a copy of pageable memory blocks the host."""
+        """Copy memory asynchronously; a copy of pageable memory blocks the host. Without a GPU, nothing is copied."""
+        if self.options.on_cpu:
+            return
         pageable = "Pageable" in kind
         duration_ns = self.gpu.copy_ns(size, pageable=pageable)
         args = {"bytes": size, "memory bandwidth (GB/s)": size / duration_ns}
@@ -186,7 +193,9 @@ class Recorder:
         self._called(name, start, correlation)
 
     def synchronise(self, call: str, streams: Sequence[int] = (COMPUTE,)) -> None:
-        """Let the host wait for these streams."""
+        """Let the host wait for these streams, if there is a GPU."""
+        if self.options.on_cpu:
+            return
         correlation, start, _ = self._call(2_500)
         ends = [(self._last[stream], _WAKE_UP_NS) for stream in streams if stream in self._last]
         self.host = self._course.point((self.host, 0), *ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from holotrace.testing.mistakes.careless import read_scalar
+from holotrace.testing.mistakes.careless import count_hits, read_scalar
 from holotrace.testing.mistakes.communication import Communication, parameters
 from holotrace.testing.mistakes.network import Network
 from holotrace.testing.mistakes.operators import Operators, Tensor
@@ -44,18 +44,32 @@ class Training:
     def _train(self, step: int) -> None:
         self._fetch()
         self._between_steps(step)
+        for microbatch in range(self.options.microbatches):
+            self._forward()
+            is_last = microbatch == self.options.microbatches - 1
+            self._backward(reduces=is_last or bool(self.amount("repeated_reductions")))
+        self._optimize()
+        self._after_step()
+        self.torch.free()
+
+    def _forward(self) -> None:
         with self.recorder.function("train.py(96): forward"), self.recorder.range("user_annotation", "forward"):
-            self.network.forward()
+            if self.options.microbatches == 1:
+                self.network.forward()
+                return
+            with self.recorder.range("cpu_op", "DistributedDataParallel.forward"):
+                self.network.forward()
+
+    def _backward(self, *, reduces: bool) -> None:
+        """Compute the gradients, and reduce them unless this microbatch runs within `no_sync`."""
         with (
             self.recorder.function("torch/_tensor.py(570): backward"),
             self.recorder.range("user_annotation", "backward"),
         ):
             per_node = 4 * sum(parameters(self.options)) / max(1, self.torch.position)
-            self.torch.backward(lambda: self.communication.reduce_when_full(per_node))
-            self.communication.reduce_rest()
-        self._optimize()
-        self._after_step()
-        self.torch.free()
+            self.torch.backward(lambda: self.communication.reduce_when_full(per_node) if reduces else None)
+            if reduces:
+                self.communication.reduce_rest()
 
     def _fetch(self) -> None:
         """Take a batch from the data loader, and copy it to the device."""
@@ -130,6 +144,8 @@ class Training:
     def _after_step(self) -> None:
         if self.options.reads_loss:
             read_scalar(self.torch, Tensor(()))
+        if self.amount("operator_loops"):
+            count_hits(self.torch, round(self.amount("operator_loops")))
         if not self.amount("empties_cache"):
             return
         with self.recorder.function("torch/cuda/memory.py(222): empty_cache"):

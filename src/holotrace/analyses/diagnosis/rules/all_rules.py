@@ -12,8 +12,9 @@ from holotrace.analyses.diagnosis.rules.device import (
     products,
     streams,
 )
-from holotrace.analyses.diagnosis.rules.host import host_time, launches, queues, synchronisations
+from holotrace.analyses.diagnosis.rules.host import host_time, launches, operator_loops, queues, synchronisations
 from holotrace.analyses.diagnosis.rules.ranks import (
+    accumulation,
     communication,
     experts,
     late_ranks,
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     *host_time.RULES,
     *synchronisations.RULES,
     *launches.RULES,
+    *operator_loops.RULES,
     *queues.RULES,
     *products.RULES,
     *attention.RULES,
@@ -42,6 +44,7 @@ JOB_RULES: tuple[JobRule, ...] = (
     *experts.RULES,
     *uneven_inputs.RULES,
     *process_setup.JOB_RULES,
+    *accumulation.RULES,
     *communication.RULES,
 )
 """The rules about the communication between ranks."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.ranking import LEAST_COST_BETWEEN_RANKS
+from holotrace.analyses.diagnosis.ranking import LEAST_COST_BETWEEN_RANKS, weight
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.job_graph.job_window import WindowOptions, job_window
 from holotrace.enrich.job_graph.what_if.job_what_if import predicted
@@ -105,7 +105,10 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
             if not is_clear or (stake["stake_fraction"] or 0) >= LEAST_COST_BETWEEN_RANKS:
                 row.update(stake)
     stakes_ns = [row["stake_ns"] or 0 for row in rows]
-    places = [max(ns, min(2 * ns, bound_ns)) for ns, bound_ns in zip(stakes_ns, bounds_ns, strict=True)]
+    places = [
+        weight(row["rule"]) * max(ns, min(2 * ns, bound_ns))
+        for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
+    ]
     order = sorted(range(len(rows)), key=lambda place: (rows[place]["part_of"] is not None, -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
     return pl.DataFrame(kept, result.per_finding.schema, orient="row")

@@ -27,7 +27,7 @@ _CAUSE = tuple(CAUSE_COLUMNS)
 _OF_NAME = {"computation": "kernel", "python": "Python's"}
 _WITHOUT_NAME = {"python": "Python"}
 _PYTHON = ("python", "data_loading")
-_MOSTLY_PYTHON = 3
+MOSTLY_PYTHON = 3
 """A function spends this many times as much in Python as in operators; otherwise it is a part of the model."""
 
 
@@ -121,7 +121,7 @@ def _functions(causes: pl.DataFrame) -> pl.DataFrame:
         .agg(cost.sum(), cost.max().alias("largest_ns"), pl.col("operators_ns").first(), pl.col("module").first())
     )
     is_spread = 2 * pl.col("largest_ns") < cost
-    is_python_only = cost >= _MOSTLY_PYTHON * pl.col("operators_ns")
+    is_python_only = cost >= MOSTLY_PYTHON * pl.col("operators_ns")
     return sums.filter(is_spread & is_python_only).with_columns(pl.col("frame").alias("name"))
 
 

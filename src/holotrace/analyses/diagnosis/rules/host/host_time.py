@@ -10,7 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import holding, union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.host.frames import TORCH_WAITING
@@ -131,11 +131,6 @@ def _place(pieces: pl.DataFrame, largest: dict[str, str | None]) -> Place:
         event_index=first["event_index"],
         at_ns=first["start_ns"],
     )
-
-
-def who_waits(case: RankCase) -> str:
-    """Say who waits for the host: the GPU, or without one the training itself."""
-    return "the GPU waits" if case.words["is_idle"] else "training waits"
 
 
 def _in(case: RankCase) -> str:

@@ -29,6 +29,8 @@ _LONGEST_TRANSFER = 3
 """Few transfers take more than three times as long as the fast ones of their size, unless something holds them up."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
 """The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth: a late receiver holds up most of them."""
+_ON_ONE_RANK = 0.8
+"""A cause belongs to a rank if this share of its cost arises there."""
 _BETWEEN_TWO = ("send", "recv")
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
@@ -118,12 +120,18 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each kind of collective whose small calls follow each other."""
+    """Yield a case for each kind of collective whose small calls follow each other.
+
+    Each call that is merged into another saves its latency, and the wait for the other ranks that is usual in such calls. Most
+    waiting for a rank with more work arises in the first call of a series, which remains.
+    """
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
+    calls = evidence.results["collectives"].per_call
     for (name,), rows in table.group_by("collective", maintain_order=True):
-        saved = int(rows["mergeable_ns"].sum())
-        costs = {rank: saved / count for rank, count in evidence.step_count.items()}
-        count = int(rows["mergeable_count"].sum())
+        saved, count = int(rows["mergeable_ns"].sum()), int(rows["mergeable_count"].sum())
+        of_name = calls.filter(pl.col("collective") == name).group_by("rank").agg(pl.col("wait_ns").median())
+        usual_ns = {rank: wait_ns or 0.0 for rank, wait_ns in of_name.iter_rows()}
+        costs = {rank: (saved + count * usual_ns.get(rank, 0.0)) / steps for rank, steps in evidence.step_count.items()}
         yield JobCase(
             costs, share_of_step(evidence, costs), count=count, subject=str(name), words={"name": name, "count": count}
         )
@@ -160,9 +168,8 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     total, of_work = rest["own_ns"].sum(), _of_work(evidence, rest)["own_ns"].sum()
     if not total or (2 * of_work >= total) is not is_work:
         return
-    most = rest.group_by("cause", "name", "frame", maintain_order=True).agg(pl.col("own_ns").sum())
+    first = _most_frequent(rest)
     costs = mean_costs(evidence, rest.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
-    first = most.row(int(most["own_ns"].arg_max() or 0), named=True)
     has_sizes = all(of_rank.input_sizes for of_rank in evidence.ranks.values())
     yield JobCase(
         costs,
@@ -171,6 +178,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
         place=Place(source_line=first["frame"]),
         words={
             "cause": _named(first),
+            "of_rank": first["rank"],
             "kind": first["cause"],
             "others": len(named),
             "has_sizes": has_sizes,
@@ -179,6 +187,21 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
         },
         delays={} if is_work else _delays(rest, steps_of(causes)),
     )
+
+
+def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
+    """Return the costliest cause, and `rank` if most of its cost arises on one rank; all of a rank's data loading is one cause."""
+    name = pl.when(pl.col("cause") != "data_loading").then("name")
+    frame = pl.when(pl.col("cause") != "data_loading").then("frame")
+    places = causes.group_by("cause", "name", "frame", "cause_rank", maintain_order=True).agg(pl.col("own_ns").sum())
+    total = pl.col("own_ns").sum().over(pl.col("cause").cast(pl.String), name.alias("of_name"), frame.alias("of_frame"))
+    first = places.with_columns(total.alias("total_ns")).sort(
+        "total_ns", "own_ns", descending=True, maintain_order=True
+    )
+    most = first.row(0, named=True)
+    of_rank = first.filter((pl.col("total_ns") == most["total_ns"]) & (pl.col("cause_rank") == most["cause_rank"]))
+    is_one = of_rank["own_ns"].sum() >= _ON_ONE_RANK * most["total_ns"]
+    return {**most, "rank": most["cause_rank"] if is_one else None}
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
@@ -285,9 +308,10 @@ _UNKNOWN_SIZES = (
 
 
 def _say_jitter(cases: Sequence[RankCase]) -> Said:
-    kind = cases[0].words["kind"]
+    kind, rank = cases[0].words["kind"], cases[0].words["of_rank"]
+    where = "" if rank is None else f" (on rank {rank})"
     return Said(
-        f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}",
+        f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}{where}",
         _CALMER.get(kind, _CALM) if cases[0].words["has_devices"] or kind != "launch_delay" else _CALM,
     )
 

@@ -23,7 +23,14 @@ from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.drawing.names import short_name
 from holotrace.enrich.host.frames import OF_AUTOGRAD
-from holotrace.enrich.job_graph.causes.roles import CULPRIT, LEAST_CULPRIT, NOT_OWN, cause_text, largest_causes
+from holotrace.enrich.job_graph.causes.roles import (
+    CULPRIT,
+    LEAST_CULPRIT,
+    MOSTLY_PYTHON,
+    NOT_OWN,
+    cause_text,
+    largest_causes,
+)
 from holotrace.units import percent_text
 
 _LATE_STEP = 0.25
@@ -87,21 +94,37 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return in how many steps a rank is late, and how sure its cause is: delays by chance spread over steps and causes."""
+    """Return in how many steps a rank is late, and how sure its cause is: delays by chance spread over steps and causes.
+
+    Python between the operators of a training function is such a delay, too.
+    """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
-    of_name = mine.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
+    own = mine.filter(~pl.col("cause").is_in(NOT_OWN))
+    of_name = own.filter(pl.col("name").eq_missing(pl.lit(cause["name"], pl.String)))["cost_ns"].sum()
     is_spread = (
-        float(max(of_name, cause["cost_ns"])) < _ONE_CAUSE * float(mine["cost_ns"].sum())
+        float(max(of_name, _in_function(own, cause), cause["cost_ns"])) < _ONE_CAUSE * float(own["cost_ns"].sum())
         and cause["cause"] != "computation"
     )
+    is_training = cause["name"] == cause["frame"] and cause["cause"] == "python" and not _in_function(own, cause)
     is_rare = 2 * late_count <= steps and steps > 1
     return {
         "late_count": late_count,
         "steps": steps,
         "is_spread": is_spread,
+        "is_training": is_training,
         "confidence": "low" if is_spread else "medium" if is_rare else "high",
     }
+
+
+def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
+    """Return the cost of the Python function that a cause belongs to; 0 if it is a part of training, which runs operators."""
+    if cause["cause"] != "python" or cause["frame"] is None:
+        return 0.0
+    kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
+    costs = dict(kinds.with_columns(pl.col("cause").cast(pl.String)).iter_rows())
+    python_ns = float(costs.pop("python", 0))
+    return python_ns if python_ns >= MOSTLY_PYTHON * sum(costs.values()) else 0.0
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
@@ -178,7 +201,7 @@ def _way_out(words: Mapping[str, Any]) -> str:
         return by_name
     if _has_more_calls(words):
         return _BALANCE
-    if words["is_spread"]:
+    if words["is_spread"] or words["is_training"]:
         return _COMPETING
     is_same = words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
     return _SAME_WORK if is_same else _WAY_OUT.get(words["kind"], _LOOK)

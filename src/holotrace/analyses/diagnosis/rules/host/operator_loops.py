@@ -1,0 +1,156 @@
+"""The rule about Python loops that run an operator for each element or row, in jobs that compute on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from holotrace.algorithms.intervals import holding, intervals_of, union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
+from holotrace.analyses.diagnosis.rules.host.launches import OPTIMIZER, named_ranges
+from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.schema import EventKind
+
+_LEAST_SHARE = 0.1
+_MANY = 64
+"""Models rarely call a module or an operator of their own code this often in one call of a function, except in a loop."""
+_SMALL_NS = 200_000
+"""Longer operators compute; a loop of them costs little more than one large operator."""
+_SHORT_NS = 100_000
+"""Longer pieces of Python between two operators are separate work, not overhead of the loop."""
+
+_READS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
+_ELEMENTS = r"^aten::(item|_local_scalar_dense|is_nonzero|select|unbind)$"
+"""Operators by which a script reads a tensor element by element."""
+
+_PLACE = ["module", "frame"]
+_OPERATOR = [*_PLACE, "name"]
+
+
+def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each function, or module, that runs small operators in a loop, unless devices do the work.
+
+    Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
+    """
+    pieces = _outside_optimizers(evidence)
+    if pieces.is_empty() or evidence.has_device_work:
+        return
+    calls = _calls(evidence, pieces)
+    loops = calls.filter((pl.col("per_function") >= _MANY) & (pl.col("median_ns") <= _SMALL_NS))
+    loops = loops.filter(pl.col("frame").is_not_null() | pl.col("name").str.contains(_READS))
+    for (module, frame), of_place in loops.group_by(_PLACE, maintain_order=True):
+        explained = _pieces_of_loop(pieces, str(module) if module else None, str(frame) if frame else None, of_place)
+        times = union_of(explained)
+        first = explained.row(0, named=True)
+        most = of_place.sort("call_count", descending=True, maintain_order=True).row(0, named=True)
+        yield Case(
+            times,
+            evidence.share(times),
+            count=int(of_place["call_count"].sum()),
+            subject=str(module or frame or most["name"]),
+            place=Place(first["module"], most["name"], None, first["frame"], first["event_index"], first["start_ns"]),
+            words={
+                "per_function": most["per_function"],
+                "has_function": frame is not None,
+                "name": most["name"],
+                "reads": bool(of_place["name"].str.contains(_READS).any()),
+                "module": module,
+            },
+        )
+
+
+def _outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the pieces of `RankEvidence.while_idle` outside optimizers, which another rule examines."""
+    pieces, updates = evidence.while_idle, named_ranges(evidence, OPTIMIZER)
+    inside = holding(intervals_of(updates.sort("start_ns")), pieces["start_ns"].to_numpy())
+    return pieces.filter(pl.Series(inside < 0))
+
+
+def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Return how often each place calls each operator: module, frame, name, call_count, median_ns, per_function."""
+    operators = pieces.filter((pl.col("cause") == "operator") & ~pl.col("name").str.starts_with(OF_AUTOGRAD))
+    events = evidence.rank_trace.table("events", ["event_index", "name", "duration_ns"])
+    own = operators.unique("event_index", keep="first", maintain_order=True).join(
+        events.rename({"name": "own_name"}), on="event_index", how="left", maintain_order="left"
+    )
+    called = own.filter(evidence.rank_trace.texts(own["own_name"]) == own["name"])
+    counts = called.group_by(_OPERATOR, maintain_order=True).agg(
+        pl.len().alias("call_count"), pl.col("duration_ns").median().alias("median_ns")
+    )
+    functions = pl.col("frame").replace_strict(_function_counts(evidence), default=None, return_dtype=pl.Int64)
+    rounds = functions.fill_null(evidence.step_count).clip(lower_bound=1)
+    return counts.with_columns((pl.col("call_count") / rounds).alias("per_function"))
+
+
+def _function_counts(evidence: RankEvidence) -> dict[str, int]:
+    """Return how often each Python function is called in the steady steps."""
+    rows = evidence.rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name", "start_ns"])
+    steady = rows.filter(pl.Series(holding(evidence.step_windows, rows["start_ns"].to_numpy()) >= 0))
+    counts = steady.group_by("name").agg(pl.len().alias("count"))
+    return dict(zip(evidence.rank_trace.texts(counts["name"]).to_list(), counts["count"].to_list(), strict=True))
+
+
+def _pieces_of_loop(pieces: pl.DataFrame, module: str | None, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
+    """Return the looped operators of a place, the Python between them, and the backward pass of a looped module.
+
+    Python counts only if the loop takes at least half of the operators' time there: a training function may contain a short loop.
+    """
+    here = pieces.filter(pl.col("module").eq_missing(pl.lit(module, pl.String)))
+    of_frame = here.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
+    is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
+    operators = of_frame.filter((pl.col("cause") == "operator") & ~is_autograd)
+    reads = bool(looped["name"].str.contains(_READS).any())
+    is_looped = pl.col("name").is_in(looped["name"].implode()) | (
+        pl.col("name").str.contains(_ELEMENTS) & pl.lit(reads)
+    )
+    parts = [operators.filter(is_looped)]
+    if 2 * _length(parts[0]) >= _length(operators) or frame is None:
+        is_short = pl.col("end_ns") - pl.col("start_ns") < _SHORT_NS
+        parts.append(of_frame.filter(pl.col("cause").is_in(["python", "host_idle"]) & is_short))
+    if module is not None:
+        parts.append(here.filter((pl.col("cause") == "operator") & is_autograd))
+    return pl.concat(parts).sort("start_ns")
+
+
+def _length(pieces: pl.DataFrame) -> int:
+    return int((pieces["end_ns"] - pieces["start_ns"]).sum())
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    words, place = cases[0].words, cases[0].place
+    times = f"{words['per_function']:,.0f} times"
+    where = f"in each call of {place.source_line}" if words["has_function"] else "in each step"
+    what = f"{words['module']} runs" if words["module"] else "training runs"
+    return Said(
+        f"{what} small operators in a loop: {words['name']} {times} {where}",
+        _READING if words["reads"] else _CALLING,
+    )
+
+
+_READING = (
+    "Compute with whole tensors (comparisons, masks, sums) instead of reading one element after the other, or copy the tensor to a "
+    "Python list once with tolist()."
+)
+_CALLING = (
+    "Run one operator on a stacked tensor (batched or torch._foreach_ functions, the fused module such as nn.LSTM), or compile the "
+    "loop with torch.compile: each call costs microseconds however little it computes."
+)
+
+RULES = (
+    Rule(
+        "operator_loops",
+        "loops of at least 64 calls of a small operator in one call of a function, in jobs without device work",
+        threshold=_LEAST_SHARE,
+        unit=OF_THE_STEP,
+        reason="Models call an operator of a function or module a few dozen times at most. Below a tenth of the step, a loop is hardly "
+        "worth rewriting.",
+        source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+        check=operator_loops,
+        say=_say,
+        precedence=1,
+        confidence="medium",
+    ),
+)
+"""The rule about loops of small operators."""

@@ -1,0 +1,59 @@
+"""Loops of small operators are found in jobs on the host, ordinary models and large operators are not."""
+
+from __future__ import annotations
+
+import pytest
+
+import holotrace
+from device_jobs import cases_of, said
+from holotrace.testing.builder import TraceBuilder
+
+_LINE = "metrics.py(7): accuracy"
+
+
+def looping(
+    count: int, *, function: str | None = _LINE, operator: str = "aten::item", duration_us: float = 2, calls: int = 1
+) -> holotrace.Trace:
+    """Return two steps of 1 ms in which functions call an operator `count` times each, every 3 µs."""
+    trace = TraceBuilder()
+    for begin in (0, 1_000):
+        trace.step(begin // 1_000, begin, 1_000).operator("aten::mm", start_us=begin + 1, duration_us=100)
+        for call in range(calls):
+            first = begin + 110 + call * (3 * count + 2)
+            if function is not None:
+                trace.python(function, start_us=first, duration_us=3 * count + 1)
+            for number in range(count):
+                trace.operator(operator, start_us=first + 1 + 3 * number, duration_us=duration_us)
+    return trace.build()
+
+
+def test_a_loop_over_elements_is_found_with_its_function() -> None:
+    """Two hundred reads of 2 µs with the Python between them take 0.6 of 1 ms."""
+    trace = looping(200)
+    case = cases_of(trace, "operator_loops")[_LINE]
+
+    assert case.value == pytest.approx(0.6, abs=0.01)
+    assert (case.count, case.place.source_line) == (400, _LINE)
+    sentences = said(trace, "operator_loops")
+    assert sentences.what == f"training runs small operators in a loop: aten::item 200 times in each call of {_LINE}"
+    assert "whole tensors" in sentences.advice
+
+
+def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
+    """Two hundred additions may come from two hundred modules."""
+    assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
+    assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
+
+
+@pytest.mark.parametrize("count", [10, 60])
+def test_many_calls_of_a_function_are_no_loop_in_it(count: int) -> None:
+    """A block that runs a few operators, called once per layer, is an ordinary model."""
+    assert not cases_of(looping(count, operator="aten::add", calls=200 // count), "operator_loops")
+
+
+def test_large_operators_compute() -> None:
+    """A loop whose operators take 0.3 ms each loses nothing to their calls."""
+    trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
+    for number in range(90):
+        trace.operator("aten::mm", start_us=1 + 310 * number, duration_us=300)
+    assert not cases_of(trace.build(), "operator_loops")
