@@ -22,6 +22,7 @@ from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 DATA_LOADING = (r"DataLoader.*__next__",)
@@ -107,7 +108,8 @@ class WindowActivities(EqualByContent):
 
     def rows_of(self, event_index: pl.Series) -> npt.NDArray[np.int64]:
         """Return the row of each event; -1 for null and for events that are not in the window."""
-        wanted = event_index.cast(pl.Int64).fill_null(_NO_ROW).to_numpy()
+        indexes = event_index.cast(pl.Int64)
+        wanted = (indexes.fill_null(_NO_ROW) if indexes.null_count() else indexes).to_numpy()
         inside = (wanted >= 0) & (wanted < len(self._row_of_event))
         return np.where(inside, self._row_of_event[np.where(inside, wanted, 0)], _NO_ROW)
 
@@ -181,10 +183,9 @@ def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
 def _host(
     rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], waiting: Sequence[str]
 ) -> pl.DataFrame:
-    texts = rank_trace.strings
-    loading = _matching(texts, data_loading)
-    collective = _matching(texts, (HOST_COLLECTIVE,))
-    waits = _matching(texts, waiting)
+    loading = _matching(rank_trace, tuple(data_loading))
+    collective = _matching(rank_trace, (HOST_COLLECTIVE,))
+    waits = _matching(rank_trace, tuple(waiting))
     calls = event_ranges(rank_trace, _CALL_KINDS, _HOST_COLUMNS).filter(_overlaps(window))
     special = pl.concat([loading, collective, waits]).unique()
     named = event_ranges(rank_trace, _NAMED_KINDS, _HOST_COLUMNS) if len(special) else calls.clear()
@@ -199,6 +200,7 @@ def _host(
     ).drop("work_end_ns")
 
 
+@derived
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that wait for work or query it, with the end of the first such work."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
@@ -207,9 +209,10 @@ def _waits(rank_trace: RankTrace) -> pl.DataFrame:
     return known.group_by("event_index").agg(pl.col("work_end_ns").fill_null(_LONG_AGO_NS).min())
 
 
-def _matching(texts: pl.Series, patterns: Sequence[str]) -> pl.Series:
+@derived
+def _matching(rank_trace: RankTrace, patterns: tuple[str, ...]) -> pl.Series:
     """Return the ids of the strings that match any of the patterns."""
-    ids = [_contains(texts, pattern).arg_true() for pattern in patterns]
+    ids = [_contains(rank_trace.strings, pattern).arg_true() for pattern in patterns]
     return pl.concat(ids).unique().cast(pl.UInt32) if ids else pl.Series([], dtype=pl.UInt32)
 
 
@@ -227,13 +230,19 @@ def _overlaps(window: PathWindow) -> pl.Expr:
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
     """Return the work requested within the window, and earlier work that has not ended when the window starts."""
+    known, asked = _requested_work(rank_trace)
+    in_window = asked.is_between(window.start_ns, window.end_ns)
+    from_before = (asked < window.start_ns) & (known["end_ns"] > window.start_ns)
+    return known.with_columns(in_window=in_window).filter(in_window | from_before)
+
+
+@derived_under_rules
+def _requested_work(rank_trace: RankTrace) -> tuple[pl.DataFrame, pl.Series]:
+    """Return all device work with its kind and launch, and when the host requested it."""
     work = device_work(rank_trace).drop("correlation")
     kinds = of_work(device_rows(rank_trace).select("event_index", "kind"), work)
     known = work.hstack([kinds["kind"], of_work(launches(rank_trace), work)["launch_index"]])
-    asked = of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS)
-    in_window = asked.is_between(window.start_ns, window.end_ns)
-    from_before = (asked < window.start_ns) & (work["end_ns"] > window.start_ns)
-    return known.with_columns(in_window=in_window).filter(in_window | from_before)
+    return known, of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS)
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:

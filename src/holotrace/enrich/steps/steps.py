@@ -46,6 +46,7 @@ def steps(rank_trace: RankTrace) -> pl.DataFrame:
     return named.select("step", "start_ns", "end_ns", "track_id").sort("start_ns", "step", "track_id")
 
 
+@derived
 def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the windows into which the recording of a rank is divided: by default, its steps.
 

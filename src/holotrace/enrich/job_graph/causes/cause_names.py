@@ -128,7 +128,8 @@ class _Texts(NamedTuple):
         text = rank_trace.strings
 
         def matching(pattern: str) -> _Bools:
-            return text.str.contains(pattern).fill_null(value=False).to_numpy()
+            found = text.str.contains(pattern)
+            return (found.fill_null(value=False) if found.null_count() else found).to_numpy()
 
         return cls(
             without_addresses(text).str.replace("^" + MODULE_PREFIX, ""),
