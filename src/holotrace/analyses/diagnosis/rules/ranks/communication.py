@@ -12,7 +12,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Delay, JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
-from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed
+from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed, is_part_of_training
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
@@ -179,6 +179,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
         words={
             "cause": _named(first),
             "of_rank": first["rank"],
+            "is_training": is_part_of_training(rest, first),
             "kind": first["cause"],
             "others": len(named),
             "has_sizes": has_sizes,
@@ -310,9 +311,10 @@ _UNKNOWN_SIZES = (
 def _say_jitter(cases: Sequence[RankCase]) -> Said:
     kind, rank = cases[0].words["kind"], cases[0].words["of_rank"]
     where = "" if rank is None else f" (on rank {rank})"
+    is_shared = cases[0].words["is_training"] or (kind == "launch_delay" and not cases[0].words["has_devices"])
     return Said(
         f"{_in_turn(cases)} is late for a reason that changes from step to step, most often {cases[0].words['cause']}{where}",
-        _CALMER.get(kind, _CALM) if cases[0].words["has_devices"] or kind != "launch_delay" else _CALM,
+        _CALM if is_shared else _CALMER.get(kind, _CALM),
     )
 
 

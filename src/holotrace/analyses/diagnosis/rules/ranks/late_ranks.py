@@ -33,6 +33,7 @@ from holotrace.enrich.job_graph.causes.roles import (
 )
 from holotrace.units import percent_text
 
+_RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
 """A rank counts as late in a step if the step costs at least this share of its costliest step."""
 _ONE_CAUSE = 0.2
@@ -106,15 +107,21 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
         float(max(of_name, _in_function(own, cause), cause["cost_ns"])) < _ONE_CAUSE * float(own["cost_ns"].sum())
         and cause["cause"] != "computation"
     )
-    is_training = cause["name"] == cause["frame"] and cause["cause"] == "python" and not _in_function(own, cause)
     is_rare = 2 * late_count <= steps and steps > 1
     return {
         "late_count": late_count,
         "steps": steps,
         "is_spread": is_spread,
-        "is_training": is_training,
+        "is_training": is_part_of_training(own, cause),
         "confidence": "low" if is_spread else "medium" if is_rare else "high",
     }
+
+
+def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
+    """Whether a cause is Python between the operators of a training function, or of the backward pass, which no step can do without."""
+    if cause["cause"] != "python":
+        return False
+    return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
