@@ -14,7 +14,7 @@ from holotrace import figures
 from holotrace.catalogue import ANALYSES, COMPARISONS, analysis
 from holotrace.cli.group import app
 from holotrace.questions.question import Analysis
-from jobs import gpu_job
+from jobs import built_gpu_job
 
 ROOT = Path(__file__).parent.parent
 QUESTIONS = (*ANALYSES, *COMPARISONS)
@@ -62,7 +62,7 @@ def test_an_analysis_names_its_tests_and_golden_table(entry: Analysis) -> None:
 @each_question
 def test_views_can_be_shortened(entry: Analysis) -> None:
     """Each view names a column of its table that decides which rows to keep."""
-    result = entry.compute(*[gpu_job().build()] * (2 if entry in COMPARISONS else 1))
+    result = entry.compute(*[built_gpu_job()] * (2 if entry in COMPARISONS else 1))
     for view in entry.views:
         assert view.telling in view.table(result).columns
 

@@ -16,7 +16,7 @@ from holotrace.analyses.compare_traces.compute import compare_traces
 from holotrace.catalogue import ANALYSES
 from holotrace.content_equality import EqualByContent
 from holotrace.whole_job.summary import summary
-from jobs import gpu_job
+from jobs import built_gpu_job
 
 RESULTS = {
     **{analysis.name: analysis.compute for analysis in ANALYSES},
@@ -30,7 +30,7 @@ RESULTS = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_equal_when_their_tables_are(name) -> None:
     """Computing an analysis twice gives equal results and hashes; a result for fewer ranks differs."""
-    trace = gpu_job().build()
+    trace = built_gpu_job()
     one, again = (RESULTS[name](trace) for _ in range(2))
     other = RESULTS[name](trace.select([0]))
     assert one == again
