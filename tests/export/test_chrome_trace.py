@@ -301,7 +301,7 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events after its list, or with other entries in it, is refused: fates would apply to wrong events."""
+    """A file with events after its list, or with other entries in it, is refused: the copy would keep the wrong events."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"

@@ -68,7 +68,7 @@ def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
 
 
 def test_all_cases_are_listed(goldens: Path) -> None:
-    """EDGE and LOST contain all inputs, and LOST those that the plugin cannot read."""
+    """Every input is in EDGE or LOST; LOST lists those that the plugin cannot read."""
     assert sorted(path.name for path in (goldens / "tb_edge").iterdir() if path.is_dir()) == CASES
     assert [name for name in CASES if not plugins_index(goldens)[name]["head"]["ok"]] == list(LOST)
 

@@ -145,7 +145,7 @@ impl EditedCopy {
         }
     }
 
-    /// The next piece from the bracket that closes the events to the end of the file; `None` at the end.
+    /// The next piece of what follows the events, beginning with their closing bracket; `None` at the end of the file.
     ///
     /// # Errors
     ///

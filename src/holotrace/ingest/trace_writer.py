@@ -1,4 +1,4 @@
-"""Files in the Chrome trace format that another program than PyTorch's profiler wrote.
+"""Files in the Chrome trace format that PyTorch's profiler did not write.
 
 VizTracer, Chrome, JAX and many others write this format. The reader accepts all of it, but their events are no operators,
 kernels or steps, so an analysis would find a job that did nothing.

@@ -241,7 +241,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Fill in 0 for GPU annotations that are innermost for no work, and order and cast the columns."""
+    """Fill in 0 for GPU annotations that are not the innermost annotation of any work; order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")

@@ -161,8 +161,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for a collective, the thread for any other row.
 
-    A thread that does nothing outside collectives performs them. Ranges inside its collectives are left out: they are
-    part of the collective, and may be waiting for other ranks.
+    A thread with no work except collectives is a communication thread. Ranges inside its collectives are left out: they
+    are part of the collective, and may be waiting for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))

@@ -212,7 +212,7 @@ class _Choice:
 
 
 def _compared_kind(kind: int) -> int:
-    """Return the kind of a piece of work; ROCm records copies and memsets of graphs as kernels or as copies."""
+    """Return the kind to compare by: copy, memset, or kernel for everything else."""
     return kind if kind in (EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET) else EventKind.KERNEL
 
 

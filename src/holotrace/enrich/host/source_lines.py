@@ -99,7 +99,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return the line that every host range runs for; files in `libraries` are not the user's."""
+    """Return, for each host range, the user's line that it runs for; lines of files in `libraries` do not count."""
     return _host_lines(rank_trace, libraries)
 
 

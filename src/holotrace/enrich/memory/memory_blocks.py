@@ -70,7 +70,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 
 def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return one block per change: `frees` end blocks, and `kept` allocations stay allocated."""
+    """Return one block per row: rows of `frees` are blocks that were freed, rows of `kept` are blocks that never were."""
     ended = frees.select("allocated", pl.col("row").alias("released"))
     return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
 

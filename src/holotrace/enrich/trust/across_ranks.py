@@ -59,7 +59,7 @@ def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt waits if the files say that the job has more ranks than there are recordings."""
+    """Cast doubt on waiting times if the files name more ranks than were recorded."""
     sizes = {known.file.world_size for known in ranks.values() if known.file.world_size}
     missing = sorted(set(range(max(sizes, default=0))) - set(ranks))
     if missing:

@@ -124,7 +124,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how long after the start of both calls the receive ends; absolute, since gloo's annotations may end early."""
+    """Return the time from the later start of both calls to the end of the receive, without its sign: gloo may end it early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
