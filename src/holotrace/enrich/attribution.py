@@ -97,7 +97,7 @@ class Attribution:
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels whose summed time is 100 % for the fraction on tensor cores."""
+        """Return the kernels whose summed time is the denominator of the fraction on tensor cores."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:

@@ -198,10 +198,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    while (now := stored_rank(store, rank)) not in (
-        stored,
-        None,
-    ):  # another process has finished first, and both wrote a complete rank
+    # Another process may have replaced the rank in the meantime; its rank is complete too, and is the one to confirm.
+    while (now := stored_rank(store, rank)) not in (stored, None):
         stored = now or stored
         confirm_rank(store, stored)
     return stored

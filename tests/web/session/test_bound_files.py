@@ -22,7 +22,7 @@ TRIALS = 20
 
 
 class Served:
-    """Requests the file of rank 0 from the pages of a path."""
+    """An app that serves a path; requests the file of rank 0 from it."""
 
     def __init__(self, path: str | Path) -> None:
         self.session = Session([path], cache=False)

@@ -93,7 +93,7 @@ class RankFacts(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """The data that a rank sends for the matching: its `calls` and its facts. Pickled, its tables are compressed."""
+    """The data that a rank sends for the matching: its `calls` and its facts. When it is pickled, its tables are compressed."""
 
     calls: pl.DataFrame
     facts: RankFacts

@@ -216,8 +216,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
-    While the devices have queued work, a break delays only the host. If they then idle in the next region, the break caused
-    this, so up to that much time of the region counts.
+    While the devices have queued work, a break delays only the host. If they are still idle when the next region begins,
+    the break caused this too. That idle time counts up to the length of the part of the break in which they were busy.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
