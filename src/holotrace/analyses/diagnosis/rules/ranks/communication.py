@@ -32,6 +32,8 @@ _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
 _ON_ONE_RANK = 0.8
 """A cause belongs to a rank if this share of its cost arises there."""
 _BETWEEN_TWO = ("send", "recv")
+_CALLS_WITH_A_USUAL_WAIT = 8
+"""Of fewer calls, the median wait may be one that a late rank causes."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -129,12 +131,16 @@ def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
     calls = evidence.results["collectives"].per_call
     for (name,), rows in table.group_by("collective", maintain_order=True):
         saved, count = int(rows["mergeable_ns"].sum()), int(rows["mergeable_count"].sum())
-        of_name = calls.filter(pl.col("collective") == name).group_by("rank").agg(pl.col("wait_ns").median())
+        of_name = calls.filter(pl.col("collective") == name).group_by("rank").agg(_usual_wait())
         usual_ns = {rank: wait_ns or 0.0 for rank, wait_ns in of_name.iter_rows()}
         costs = {rank: (saved + count * usual_ns.get(rank, 0.0)) / steps for rank, steps in evidence.step_count.items()}
         yield JobCase(
             costs, share_of_step(evidence, costs), count=count, subject=str(name), words={"name": name, "count": count}
         )
+
+
+def _usual_wait() -> pl.Expr:
+    return pl.when(pl.col("wait_ns").count() >= _CALLS_WITH_A_USUAL_WAIT).then(pl.col("wait_ns").median())
 
 
 def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
@@ -320,7 +326,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
 
 def _in_turn(cases: Sequence[RankCase]) -> str:
     """Return the beginning of the sentence about waiting that no single rank causes."""
-    return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks, of which each in turn"
+    return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks: each in turn"
 
 
 _CALM = (

@@ -97,7 +97,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """Return in how many steps a rank is late, and how sure its cause is: delays by chance spread over steps and causes.
 
-    Python between the operators of a training function is such a delay, too.
+    Time that a training function spends in Python between its operators also counts as a delay by chance.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
