@@ -61,7 +61,7 @@ def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> No
     """The late rank links to its timeline. The first instance links to its time, on the clock of rank 3."""
     run = client.session.runs[0].id
     part = client.part(f"?view=overview&run={run}", "advice")
-    links = links_of(part)
+    links = links_of(next(known for known in details_of(part) if known["data-finding"] == "late_rank")["children"])
 
     assert links["rank 3"] == f"?view=timeline&run={run}&ranks=3"
     assert "&ranks=0-3&at=3:" in links["show the first on the timeline"]
