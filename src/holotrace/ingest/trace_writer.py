@@ -1,7 +1,7 @@
 """Files in the Chrome trace format that PyTorch's profiler did not write.
 
-VizTracer, Chrome, JAX and many others write this format. The reader accepts all of it, but their events are no operators,
-kernels or steps, so an analysis would find a job that did nothing.
+VizTracer, Chrome, JAX and many others write this format. The reader accepts their files, but the events are not
+operators, kernels or steps, so an analysis would find a job that did nothing.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _data_parallel(rank: _Rank) -> Iterator[_Case]:
 
 
 def _ddp_backend(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if a device supports NCCL and no communication uses it, even if there is no communication."""
+    """Yield a case if a device supports NCCL and no communication uses it; a job without communication counts too."""
     names = communication_events(rank.trace)["name"]
     is_able = any(capability >= _NCCL for capability in rank.capabilities)
     if is_able and rank.calls("DistributedDataParallel.forward") and not names.str.starts_with("nccl:").any():

@@ -28,8 +28,8 @@ def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return the claim of each case, in the order of `cases`.
 
     Cases claim time in the order of their rules' `precedence`, the lowest first; within one precedence, the case that can
-    save most claims first. A case that saves only a share of its time still claims all of it: halving a kernel's time twice
-    does not save all of it.
+    save most claims first. A case that saves only a share of its time still claims all of it: two fixes that
+    each halve a kernel's time do not save all of it.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]
     lengths = [covered_length(*intervals) for intervals in explained]

@@ -98,7 +98,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of ranks whose partner was not recorded; some of it may be waiting."""
+    """Yield a case for the exposed communication of ranks whose partner was not recorded; part of it may be waiting."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
