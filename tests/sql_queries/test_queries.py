@@ -164,8 +164,8 @@ def test_stored_tables() -> None:
     """The query reads grid and block of a kernel from their columns, and an argument without a column from the JSON."""
     args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
-    query = QUERIES["A table of the schema, and args without a column"]
-    rows = ask(trace, "A table of the schema, and args without a column")
+    query = QUERIES["Join stored tables, and read args without a column"]
+    rows = ask(trace, "Join stored tables, and read args without a column")
     assert rows.rows() == [(0, "a", 4, 64, None)]
     assert holotrace.sql(trace, query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
 
