@@ -11,12 +11,12 @@ _BEGINNING = """\
 # Rules of the diagnosis
 
 [Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies from its threshold on. Rules of order 0 find certain causes and claim
-their time first; rules of order 2 find symptoms, and get what causes leave.
+their time first; rules of order 2 find symptoms and get the time that is left.
 
 """
 _RANK_HEADING = "## On one rank\n\n"
 _JOB_HEADING = "\n## Between ranks\n\n"
-_COLUMNS = ("rule", "looks for", "from", "why", "order", "confidence", "source")
+_COLUMNS = ("rule", "looks for", "threshold", "why this threshold", "order", "confidence", "source")
 
 
 def diagnosis_rules_page() -> str:

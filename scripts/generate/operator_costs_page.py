@@ -13,20 +13,21 @@ from holotrace.enrich.operator_costs.rules import RULES, Rule
 _BEGINNING = """\
 # Costs of operators and peaks of devices
 
-[Roofline](analyses/roofline.md) takes operations and bytes of each operator from these rules, and peak rates from this table of devices;
+[Roofline](analyses/roofline.md) takes the operations and bytes of each operator from these rules, and peak rates from the table of devices;
 [its page](analyses/roofline.md#your-own-rules-and-devices) says how to add to both.
 
 ## Rules
 
 The first rule whose pattern matches the whole name of the operator decides. E is the number of elements of the result or, in reductions,
-of the input.
+of the input. Names such as `product` and `flash` are functions in `holotrace.enrich.operator_costs.formulas`. The options of a rule's
+function are in parentheses; most of them say which argument, counted from 0, is which input.
 
 """
 
 _DEVICES = """
 ## Devices
 
-Dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
+The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
 dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. We have not
 found the figures named under "not confirmed" in a public source; all others agree with one, but check those that matter to you against the
 data sheet. float16 and float8 of GeForce cards are the rates with float16 accumulation.
