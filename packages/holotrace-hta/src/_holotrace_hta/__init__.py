@@ -17,7 +17,7 @@ META = ("HolisticTraceAnalysis", "traceinsight")
 
 
 class _Watch:
-    """Checks the environment on the first `import hta`; as an import finder, it never finds a module."""
+    """An import finder that never finds a module: it only checks for mixed files on the first `import hta`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> None:
@@ -28,7 +28,7 @@ class _Watch:
 
 
 def watch() -> None:
-    """Check the environment on the first `import hta`."""
+    """Make the first `import hta` check for mixed files."""
     if _Watch not in sys.meta_path:
         sys.meta_path.insert(0, _Watch)
 

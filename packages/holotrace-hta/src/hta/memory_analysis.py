@@ -68,8 +68,8 @@ class MemoryAnalysis:
         """Return the number of bytes in each category over time.
 
         Returns:
-            ts (ns; memory allocated before the recording appears at its first time), the eight `CATEGORIES`, and their
-            sum `Total`; one row per time with a change, in the order of the file.
+            ts (ns; memory allocated before the recording started appears at the first recorded time), the eight `CATEGORIES`,
+            and their sum `Total`; one row per time with a change, in the order of the file.
         """
         return pd.DataFrame(self._columns)
 

@@ -152,9 +152,9 @@ class TraceAnalysis(PluginViews):
                 rather than as kernel_wait.
 
         Returns:
-            rank, stream, idle_category, idle_time, idle_time_ratio, device: host_wait, kernel_wait and other of each
-            stream; times in microseconds, ratios of the stream's idle time with two decimals.
-            Indexed by idle_category, or None if not requested: rank, stream, count, mean, std, min, 25%, 50%, 75%,
+            rank, stream, idle_category, idle_time, idle_time_ratio, device: one row for each stream and category (host_wait,
+            kernel_wait or other); times in microseconds, ratios of the stream's idle time with two decimals.
+            Statistics indexed by idle_category, or None if not requested: rank, stream, count, mean, std, min, 25%, 50%, 75%,
             max, device. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says why.
 
         Raises:
@@ -336,8 +336,8 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return a rank's device work, each event with the innermost annotation in which it starts.
 
-        If the profiler did not project annotations onto streams, work belongs to the innermost host annotation around
-        its launch; HTA returns None instead.
+        If the profiler did not project annotations onto streams, each event has the innermost host annotation around its
+        launch; HTA returns None instead.
 
         Returns:
             The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the annotation's symbol id, -1 for
@@ -430,10 +430,10 @@ class TraceAnalysis(PluginViews):
 
         Args:
             rank: the rank to analyze.
-            annotation: the name of annotations or part of the name, such as "ProfilerStep"; "" for the whole trace.
+            annotation: a name or part of a name that selects annotations, such as "ProfilerStep"; "" for the whole trace.
             instance_id: which of these annotations to analyze, counted from 0 in order of start; (first, last) for a range that
                 includes both; None for the first.
-            data_load_events: parts of names that mark data loading; by default the usual names.
+            data_load_events: parts of the names of events that load data; by default, the names of PyTorch's DataLoader.
 
         Returns:
             The graph with its critical path, and whether the analysis succeeded: see `CPGraph.critical_path`.

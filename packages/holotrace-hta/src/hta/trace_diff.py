@@ -211,7 +211,7 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """Return the added, deleted, increased, decreased and unchanged names, by count."""
+        """Return the names that were added, deleted, increased, decreased or unchanged in count, as {change: names}."""
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         frame = cls.compare_traces(*sides, control_rank, test_rank, control_iteration, test_iteration, device_type)
         return names_by_change(frame, _labels(*sides))

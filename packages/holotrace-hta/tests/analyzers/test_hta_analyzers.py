@@ -52,7 +52,7 @@ def test_figures_are_shown_on_request(monkeypatch) -> None:
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)
     assert [figure.layout.title.text for figure in shown] == ["Which ranks start the chosen communication kernel last?"]
     assert shown[0].layout.yaxis.title.text == "start (multiples of the mean step)"
-    assert {bars.name for bars in shown[0].data} == {"in time", "among the last"}
+    assert {bars.name for bars in shown[0].data} == {"on time", "among the last"}
 
 
 def test_weights_of_counters_have_htas_names() -> None:

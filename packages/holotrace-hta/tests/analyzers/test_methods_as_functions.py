@@ -72,7 +72,7 @@ def test_a_function_returns_the_answer_of_the_method(function, method, options, 
 
 
 def test_functions_with_other_arguments_return_the_answer_of_the_method(analyzer, tmp_path) -> None:
-    """Functions with other arguments than the method return the method's result, for example the idle time of one rank."""
+    """Functions whose arguments differ from the method's return the method's result, such as the idle time of one rank."""
     answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
     assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}
@@ -88,7 +88,7 @@ def test_functions_with_other_arguments_return_the_answer_of_the_method(analyzer
 
 
 def test_the_steps_of_all_ranks(analyzer) -> None:
-    """The steps of all ranks come without the last step, as in `analyzer.t`."""
+    """`extract_iteration_info` omits the last step of each rank, as `analyzer.t` does."""
     assert extract_iteration_info(analyzer.t).to_numpy().tolist() == [[0, 1, 0, 190, 190], [1, 1, 0, 190, 190]]
 
 

@@ -31,7 +31,7 @@ MAIN, SIDE = CallStackIdentity(0, 1000, 1), CallStackIdentity(0, 1000, 2)
 
 
 def test_a_graph_of_each_thread(view) -> None:
-    """The graph of a thread has nodes from its root down to the kernels, and gives the paths through them."""
+    """The graph of a thread has nodes from its root down to the kernels, and returns the paths through them."""
     graph = CallGraph(view)
     assert list(graph.rank_to_stacks) == [0]
     assert set(graph.rank_to_stacks[0]) == {MAIN, SIDE}

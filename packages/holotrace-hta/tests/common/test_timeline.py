@@ -174,7 +174,7 @@ def test_many_events_and_rows_are_cut_with_a_note(shown, monkeypatch) -> None:
 
 
 def test_a_figure_without_events_says_so(view, shown) -> None:
-    """A figure of no events shows the note `no events to show`, and raises no error."""
+    """A figure without events shows the note `no events to show`, and raises no error."""
     plot_events_timeline("Nothing", prepare_timeline_events(view.get_trace(0).iloc[:0], symbol_table=view.symbol_table))
     assert shown[0].layout.annotations[0].text == "no events to show"
 

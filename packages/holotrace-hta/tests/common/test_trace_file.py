@@ -30,7 +30,7 @@ def test_files_are_found_by_rank(files, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["copy.json", "new/copy.json.gz"])
 def test_a_file_is_written_and_read(files, tmp_path, name) -> None:
-    """`write_trace` compresses names in `.gz`, creates the folder and replaces an existing file."""
+    """`write_trace` compresses files whose names end in `.gz`, creates the folder and replaces an existing file."""
     target = tmp_path / name
     trace = trace_file.read_trace(files[1])
     trace_file.write_trace(trace, str(target))

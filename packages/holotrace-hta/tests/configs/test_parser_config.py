@@ -49,7 +49,7 @@ def test_the_lists_of_args_equal_htas(goldens) -> None:
 
 
 def test_a_configuration_starts_with_htas_columns_and_changes_alone() -> None:
-    """Configurations copy their lists, so that they do not change each other."""
+    """A configuration copies its lists, so that changing one configuration does not affect another."""
     config = ParserConfig(ParserConfig.get_minimum_args())
     config.add_args(ParserConfig.ARGS_TRITON_KERNELS)
     copy = config.clone()
@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Columns can be selected later or in the constructor, where HTA ignores them; unknown names are errors."""
+    """Columns can be selected later or in the constructor, where HTA ignores the selection; unknown names are errors."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])
@@ -87,7 +87,7 @@ def test_collectives_can_be_added() -> None:
 
 
 def test_columns_are_made_of_args() -> None:
-    """A column's name, type and default follow from the arg's first value; reference columns come first."""
+    """A column's name follows from the arg's name, its type and default from the first value; reference columns come first."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)

@@ -1,4 +1,4 @@
-"""The overlap of communication as a function that takes `analyzer.t`, at HTA's import path."""
+"""The overlap of communication and computation as a function that takes `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 

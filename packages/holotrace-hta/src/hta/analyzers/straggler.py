@@ -30,11 +30,11 @@ _KERNELS = r"^(?:nccl(?:Dev)?Kernel|rcclKernel|hcom_)"
 _STEP = r"ProfilerStep\s*#\s*(\d+)"
 _OPERATION = ["stream", "iteration", "name"]
 _METRIC = "normalized_start_time"
-_WORDS = {0: "in time", 1: "among the last"}
+_WORDS = {0: "on time", 1: "among the last"}
 
 
 def extract_iteration_info(trace: TraceView) -> pd.DataFrame:
-    """Return the steps of all ranks of `analyzer.t`: rank, iter, ts, dur, end."""
+    """Return one row for each rank and step of `analyzer.t`: rank, iter, ts, dur, end."""
     names = trace.symbol_table.get_sym_index()
     numbers = {number: int(step[1]) for text, number in names.items() if (step := re.match(_STEP, text))}
     steps = []
@@ -58,12 +58,12 @@ def find_stragglers_with_late_start_comm_kernels(
 
     Args:
         df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
-        symbol_table: maps the ids in its column `name` to text.
+        symbol_table: maps the ids in `name` to text.
         n_stragglers: the number of ranks to count per step; ties are counted as well.
         visualize: show the kernel's start on each rank.
 
     Returns:
-        The counts, indexed by rank; empty if no rank has a communication kernel of at least 1 % of a step.
+        The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean step.
     """
     kernels = _kernels_that_differ_most(_long_kernels(df, symbol_table))
     per_step = kernels.groupby("iteration")[_METRIC]
@@ -92,7 +92,10 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 
 
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
-    """Return the communication kernels that take at least 1 % of the mean step; their times are in mean steps."""
+    """Return the communication kernels that take at least 1 % of the mean step.
+
+    Adds their normalized start and their duration as multiples of the mean step.
+    """
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())
     texts = symbol_table.get_sym_table_series()

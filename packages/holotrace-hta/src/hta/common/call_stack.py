@@ -69,7 +69,7 @@ class _Frames(Protocol):
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
     """Return where a frame's events ran: CPU, or GPU (any stream, including 0).
 
-    UNKNOWN if there are events of both or of neither.
+    UNKNOWN if the frame has events of both kinds, or no events.
     """
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)
@@ -133,7 +133,7 @@ class CallGraph:
         ranks: the ranks to include; by default all.
         filter_func: selects the events to include; by default all.
         remapped_tids: {rank: {thread: the thread that its events are assigned to}}.
-        pre_process_trace_data: end Python functions no later than their callers.
+        pre_process_trace_data: shorten Python functions that end later than their callers.
 
     Raises:
         UnknownRankError: the rank does not exist.

@@ -36,7 +36,7 @@ def load_execution_trace(et_file: str) -> ExecutionTrace:
 
 
 def correlate_execution_trace(trace: TraceView, rank: int, et: ExecutionTrace) -> None:
-    """Add `et_node` to a rank's frame: the node of each operator and annotation, or NaN if there is none.
+    """Add `et_node` to a rank's frame: the node id of each operator and annotation, or NaN if there is none.
 
     Args:
         trace: `TraceAnalysis(...).t`.

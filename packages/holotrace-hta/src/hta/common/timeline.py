@@ -66,7 +66,7 @@ class TimelinePlotSetting:
 
     auto_detect                    detect event_type, multi_ranks and multi_traces from the events
     event_type                     the events to show
-    multi_ranks, multi_traces      separate rows for each rank, for each trace
+    multi_ranks, multi_traces      give each rank, or each trace, its own rows
     multi_streams                  one row per stream
     x_start_column, x_end_column   columns that `prepare_timeline_events` adds: start and end of each bar, in µs
     task_column                    column that `prepare_timeline_events` adds: the row of each event

@@ -41,8 +41,8 @@ _Numbers = npt.NDArray[np.int64]
 class CallGraph:
     """Adds call stacks, and the kernels launched below each call, to the frames of a trace.
 
-    Operators, annotations, and runtime and driver calls are nested by time within each thread; device work belongs to the call
-    that launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
+    Operators, annotations, and runtime and driver calls are nested by time within each thread. Device work is a child of the
+    call that launched it. Python functions and other events outside of call stacks have 0 in num_kernels, kernel_dur_sum and
     kernel_span, and -1 in the other columns.
 
     parent              index of the enclosing event; for device work its launch call; -1 for none
@@ -86,7 +86,7 @@ class CallGraph:
         Args:
             df: all or some events of a rank, as `analyzer.t.get_trace(rank)` returns them.
             symbol_table: maps the ids in `name` and `cat` to text; not needed if these columns contain text.
-            rank: the rank's number in the graph.
+            rank: the rank number to use in the graph.
         """
         trace = Trace(trace_files={}, trace_dir="")
         if symbol_table is not None:
@@ -126,14 +126,14 @@ class CallGraph:
     def get_call_stacks(
         self, rank: int | None = None, pid: int | None = None, tid: int | None = None, stack_index: int | None = None
     ) -> Iterator[CallStackGraph]:
-        """Yield all graphs, or those of a rank, process, thread or index of `call_stacks`."""
+        """Yield all graphs, or only those with the given rank, process, thread and index in `call_stacks`."""
         for index, stack in enumerate(self.call_stacks):
             wanted = zip((rank, pid, tid, stack_index), (*stack.identity, index), strict=True)
             if all(asked is None or asked == value for asked, value in wanted):
                 yield stack
 
     def get_csg_of_node(self, index: int, rank: int | None = None) -> CallStackGraph:
-        """Return the graph of an event's thread or, for device work, of the thread of the call that launched it.
+        """Return the graph of the thread that ran an event or, for device work, of the thread that launched it.
 
         Raises:
             InvalidOptionError: the event does not exist, or is not in a call stack.

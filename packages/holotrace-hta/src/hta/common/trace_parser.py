@@ -1,4 +1,4 @@
-"""Reads single files, at HTA's import path; all of HTA's back ends stand for the same parser."""
+"""Reads single files, at HTA's import path; the names of all of HTA's back ends select the same parser."""
 
 from __future__ import annotations
 

@@ -119,8 +119,8 @@ class CombinedOperatorFilter(Filter):
         following_op_name: keeps events before the next operator of this name; if it is None, "" or does not occur,
             keeps events up to the end of the root.
         include_gpu_kernels: also keep the device work that the kept calls launched.
-        stack_depths: keep only calls at these depths: the frame's column `depth` if it has one, otherwise counted from
-            the outermost kept call, 0.
+        stack_depths: keep only calls at these depths. Depths come from the column `depth` if the frame has one; otherwise
+            they are counted from the outermost kept call, which has depth 0.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ DEFAULT_TRACE_DIR = "/tmp/trace"  # noqa: S108 -- HTA's default
 
 
 class ValueType(Enum):
-    """The type of a column's values; `Object` is anything, such as lists."""
+    """The type of a column's values; `Object` allows any values, such as lists."""
 
     Int = 1
     Float = 2
@@ -28,12 +28,12 @@ class YamlVersion(NamedTuple):
     patch: int
 
     def get_version_str(self) -> str:
-        """Return `1.0.0`."""
+        """Return the version as text, such as `1.0.0`."""
         return f"{self.major}.{self.minor}.{self.patch}"
 
     @staticmethod
     def from_string(version_str: str) -> YamlVersion:
-        """Parse `1.0.0`."""
+        """Parse a version such as `1.0.0`."""
         major, minor, patch = map(int, version_str.split("."))
         return YamlVersion(major, minor, patch)
 

@@ -208,7 +208,7 @@ class ParserConfig:
 
     @classmethod
     def get_versioned_cfg(cls, version: YamlVersion) -> ParserConfig:
-        """Return the default columns."""
+        """Return a configuration with the default columns, which are the same for every version."""
         return cls(cls.get_default_args(version), version=version)
 
     @classmethod
@@ -218,7 +218,7 @@ class ParserConfig:
 
     @classmethod
     def get_minimum_args(cls, version: YamlVersion = v1_0_0) -> list[AttributeSpec]:  # noqa: ARG003 -- HTA's signature
-        """Return stream and correlation."""
+        """Return the columns `stream` and `correlation`."""
         return list(cls.ARGS_MINIMUM)
 
     @classmethod

@@ -153,7 +153,7 @@ def _eligible_fraction(kernels: pl.DataFrame) -> float | None:
 
 
 def _memory_limit(rank: _Rank) -> Iterator[_Case]:
-    """Yield at most one case. The plugin compares the CPU's peak with the last GPU's memory, which is a mistake."""
+    """Yield at most one case. Repeats a mistake of the plugin, which compares the CPU's peak with the last GPU's memory."""
     sizes = [properties.get("totalGlobalMem") for properties in rank.trace.header.device_properties]
     for row in rank.memory.iter_rows(named=True):
         size = sizes[row["device"]] if -len(sizes) <= row["device"] < len(sizes) else None

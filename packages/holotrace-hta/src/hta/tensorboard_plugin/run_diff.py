@@ -1,4 +1,4 @@
-"""Compare two runs in scripts in HTA's style."""
+"""Compares two runs, for scripts in HTA's style."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunDiff:
         baseline: the run to compare with: a folder, a file, or an open trace.
         experiment: the run to examine: a folder, a file, or an open trace.
         ranks: the ranks of both runs to include.
-        by: compare time on the `device` or on the `host`; by default, whichever both runs have.
+        by: compare time on the `device` or on the `host`; by default on the device if both runs have device time.
         compat: "torch_tb_profiler" aligns runs as PyTorch's TensorBoard plugin did.
 
     Raises:

@@ -33,7 +33,7 @@ class PluginViews:
         annotation: str | None = None,
         compat: Compat | None = None,
     ) -> pd.DataFrame:
-        """Return the time of each step of each rank by category; the categories add up to the step.
+        """Return the time of each rank's steps by category; the categories of a step add up to its duration.
 
         Returns:
             `per_step` of `holotrace.step_time`, times in µs: rank, step, start(us), end(us), duration(us),
@@ -123,8 +123,8 @@ class PluginViews:
         """Return the memory of each device after each allocation and free.
 
         Returns:
-            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank, device_type, device, time(us),
-            change_bytes, allocated_bytes, reserved_bytes.
+            `series` of `holotrace.memory_timeline`, times in µs since the first event of the job, sizes in bytes: rank,
+            device_type, device, time(us), change_bytes, allocated_bytes, reserved_bytes.
         """
         result = holotrace.memory_timeline(self.t.trace)
         if visualize:
@@ -137,13 +137,13 @@ class PluginViews:
         """Return every memory block with its allocating operator, allocation time and release time.
 
         Args:
-            start_us: include blocks allocated or released from this time on, in the frame's µs.
-            end_us: include blocks allocated or released up to this time.
+            start_us: include blocks allocated or released from this time on, in µs since the first event of the job.
+            end_us: include blocks allocated or released up to this time, in the same unit.
             compat: "torch_tb_profiler" for the numbers of PyTorch's TensorBoard plugin.
 
         Returns:
-            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device, operator, caller,
-            block_bytes, allocated(us), released(us), lifetime(us).
+            `blocks` of `holotrace.operator_memory`, times in µs since the first event of the job: rank, device_type, device,
+            operator, caller, block_bytes, allocated(us), released(us), lifetime(us).
         """
         return answers.memory.memory_frame(self._memory_within(start_us, end_us, compat).blocks, self.t.origin_ns)
 

@@ -69,7 +69,7 @@ class IdleTimeType(Enum):
 
 
 def get_kernel_type(name: str) -> str:
-    """Return the name of the `KernelType` of device work, given its name and the current rules."""
+    """Return the name of the `KernelType` to which device work with this name belongs."""
     kind = None if _WAITS.match(name) else kind_of_name(name, EventKind.ACCELERATOR)
     return (KernelKind.OTHER if kind is None else kind).name
 

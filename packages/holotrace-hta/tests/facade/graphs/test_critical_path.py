@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """A launch without delay appears as 2 more arrows if the variable is 1 and all edges are drawn."""
+    """A launch without delay adds two arrows if the variable is 1 and all edges are drawn."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")
@@ -303,7 +303,7 @@ def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> Non
 
 
 def test_functions_of_networkx_take_the_graph(graph) -> None:
-    """Functions of networkx give the same for a CPGraph as for its DiGraph, including changed weights."""
+    """Functions of networkx return the same for a CPGraph as for its DiGraph, even after weights have changed."""
     nx = pytest.importorskip("networkx")
     converted = graph.to_networkx()
     assert nx.is_directed_acyclic_graph(graph)

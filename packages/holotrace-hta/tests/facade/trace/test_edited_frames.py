@@ -202,7 +202,7 @@ def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubl
     "name", slow_except([call for call in CALLS if call not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
 )
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
-    """Assigned frames count even in another row order, without `end`, and with floats instead of integers."""
+    """Analyses use assigned frames, even in another row order, without `end`, and with floats instead of integers."""
     assert_same(CALLS[name](assigned), CALLS[name](doubled))
 
 
@@ -343,8 +343,8 @@ def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda frame: frame.assign(end=frame["end"] + 1), "end of rank 0 was changed"),
-        (lambda frame: frame.assign(index_correlation=5), "index_correlation of rank 0 was changed"),
+        (lambda frame: frame.assign(end=frame["end"] + 1), "rank 0 has a change in its column end that"),
+        (lambda frame: frame.assign(index_correlation=5), "rank 0 has a change in its column index_correlation that"),
         (lambda frame: frame.drop(columns="dur"), "has no column dur"),
         (lambda frame: frame.assign(dur=-1), "negative durations"),
         (lambda frame: frame.assign(ts=np.nan), "ts of rank 0 contains"),

@@ -1,4 +1,4 @@
-"""Writes copies of traces with added counters; takes the options of HTA's method."""
+"""Writes copies of traces with added counters; takes the options of `TraceAnalysis.generate_trace_with_counters`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def traces_with_counters(  # noqa: PLR0913 -- one argument per option
     *,
     overwrite: bool,
 ) -> dict[int, str]:
-    """Write the copies; return {rank: path}."""
+    """Write one copy per rank; return {rank: path of the copy}."""
     chosen = trace.select(None if ranks is None else list(ranks))
     for rank_trace in chosen.ranks.values():
         expect_events_of_file(rank_trace)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A job's verdict and figures. A notebook displays them if they end a cell; elsewhere, call `show()`.
+    """A job's verdict and figures. A notebook displays a dashboard that ends a cell; elsewhere, call `show()`.
 
-    overview  the verdict, the findings and the results behind the figures
-    theme     `light` or `dark`
+    summary  the verdict, the findings and the results behind the figures
+    theme    `light` or `dark`
     """
 
     summary: Summary
@@ -40,7 +40,7 @@ class Dashboard:
         }
 
     def show(self, renderer: str = "") -> None:
-        """Show the figures with a renderer, by default the one set in plotly, as Jupyter, VS Code and Colab do."""
+        """Show the figures with a renderer of plotly, by default the one that plotly chooses."""
         for figure in self.figures.values():
             show(figure, renderer)
 

@@ -1,4 +1,4 @@
-"""Finds stragglers; takes the arguments of HTA's method."""
+"""Finds stragglers; takes the arguments of `TraceAnalysis.get_potential_stragglers`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _by_waits(trace: Trace, steps: list[int] | None, count: int, *, visualize: b
 
 
 def _known_steps(view: TraceView, wanted: Sequence[int] | None) -> list[int] | None:
-    """Return the given steps that exist; None if the trace has no steps."""
+    """Return the given steps that exist, by default all steps; None if the trace has no steps."""
     available = sorted({step for rank in view.get_ranks() for step in view.get_iterations(rank)})
     chosen = available if wanted is None else [step for step in wanted if step in available]
     if wanted is not None and not chosen:

@@ -51,7 +51,7 @@ Visit = Callable[[int, Any], None]
 
 
 class NodeGraph:
-    """Nodes and paths through them; a path ends at an index without a node."""
+    """The nodes of a call stack, by event index, and the paths through them."""
 
     nodes: Mapping[int, Any]
     root_index: int

@@ -95,7 +95,7 @@ class CPGraph:
     time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and `number_of_edges()` work
     as in networkx; `critical_path()` takes changed weights of `edges` into account.
 
-    rank, data_load_events   the arguments
+    rank, data_load_events   the arguments of `critical_path_analysis`
     t, t_full                the whole trace, `analyzer.t`
     path_graph               the measured graph, for the functions of `holotrace`
     """
@@ -194,7 +194,7 @@ class CPGraph:
 
     @property
     def critical_path_events_set(self) -> set[int]:
-        """The events that the path's nodes belong to."""
+        """The events whose starts or ends are nodes of the path."""
         activities = self.path_graph.graph.nodes["activity"].gather(self.critical_path_nodes).drop_nulls()
         return set(self.path_graph.graph.activities["event_index"].gather(activities).to_list())
 
@@ -238,7 +238,7 @@ class CPGraph:
 
         Returns:
             event_idx (NaN for none), duration (µs), type, s_name (shortened), cat, pid, tid, stream, index,
-            bound_by. The durations add up to the window.
+            bound_by. The durations add up to the length of the window.
         """
         edges, on_path = self._edges, self._on_path
         events = pd.Series(edges.event[on_path]).replace(NO_EVENT, np.nan).astype(float)
@@ -259,7 +259,7 @@ class CPGraph:
         """Print the length of the path, and return what bounds it.
 
         Returns:
-            The percentage of each `bound_by` value on the path; they add up to 100 % of the window.
+            The percentage of the path's time for each value of `bound_by`; the percentages add up to 100.
         """
         edges, on_path = self._edges, self._on_path
         lengths = edges.length_ns[on_path]

@@ -132,7 +132,7 @@ class EdgeTable:
         return path_to(self._node_count - 1, edges, binding_edges(edges, arrival)).astype(np.int64)
 
     def positions_of_rows(self, rows: pl.Series) -> npt.NDArray[np.int64]:
-        """Return the positions of these rows of the graph's edges."""
+        """Return the positions in this table of the given rows of `graph.edges`."""
         position_of = np.zeros(int(self.row.max(initial=0)) + 1, np.int64)
         position_of[self.row] = np.arange(len(self))
         positions: npt.NDArray[np.int64] = position_of[rows.to_numpy()]

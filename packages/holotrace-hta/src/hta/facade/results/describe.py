@@ -16,7 +16,7 @@ _Values: TypeAlias = npt.NDArray[Any]
 
 
 def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.DataFrame:
-    """Return pandas' `describe` for one column of each frame, computed much faster.
+    """Describe one column for each rank and each value of `by`, as pandas' `describe` does but much faster.
 
     Returns:
         index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. If there are no

@@ -167,7 +167,7 @@ _SOURCES: dict[str, dict[str, str]] = {
         "executable_name": "executable_name",
     },
 }
-"""{table: {arg: column}}, with one spelling for each arg. Frames have no columns for the args of other kinds of events."""
+"""{table: {arg: column}}, with one spelling for each arg. Omits args of events that frames do not list, such as memory events."""
 
 _TRIPLES = ("grid", "block")
 _NUMBERS: dict[ValueType, pl.DataType] = {ValueType.Int: pl.Int64(), ValueType.Float: pl.Float64()}

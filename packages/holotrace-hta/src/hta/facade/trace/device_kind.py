@@ -19,7 +19,7 @@ class DeviceType(Enum):
 def infer_device_type(df: pd.DataFrame) -> DeviceType:
     """Return where a frame's events ran: CPU, or GPU (any stream, including 0).
 
-    UNKNOWN if there are events of both or of neither.
+    UNKNOWN if the frame has events of both kinds, or no events.
     """
     is_on_device = (df["stream"] >= 0).unique().tolist()
     return {(False,): DeviceType.CPU, (True,): DeviceType.GPU}.get(tuple(is_on_device), DeviceType.UNKNOWN)

@@ -1,7 +1,8 @@
 """A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
-The frame determines an event's time, name, category, track, stream and correlation. Args, arrows and memory events come from
-the recorded event with that `index`; a row without a recorded event has no args and no arrows.
+The frame determines an event's time, name, category, track, stream and correlation. Args and arrows come from the recorded
+event with the row's `index`; a row without a recorded event has neither. Events that frames do not list, such as memory events,
+stay as recorded.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from holotrace.store.header import Header
 from holotrace.store.health import Health
 from holotrace.store.tables.arrow_tables import MemoryTables, empty_table, known_columns, table_types
 from holotrace.store.trace import RankTrace
+from holotrace.units import counted
 from hta.facade.trace.trace_frame import STREAM_KINDS, partners
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _MOST_EVENTS = 1 << 32
 _DEVICE_KINDS = [kind.value for kind in STREAM_KINDS]
 _COPIES = {"bytes": ("bytes", -1), "memory_bw_gbps": ("bandwidth_gb_per_s", 0)}
 """{frame column: (column of the table `copies`, the frame's value where that column is null)}."""
-_UNFINDABLE = "{column} of rank {rank} was changed in its frame, which analyses cannot use: {way_out}"
+_UNFINDABLE = "the frame of rank {rank} has a change in its column {column} that analyses cannot use: {way_out}"
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -83,7 +85,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     shown = steps[np.searchsorted(event_index, file.iterations[0])]
     if (shown != file.iterations[1]).any():
-        way_out = "ProfilerStep#N events define the steps; change those instead"
+        way_out = "change the ProfilerStep#N events instead, which define the steps"
         raise InvalidOptionError(_UNFINDABLE.format(column="iteration", rank=rank_trace.rank, way_out=way_out))
 
 
@@ -96,8 +98,8 @@ def expect_events_of_file(rank_trace: RankTrace) -> None:
     file = rank_trace.file
     if isinstance(file, EditedFile) and file.added_count:
         message = (
-            f"the frame of rank {rank_trace.rank} has {file.added_count:,} rows that are not in its file, so a copy of "
-            f"the file cannot show them; drop them, or write a trace that contains them with write_raw_trace"
+            f"the frame of rank {rank_trace.rank} has {counted(file.added_count, 'row')} without an event in the rank's file, "
+            f"so a copy of the file cannot show all rows; drop such rows, or write a trace that contains them with write_raw_trace"
         )
         raise InvalidOptionError(message)
 
@@ -333,7 +335,9 @@ class _Rows:
     def _duration_ns(self) -> _Numbers:
         given = self._numbers("dur")
         if (given < 0).any():
-            message = f"the frame of rank {self.rank} has negative durations in {int((given < 0).sum()):,} rows"
+            message = (
+                f"the frame of rank {self.rank} has negative durations in {counted(int((given < 0).sum()), 'row')}"
+            )
             raise InvalidOptionError(message)
         recorded = self._recorded_values("duration_ns", 0)
         is_same = self._is_known & (given == recorded / _NS_OF_A_MICROSECOND)
@@ -377,7 +381,7 @@ class _Rows:
             return value
         if isinstance(value, (int, np.integer)) and 0 <= value < len(self._symbols):
             return self._symbols[int(value)]
-        message = f"{column} of rank {self.rank} contains {value!r}, which is neither text nor an id of symbol_table"
+        message = f"the column {column} of rank {self.rank} contains {value!r}, which is neither text nor an id of symbol_table"
         raise InvalidOptionError(message)
 
     def _kinds(self) -> npt.NDArray[np.uint8]:
@@ -421,7 +425,8 @@ class _Rows:
     def _numbers(self, column: str) -> npt.NDArray[np.float64]:
         values: npt.NDArray[np.float64] = pd.to_numeric(self._frame[column], errors="coerce").to_numpy(np.float64)
         if not np.isfinite(values).all():
-            message = f"{column} of rank {self.rank} contains {int((~np.isfinite(values)).sum()):,} values that are not numbers"
+            invalid = counted(int((~np.isfinite(values)).sum()), "value")
+            message = f"the column {column} of rank {self.rank} contains {invalid} other than finite numbers"
             raise InvalidOptionError(message)
         return values
 
@@ -431,7 +436,7 @@ class _Rows:
     def _refuse_changed_derived_columns(self) -> None:
         """Raise an error if a script changed a derived column."""
         for column, way_out in (
-            ("end", "change ts and dur instead, from which it is derived"),
+            ("end", "change ts and dur instead, which determine end"),
             ("index_correlation", "change correlation instead, in both rows of a launch"),
         ):
             if column in self._frame.columns and self._is_changed_alone(column):

@@ -61,12 +61,12 @@ def _compiled(pattern: str | list[str] | re.Pattern[str]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class _KernelGroup(GroupingPattern):
-    """The names of one kind of device work, as decided by rules rather than by a single expression."""
+    """The names of one kind of device work, by holotrace's rules instead of a single expression."""
 
     kind: KernelKind = KernelKind.OTHER
 
     def match(self, name: str) -> bool:
-        """Return whether the current rules assign work of this name to the kind."""
+        """Return whether device work with this name is of this kind."""
         return kind_of_name(name, EventKind.ACCELERATOR) is self.kind
 
 

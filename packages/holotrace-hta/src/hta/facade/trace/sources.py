@@ -12,7 +12,7 @@ from holotrace.locations import is_url, located
 
 
 def source_of(trace_files: Mapping[int, str] | Mapping[str, str] | Sequence[str] | None, trace_dir: str) -> TraceSource:
-    """Return the source for `holotrace.open_trace`: the files, or the folder if there are none.
+    """Return the source for `holotrace.open_trace`: the files, or the folder if `trace_files` is None.
 
     Raises:
         InvalidOptionError: a key is not a rank number, either as an integer or as text.

@@ -82,7 +82,7 @@ def trace_frame(
 
     Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is
     `ts + dur`. `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch (the first one if a
-    call launched several), or -1 if the event has no launch. `iteration` is the step, or -1 outside of steps.
+    call launched several), or -1 if there is none. `iteration` is the step, or -1 outside of steps.
     """
     columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))

@@ -157,7 +157,7 @@ class TraceView:
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the time in µs from the start of a rank's first event to its last end, by default for the first rank."""
+        """Return the time in µs from a rank's earliest start to its latest end of an event, by default for the first rank."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
@@ -216,9 +216,9 @@ class TraceView:
     def convert_time_series_to_events(
         self, series: pd.DataFrame, counter_name: str, counter_col: str
     ) -> list[dict[str, Any]]:
-        """Return counter events on the clock of the files from a frame with `ts`, `pid` and a column of values.
+        """Convert a frame with `ts`, `pid` and a column of values to counter events on the clock of the files.
 
-        Append them to the `traceEvents` of `get_raw_trace_for_one_rank`.
+        To show them, append them to the `traceEvents` of `get_raw_trace_for_one_rank` and write the result.
         """
         return [
             {"ph": "C", "name": counter_name, "pid": pid, "ts": self.min_ts + ts, "args": {counter_name: value}}
