@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use crate::error::{check_lengths, AlgorithmError};
 
-/// Shares of each node in other nodes and in final targets.
+/// The proportions in which each node passes on what it receives.
 ///
-/// Node `i` passes on what it receives in the proportions `weight[first[i]..first[i + 1]]` to `target` in these rows: a
-/// node before `i`, or, if negative, the final target `-1 - target`. A node without positive weights is final itself.
+/// Rows `first[i]..first[i + 1]` belong to node `i`: it passes on to each `target` in proportion to the `weight`. A
+/// target is a node before `i` or, if negative, the final target `-1 - target`. A node without positive weights is
+/// final itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
     first: &'a [i64],

@@ -27,8 +27,7 @@ pub enum Fate<'a> {
     Marked(&'a [u8]),
     /// In a complete event (`ph` is X), this number replaces the name, and the args become empty.
     Numbered(u32),
-    /// The event gets its times, pid and ids in a timeline of several ranks, or is left out of this
-    /// timeline.
+    /// The event gets new times, a new pid and new ids for a timeline of several ranks, or is left out.
     Placed(&'a Placing),
 }
 
@@ -263,12 +262,12 @@ impl Event<'_> {
         self.value(b"\"ph\"") == Some(b"\"X\"")
     }
 
-    /// The value of this key; of several, the last, which takes precedence.
+    /// The value of this key; of several entries, the last takes precedence.
     pub(crate) fn value(&self, key: &[u8]) -> Option<&[u8]> {
         self.last(key).map(|entry| &self.text[entry.value.clone()])
     }
 
-    /// The last entry with this key, which takes precedence over earlier ones.
+    /// The entry with this key; of several, the last takes precedence.
     fn last(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.iter().rev().find(|entry| &self.text[entry.key.clone()] == key)
     }

@@ -1,4 +1,4 @@
-//! Places the events of one rank in a timeline of several ranks: on its clock, with separate pids and ids.
+//! Places the events of one rank in a timeline of several ranks: on the timeline's clock, with separate pids and ids.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -36,7 +36,7 @@ impl ClockLine {
     }
 }
 
-/// A pid as a file has it.
+/// A pid as the file writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Pid {
     /// A number, which the file may also write as a text.
@@ -71,8 +71,8 @@ struct Pids {
 impl Placing {
     /// Place the events of `rank`, whose file counts times from `base_ns`, in a timeline that counts from `new_base_ns`.
     ///
-    /// `clock` has the lines of its clock in the order of time; without any, its times stay. `pids` are the pids in its
-    /// file and those in the timeline; others are numbered after them.
+    /// `clock` has the corrections of the rank's clock in time order; if it is empty, the times stay as recorded. `pids`
+    /// maps pids of the file to those of the timeline; any other pid gets the next number.
     #[must_use]
     pub fn new(
         rank: u32,
@@ -117,8 +117,7 @@ impl Placing {
         }
     }
 
-    /// Whether the event names a process, as the timeline does itself, or describes a process
-    /// without events.
+    /// Whether the event names a process, which the timeline does itself, or describes a process without events.
     pub(crate) fn leaves_out(&self, event: &Event<'_>) -> bool {
         event.value(b"\"ph\"") == Some(b"\"M\"")
             && (event.value(b"\"name\"").is_some_and(|name| NAMES_OF_PROCESSES.contains(&name))
@@ -200,7 +199,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// The inside of a text, preceded by the rank.
+    /// A text, without quotes, that the rank precedes.
     OfRank(u64, &'a [u8]),
 }
 
@@ -224,7 +223,7 @@ impl New<'_> {
     }
 }
 
-/// The inside of a text; any other value as it is.
+/// A text without its quotes; any other value as it is.
 fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(value)
 }

@@ -11,7 +11,7 @@ pub struct Chains {
     pub edges: Vec<u32>,
     /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
     pub first: Vec<i64>,
-    /// The chain that contains the node where each chain begins; [`NO_ROW`] if it begins at a node without binding edge.
+    /// For each chain, the earlier chain that contains its origin; [`NO_ROW`] if the origin has no binding edge.
     pub parent: Vec<i64>,
     /// The node where each chain begins.
     pub origin: Vec<u32>,
@@ -24,7 +24,7 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// `binding` does not have one value per node, or refers to an edge that does not exist; so does `ends` to nodes.
+    /// `binding` does not have one value per node, `binding` refers to an edge that does not exist, or `ends` to a node.
     pub fn chains(&self, binding: &[i64], ends: &[u32]) -> Result<Chains, AlgorithmError> {
         check_lengths([self.node_count, binding.len()])?;
         let mut chain_of_node = vec![NO_ROW; self.node_count];

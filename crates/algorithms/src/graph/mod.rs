@@ -14,7 +14,7 @@ use topology::Topology;
 /// Marks a node without an edge in a column of edges.
 pub const NO_EDGE: i64 = -1;
 
-/// The edges of a graph; each source comes before its target.
+/// The edges of a graph, each from its source to its target.
 #[derive(Debug, Clone, Copy)]
 pub struct Edges<'a> {
     node_count: usize,

@@ -64,8 +64,9 @@ impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
     /// The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
-    /// of the segment. Only gaps of the main thread, and ranges in which it waits, count; inside other ranges, only work of
-    /// the lanes `works_inside` counts; their gaps count as work, too.
+    /// of the segment, or for any time in a range in which the thread waits. In gaps of the main thread and in ranges in
+    /// which it waits, the work of all lanes counts. In other ranges, only the lanes `works_inside` count, and their gaps
+    /// count as work; in calls, no lane counts.
     ///
     /// # Errors
     ///

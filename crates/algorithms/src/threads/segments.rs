@@ -1,4 +1,4 @@
-//! Where the points of each thread are between the points of the main thread.
+//! The segments between the points of the main thread, and the segment that contains each point of the other threads.
 
 use super::{Points, Ranges, NONE};
 use crate::sorting::by_group;
@@ -93,7 +93,7 @@ impl Segments {
     }
 }
 
-/// The last of `times` before each point, or the first.
+/// The index of the last of `times` before each point; 0 if no time is earlier.
 fn located(lanes: &Lanes, times: &[i64]) -> Vec<usize> {
     let mut earlier = 0;
     (0..lanes.len())

@@ -1,4 +1,4 @@
-//! The events of a rank as they are in a timeline of several ranks, with the GIL released.
+//! Places the events of a rank in a timeline of several ranks, with the GIL released.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -18,7 +18,7 @@ const INNER_KINDS: usize = 3;
 
 /// The number that means no step: the layout is unknown, so predict and store nothing.
 const LOST: u16 = 0;
-/// The number of the step that leads to the beginning of an event.
+/// The number of the root step; an event begins with one of the steps that follow it.
 const ROOT: u16 = 1;
 
 type Words = [u64; HEAD_BYTES / 8];

@@ -27,7 +27,8 @@ pub(crate) enum Quotes {
     Strict,
     /// The first quote without a backslash after which the object can continue closes the string.
     Guessed,
-    /// The first quote, escaped or not, after which the object can continue: for paths that end in a backslash.
+    /// The first quote, escaped or not, after which the object can continue closes the string. Paths may end in a
+    /// backslash.
     GuessedEvenEscaped,
 }
 

@@ -9,7 +9,7 @@ use memchr::{memchr_iter, memrchr_iter};
 
 use crate::json::Cursor;
 
-/// Number of bytes at the beginning of an object in which its phase is searched.
+/// Number of bytes at the beginning of an object in which to search for its phase.
 const MOST_BYTES_BEFORE_PHASE: usize = 1 << 10;
 
 /// The keys that an event may begin with.
