@@ -47,7 +47,8 @@ _INPUTS = ("trace", "annotated", "job", "counters")
 class Case:
     """One analysis: `setup` runs first, then `call`, which is timed. HTA runs `peer_setup` and `peer_call` if they are given.
 
-    The code can use `analyzer`, `trace` (path of the file), `folder` (an empty one), `operator`, `unique` (a text).
+    The code can use `analyzer`, `trace` (path of the file), `folder` (path of an empty folder), `operator` (part of a name) and
+    `unique()`, which returns a new text each time.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Case:
     needs: str = "trace"
 
     def code(self, *, of_peer: bool) -> tuple[str, str]:
-        """Return what to prepare and what to time."""
+        """Return the code that prepares the call, and the call to time."""
         return (self.peer_setup or self.setup, self.peer_call or self.call) if of_peer else (self.setup, self.call)
 
 
@@ -165,7 +166,7 @@ CASES = (
 )
 
 
-# -- inside a measured process, ours or the peer's; it decides which package to import, so nothing is imported above
+# -- inside a measured process, ours or the peer's; each imports its own package `hta`, so nothing is imported above
 
 
 def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
@@ -177,7 +178,7 @@ def work(inputs: str, names: list[str], options: argparse.Namespace) -> None:
 
     def load() -> list[Any]:
         loaded.append(TraceAnalysis(**arguments))
-        if not options.as_peer:  # ours reads on first use
+        if not options.as_peer:  # our side reads the trace on first use
             _ = [rank_trace.health for rank_trace in loaded[0].t.trace.ranks.values()]
         return loaded
 
@@ -393,9 +394,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in _INPUTS:
         parser.add_argument(f"--{name}", type=Path)
-    parser.add_argument("--operator", default="CompiledFunction", help="whose kernel sequences; a part of its name")
+    parser.add_argument(
+        "--operator", default="CompiledFunction", help="part of the name of operators with kernel sequences"
+    )
     parser.add_argument("--peer")
-    parser.add_argument("--peer-said", type=Path, action="append", help="lines that the peer printed before")
+    parser.add_argument(
+        "--peer-said", type=Path, action="append", help="a file with the lines that the peer printed in an earlier run"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=900)
     parser.add_argument("--limit-gb", type=float, default=16)

@@ -2,12 +2,13 @@
 
     python benchmarks/diagnosis.py [--seeds 3] [--first-seed 0] [--healthy 20] [--recorded] [RULE ...]
 
-Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it, whose step says what the mistake
-costs. Recorded jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes` (CPUs).
+Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The difference between their
+steps is what the mistake costs. Recorded jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes`
+(CPUs).
 
-A finding that nobody planted is an alarm. In a simulated job, an alarm is true if the job is faster without the named cause. In
-recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and gives the reason. Only findings that stand for
-themselves count.
+A finding of a mistake that was not planted is an alarm. In a simulated job, an alarm is true if the job is faster without the
+named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and gives the reason. Findings that are
+part of other findings do not count.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ PLANTED = {
     "two_ranks-pipeline-slow_rank1": "host_falls_behind",
     "ddp_sequence_lengths": "uneven_inputs",
 }
-"""The rule that describes the mistake of each recorded job; the sleep in the pipeline costs nothing yet in the recorded steps."""
+"""The rule that describes the mistake of each recorded job; the sleep in the pipeline costs no time yet in the recorded steps."""
 
 HIDDEN = "two_ranks-data_parallel-slow_rank1"
-"""Its sleep costs nothing, so there is nothing to find."""
+"""A recording that is left out: its sleep costs no time, so there is nothing to find."""
 
 WHAT_IF_ERROR = 0.03
-"""A replay may differ from the measured step by this share, so a stake by what-if may, too."""
+"""A replayed step may differ from the measured step by this share of it, and so may the stake of a what-if."""
 
 BOUND_ERROR = 0.005
 """Twins differ by less than this share of the step by chance, so a bound may be that much too low."""
@@ -113,7 +114,7 @@ class Score:
 
 
 def main() -> None:
-    """Print the table, then its wrong results."""
+    """Print the table, then the wrong results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3, help="simulated jobs for each rule")
     parser.add_argument(
@@ -165,10 +166,10 @@ SAME_MISTAKE = {
     ("late_rank", "data_loading"),
     ("graph_breaks", "slow_function"),
 }
-"""Planted rules, and others that describe a part of the same mistake: the function that delays a rank, or breaks a graph."""
+"""Pairs of a planted rule and a rule that finds part of the same mistake, such as the function that delays a rank."""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind")
-"""What these rules find costs no time yet."""
+"""Rules that find mistakes that cost no time yet."""
 
 
 def score_alarms(
@@ -178,7 +179,7 @@ def score_alarms(
     found: dict[str, Found],
     healthy: JobOptions | None = None,
 ) -> None:
-    """Judge the findings that nobody planted in a simulated job; `healthy` is the job without its mistake."""
+    """Judge the findings of mistakes that were not planted in a simulated job; `healthy` is the job without its mistake."""
     for rule, alarm in found.items():
         better = healthy if (name.partition(" ")[0], rule) in SAME_MISTAKE else remedied(job, rule)
         step_ns = step_ns_of(job)
@@ -206,7 +207,8 @@ def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
 
 
 OF_PIPELINES = ("data_loading", "exposed_communication")
-"""True in all simulated pipelines: the main process loads for 0.5 ms per step, and nothing hides the sends of the last stage."""
+"""Rules whose alarms are true in all simulated pipelines: the main process loads data for 0.5 ms per step, and nothing hides the
+sends of the last stage."""
 
 
 def _mean_step_ns(job: PlantedJob) -> float:
@@ -296,7 +298,7 @@ def _range(errors: Iterable[tuple[float, str]]) -> str:
 
 
 def mistakes(scores: dict[str, Score]) -> Iterator[str]:
-    """Yield a line for each kind of mistake of each rule."""
+    """Yield a line for each rule and each kind of wrong result: missed mistakes, false alarms and wrong stakes."""
     for rule, score in sorted(scores.items()):
         wrong = [f"{name} {error:+.1%}" for error, name in score.replayed if abs(error) > WHAT_IF_ERROR]
         wrong += [f"{name} {error:+.1%}" for error, name in score.bounds if error < -BOUND_ERROR]

@@ -43,7 +43,7 @@ def enlarge(source: Path, target: Path, copies: int, *, project: bool = False) -
 
 
 def _projected(events: list[Event]) -> Iterator[Event]:
-    """Yield an event on each stream for the annotations of the host."""
+    """Yield an event for each host annotation and each stream to which the annotation launched kernels."""
     work = {event["args"].get("correlation"): event for event in events if event.get("cat") == "kernel"}
     launches = defaultdict(list)
     for event in events:

@@ -7,7 +7,7 @@ Starts the server as users do, and opens it with chromium or the browser that HO
 cold      a new server process with an empty cache, and a new browser profile
 reopened  a new server process whose cache has the trace, and a new browser profile
 warm      the same server and browser, which loaded the page before
-third     once more; browsers precompile scripts that they have loaded twice, so this is daily use
+third     the look after that, as in daily use: browsers precompile scripts that they have loaded twice
 
 Browser profiles are on disk, as users have them.
 
@@ -53,12 +53,12 @@ class Server(NamedTuple):
     start_s: float
 
     def cpu_s(self) -> float:
-        """Return the CPU seconds it has used."""
+        """Return the CPU seconds that the server has used."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def peak_mb(self) -> float:
-        """Return its peak memory, including mapped files."""
+        """Return the peak memory of the server, including mapped files."""
         status = Path(f"/proc/{self.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1_024  # type: ignore[index]  # every process has it on Linux
 
@@ -77,7 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("trace")
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--walk", action="store_true", help="then open every page, and say what that took")
+    parser.add_argument("--walk", action="store_true", help="then open every page, and print its times and memory")
     options = parser.parse_args()
     print(f"load of this machine at the beginning: {os.getloadavg()[0]:.1f}")
     print("| page | start, s | first figure, s | whole page, s | server, CPU s | browser, CPU s | server peak, MB |")

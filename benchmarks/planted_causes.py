@@ -4,9 +4,9 @@
 
 Each seed is a job of 8 to 512 ranks with one to three planted causes: data, tensor and pipeline parallel on GPUs with NCCL, or
 on CPUs with gloo. It runs on one host, or on several hosts whose clocks differ and drift. Four of ten recordings lack
-something. The table shows, by kind of cause: how often the right rank and cause were named; what the planted delays cost if
-they are left out, and by the definition; what `wait_causes` names, with its error; how much waiting has an unknown cause; and
-how often the planted cause is the largest of its rank.
+something. The table shows, by kind of cause: how often the right rank and cause were named; what the planted delays cost,
+measured by leaving them out and computed by the definition; the cost that `wait_causes` reports, with its error; how much
+waiting has an unknown cause; and how often the planted cause is the largest of its rank.
 """
 
 from __future__ import annotations

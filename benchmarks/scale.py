@@ -118,11 +118,11 @@ def main() -> None:
     """Parse the options, measure, print a line of JSON for each run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--real", type=Path, metavar="TRACE", help="a trace to make a job of")
+    what.add_argument("--real", type=Path, metavar="TRACE", help="a trace that is copied for every rank")
     what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="where the job is kept")
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"instead of {NAMES}")
+    parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"questions to ask; by default {NAMES}")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.real:

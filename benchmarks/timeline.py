@@ -31,7 +31,7 @@ from holotrace.testing.chromium import chromium_path
 from holotrace.web.session.runs import runs_under
 
 PIXELS = 1_800
-"""Pixels that a page 1,440 wide requests: its view, plus a quarter of the view on each side."""
+"""Pixels that a page of 1,440 pixels requests: its view, plus a quarter of the view on each side."""
 
 SHORTEST_NS = 2_000
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
@@ -63,7 +63,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND
 
     def resident_mb(self) -> int:
-        """Return its memory, without mapped files."""
+        """Return the resident memory of the server, without mapped files."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()
         return ((int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGESIZE")) >> 20
 

@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     rounds = [one_round(asked.trace) for _ in range(asked.rounds)]
-    print(f"{rounds[0]['events']:,} events; wall s, processor s, peak MB")
+    print(f"{rounds[0]['events']:,} events; wall s, CPU s, peak MB")
     totals = [[sum(measured[view][place] for view in VIEWS) for measured in rounds] for place in (0, 1)]
     for view in VIEWS:
         wall, cpu, peak = (statistics.median(measured[view][place] for measured in rounds) for place in range(3))

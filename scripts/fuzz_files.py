@@ -1,10 +1,10 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by a numbered mutation, so every file can be made again. A worker reads it with
-limits of time and memory. The rules:
+Each file is a piece of a real trace, changed by mutations. A file's number determines both, so any file can be made again. A
+worker reads the file with limits of time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
-    - if the changed text is still JSON, the trace has what a plain JSON parser returns
+    - if the changed text is still JSON, the trace has the events that a plain JSON parser returns
     - if the changed text is not JSON, the health of the file reports damage
     - every event of the text is in the tables or counted as lost
 
@@ -52,10 +52,10 @@ LIMIT_BYTES = 600 << 20
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""How many of five compressed files have damage in their compressed bytes; the others have it in their text."""
+"""Of five compressed files, this many are damaged in their compressed bytes, and the others in their text."""
 
 SLACK = 3
-"""At most this many phases of a text do not begin an event: they are within a string, or are the second in one event."""
+"""Events are counted by their key `"ph"`; in a text, at most this many are inside strings or are the second in one event."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
@@ -108,7 +108,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="number of files")
-    parser.add_argument("--first", type=int, default=0, help="number of the first mutation")
+    parser.add_argument("--first", type=int, default=0, help="number of the first file")
     parser.add_argument("--workers", type=int, default=2)
     return parser.parse_args()
 
@@ -318,7 +318,7 @@ def _begin(pieces: list[tuple[str, bytes]], limit_bytes: int) -> None:
 
 
 def _too_long(*_: object) -> None:
-    message = f"it took more than {LIMIT_S} s"
+    message = f"reading took more than {LIMIT_S} s"
     raise TimeoutError(message)
 
 
@@ -393,7 +393,7 @@ def _refused(constant: str) -> None:
 
 
 def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
-    """Compare the complete events with those of the parser, unless there are several lists: the parser keeps only the last."""
+    """Compare the complete events with those of the JSON parser; skip texts with several lists, of which it keeps only the last."""
     elements = expected.get("traceEvents")
     if text.count(b'"traceEvents"') != 1 or b'"baseTime' in text or not isinstance(elements, list):
         return []
@@ -447,7 +447,7 @@ def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
 
 
 def _begun(text: bytes) -> int:
-    """Return how many events begin in a text, by counting their phases."""
+    """Return how many events begin in a text, by counting their keys `"ph"`."""
     return text.count(_PHASE) - text.count(_FURTHER_PHASE)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/remote starts into build/test-servers: fake-gcs-server, Azurite and HDFS.
-# moto, the server for S3, is a Python package of the dependency group `remote`.
+# moto, the server for S3, is a Python package in the dependency group `remote`.
 # Usage: install_test_servers.sh PYTHON. Go and Node.js, if missing, are installed into the environment of this Python.
 set -euo pipefail
 cd "$(dirname "$0")/.."

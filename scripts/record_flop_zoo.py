@@ -41,7 +41,7 @@ def image(channels: int = 3, size: int = 16, batch: int = 2) -> torch.Tensor:
 
 
 def words(batch: int = 2, length: int = 12, count: int = 50) -> torch.Tensor:
-    """Return a batch of texts."""
+    """Return a batch of sequences of token ids."""
     return torch.randint(count, (batch, length))
 
 
@@ -51,7 +51,7 @@ def features(*sizes: int) -> torch.Tensor:
 
 
 class Attention(nn.Module):
-    """Attention of all heads, with fewer heads of keys and values if `key_heads` is given."""
+    """Multi-head attention, or grouped-query attention if `key_heads` is given."""
 
     def __init__(self, width: int = 32, heads: int = 4, key_heads: int | None = None, *, causal: bool = False) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ class Experts(nn.Module):
 
 
 class Bilinear(nn.Module):
-    """Dot products of embeddings, as recommendation models have."""
+    """Dot products of embeddings, as in recommendation models."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ def checkpointed(*, reentrant: bool) -> Run:
 
 
 def applied(model: nn.Module, *inputs: torch.Tensor) -> Run:
-    """Return a run of a model on inputs; of several results, the first counts."""
+    """Return a function that runs a model on inputs and returns its first result."""
 
     def run() -> torch.Tensor:
         result = model(*inputs)
@@ -270,7 +270,7 @@ def count(run: Run) -> int:
 
 
 def record(run: Run, path: Path) -> None:
-    """Write the trace of one run, without what the comparison does not need."""
+    """Write the trace of one run, with only the events and args that the comparison needs."""
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         run().sum().backward()
     profiler.export_chrome_trace(str(path))

@@ -59,7 +59,7 @@ def inner_part(name):
     return absent
 
 
-# Modules of tests import these at their head; so only the tests that call them fail.
+# Test modules import these names at the top; with stand-ins, only the tests that call them fail.
 for module, names in {
     "hta.common.timeline": ["_simplify_name"],
     "hta.common.trace_call_stack": ["_less_than", "sort_events"],
@@ -71,7 +71,7 @@ for module, names in {
 
 from hta.common import trace_parser  # noqa: E402
 
-trace_parser._auto_detect_parser_backend = lambda: trace_parser.ParserBackend.JSON  # called at the head of a module
+trace_parser._auto_detect_parser_backend = lambda: trace_parser.ParserBackend.JSON  # called when a test module is imported
 '''
 
 

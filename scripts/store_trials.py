@@ -5,10 +5,10 @@
     python scripts/store_trials.py damage [--trials 400]
 
 race    processes write different ranks (with `--same`, the same ranks) into one store at the same time, while another reads
-kills   SIGKILL, at random times, of processes that open a trace through the cache or ingest it
-damage  bytes of one file of a cache or a store change, its size does not
+kills   processes that open a trace through the cache, or ingest it, are killed with SIGKILL at random times
+damage  bytes of one file of a cache or a store change, but the file's size does not
 
-Prints the count of each outcome; the exit code is 1 if an answer was wrong, or if data was lost or files remained.
+Prints the count of each outcome; the exit code is 1 if an answer was wrong, data was lost, or temporary files remained.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _left_behind(folder: Path) -> int:
 
 
 def damage(trials: int, seed: int = 1) -> Counter[str]:
-    """Change bytes of files of a cache or a store, without changing sizes; return the count of each outcome."""
+    """Change bytes of files in a cache or a store, but not the files' sizes; return the count of each outcome."""
     seen: Counter[str] = Counter()
     chance = random.Random(seed)  # noqa: S311 -- no secret
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""Small models with unusual operators, for `record_flop_zoo.py`: wrapped tensors, gradients of gradients, checkpoints, scans."""
+"""Small models with unusual operators, for `record_flop_zoo.py`: `vmap`, gradients of gradients, checkpoints, scans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def features(*sizes: int) -> torch.Tensor:
 
 
 def applied(model: nn.Module, *inputs: torch.Tensor) -> Run:
-    """Return a run of a model on inputs; of several results, the first counts."""
+    """Return a function that runs a model on inputs and returns its first result."""
 
     def run() -> torch.Tensor:
         result = model(*inputs)
@@ -134,7 +134,7 @@ def gradients_of_examples() -> Run:
 
 
 def gradient_penalty() -> Run:
-    """Return a loss of a gradient, of square matrices."""
+    """Return a loss that contains a gradient, with square matrices."""
     first, second, x = features(16, 16), features(16, 16), features(16, 16)
 
     def run() -> torch.Tensor:
@@ -164,7 +164,7 @@ def selective_checkpoint() -> Run:
 
 
 def compiled_checkpoint() -> Run:
-    """Return a compiled layer that computes again in its compiled backward pass."""
+    """Return a compiled layer whose compiled backward pass computes the layer again."""
     model, x = layer(), features(2, 6, 32)
     compiled = torch.compile(lambda y: checkpoint(model, y, use_reentrant=False))
     return lambda: compiled(x)

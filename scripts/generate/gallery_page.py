@@ -7,8 +7,8 @@ from holotrace.catalogue import ANALYSES, COMPARISONS
 _BEGINNING = """\
 # Gallery
 
-Every page and every figure, drawn from real recordings: DLRM on 8 GPUs, two ranks of a job on 128 GPUs, four ranks on the CPU with one
-slow on purpose, and a few shorter ones. Click a figure to read how its numbers are defined. The recordings are in the repository;
+Every page and every figure, drawn from real recordings: DLRM on 8 GPUs, two ranks of a job on 128 GPUs, four ranks on the CPU, one of which
+is slow on purpose, and a few shorter recordings. Click a figure to read how its numbers are defined. The recordings are in the repository;
 `make pictures` draws everything again.
 
 ## Pages

@@ -18,8 +18,8 @@ _BEGINNING = """\
 
 ## Rules
 
-The first rule whose pattern matches the whole name of the operator decides. E is the number of elements of the result or, in reductions,
-of the input. Names such as `product` and `flash` are functions in `holotrace.enrich.operator_costs.formulas`. The options of a rule's
+An operator's costs come from the first rule whose pattern matches the operator's whole name. E is the number of elements of the result or,
+in reductions, of the input. Names such as `product` and `flash` are functions in `holotrace.enrich.operator_costs.formulas`. The options of a rule's
 function are in parentheses; most of them say which argument, counted from 0, is which input.
 
 """

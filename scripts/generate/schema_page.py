@@ -24,17 +24,17 @@ sums over a view equal the numbers that the commands print.
 _STORE = """\
 ## A store
 
-`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, here or behind a URL:
+`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, local or behind a URL:
 
 ```
 STORE/
-  _holotrace_store.json            version
+  _holotrace_store.json      version
   _holotrace_ranks/
     0.json                   whether the rank is complete or still being written; its source file (path, size, time, etag, hash)
   _holotrace_left_out/
     <hash>.json              a skipped file, with the reason
   rank=0/
-    _holotrace_rank.json           the same for this rank, with the header of the trace, the health of its file, and checksums
+    _holotrace_rank.json     the header of the trace, the health of its file, and the rows, bytes and checksum of each table
     events.parquet           one file per table that has rows
     tracks.parquet
     …
@@ -65,7 +65,7 @@ before it or DuckDB reads the files. Each JSON file begins with the checksum of 
 ## Stored tables
 
 In SQL these tables are `stored.events`, `stored.kernels` and so on, each with `rank` as the first column. Tables other than `events`,
-`tracks`, `strings` and `metadata` have rows only for events that carry such args.
+`tracks`, `strings` and `metadata` have rows only for events with args of that kind.
 """
 
 
