@@ -564,7 +564,7 @@ COLLECTIVES = (
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the experts of the rank receive over the mean of the group; the way back does not count",
+        "tokens that the experts of the rank receive over the mean of the group; tokens that come back do not count",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
@@ -725,7 +725,7 @@ SOURCE_LINES = (
         "no work for a device",
     ),
     _fraction("step_fraction", "share of the steps in which the line runs on at least one thread", "of the steps"),
-    _length("own_ns_per_step", "host_self_ns - host_wait_ns in a mean step", "in a step"),
+    _length("own_ns_per_step", "host_self_ns - host_blocked_ns in a mean step", "in a step"),
     _length("typical_ns_per_step", "own_ns_per_step of the median rank", "typical"),
     _length("excess_ns_per_step", "own_ns_per_step - typical_ns_per_step", "longer by"),
     _fraction("excess_fraction", "excess_ns_per_step over a mean step of the rank", "of a step"),

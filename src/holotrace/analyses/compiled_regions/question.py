@@ -25,7 +25,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "compile_log",
-            "Folder that TORCH_TRACE named during the recording: functions that were compiled, and guards that failed.",
+            "Read compiled functions and failed guards from this folder, which TORCH_TRACE named during the recording.",
             metavar="PATH",
         ),
     ),

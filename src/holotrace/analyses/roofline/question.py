@@ -25,7 +25,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "device",
-            "Full name of a device of the table, such as `NVIDIA H100 PCIe`, if the file does not name its own.",
+            "Take the peaks of this device, by its full name such as `NVIDIA H100 PCIe`, if the file does not name a device.",
             metavar="NAME",
         ),
     ),

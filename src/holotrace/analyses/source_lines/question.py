@@ -32,7 +32,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "libraries",
-            "Files in this folder, as file names begin, are not code of the user; may be repeated.",
+            "Count files whose recorded names begin with this folder as library code; may be repeated.",
             kind=list[str],
             flag="--library",
             metavar="FOLDER",
