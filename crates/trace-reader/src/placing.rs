@@ -86,7 +86,7 @@ impl Placing {
         Self { rank: rank.into(), base_ns, new_base_ns, clock, pids }
     }
 
-    /// Place events, given as JSON with commas between them; each is preceded by a comma.
+    /// Place events, given as JSON with commas between them; in the result, a comma precedes each event.
     ///
     /// # Errors
     ///

@@ -222,7 +222,7 @@ fn damaged_heads() {
     }
 }
 
-/// A damaged value before or after the events that reaches into a list of events does not hide events.
+/// If a damaged value before or after the events reaches into a list of events, it hides no event.
 #[test]
 fn metadata_reaches_over_no_events() {
     for (head, tail) in [

@@ -139,7 +139,8 @@ impl<'a> HandOvers<'a> {
         edges
     }
 
-    /// Whether the main thread decided when the range of each point ends, and turned to it after the range started.
+    /// For each point, whether a range that the main thread recorded on a separate lane ends there with the thread's wait
+    /// for it, and started before that wait.
     fn awaited_later(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.lanes.len()];
         for at in (0..self.lanes.len()).filter(|&at| self.ends[at]) {

@@ -24,7 +24,7 @@ pub(crate) fn is_in_range(ns: i64) -> bool {
     (-FARTHEST_NS..=FARTHEST_NS - 1).contains(&ns)
 }
 
-/// Convert the text of a number of microseconds to whole nanoseconds, halves away from zero.
+/// Convert the text of a number of microseconds to whole nanoseconds; rounds halves away from zero.
 ///
 /// Reads text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
 /// apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
