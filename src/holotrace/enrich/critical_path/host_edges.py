@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from holotrace.algorithms.graphs.threads import NO_LANE, Ranges, ThreadEdges, thread_edges
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, same_as_before
 from holotrace.enrich.critical_path.window_activities import WindowActivities
-from holotrace.enrich.host.forward_backward import forward_of
+from holotrace.enrich.host.forward_backward import forward_of, threads_joined_by_arrows
 from holotrace.schema import LAUNCH_KINDS
 from holotrace.store.trace import RankTrace
 
@@ -81,10 +82,24 @@ def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
 
 def _backward_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
     """Return the lanes that compute gradients of operators of the main thread."""
-    lanes = activities.column("lane")
-    if (lanes[activities.is_host] == main).all():
-        return np.empty(0, np.int64)
-    links = forward_of(rank_trace)
+    others = np.setdiff1d(activities.column("lane")[activities.is_host], main)
+    if not len(others):
+        return others
+    pairs = threads_joined_by_arrows(rank_trace).filter(pl.col("forward_track_id") == main)
+    known = np.intersect1d(others, pairs["track_id"].to_numpy())
+    unknown = np.setdiff1d(_lanes_with_backward_operators(rank_trace, activities), [main, *known])
+    return np.union1d(known, _linked_lanes(rank_trace, activities, main)) if len(unknown) else known
+
+
+def _lanes_with_backward_operators(rank_trace: RankTrace, activities: WindowActivities) -> _Rows:
+    operators = rank_trace.table("operators", ["event_index", "forward_thread_id"])
+    rows = activities.rows_of(operators.filter(pl.col("forward_thread_id") > 0)["event_index"])
+    return np.unique(activities.column("lane")[rows[rows >= 0]])
+
+
+def _linked_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
+    """Return the lanes with a backward operator whose forward operator ran on the main thread or outside the window."""
+    lanes, links = activities.column("lane"), forward_of(rank_trace)
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     known = (backward >= 0) & ((forward < 0) | (lanes[forward] == main))
     return np.unique(lanes[backward[known]])

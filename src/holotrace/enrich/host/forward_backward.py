@@ -42,6 +42,21 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     return pl.concat([arrows, numbers]).sort("event_index")
 
 
+def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
+    """Return which threads compute gradients of which threads, as far as arrows show it; much faster than `forward_of`.
+
+    Returns:
+        One row for each pair of threads, in no order:
+
+        track_id          uint32  thread on which arrows end
+        forward_track_id  uint32  thread on which they begin
+    """
+    arrows = _arrows(rank_trace, ["flow_id", "is_start", "track_id"])
+    leaving = arrows.filter("is_start").select("flow_id", forward_track_id="track_id")
+    arriving = arrows.filter(~pl.col("is_start")).select("flow_id", "track_id")
+    return arriving.join(leaving, on="flow_id").select("track_id", "forward_track_id").unique()
+
+
 def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the forward operator (event) of the nearest backward operator around each of these rows of `call_stacks`."""
     stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
@@ -79,16 +94,20 @@ def _by_arrow(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
 
 def _ends_of_arrows(rank_trace: RankTrace, operators: pl.DataFrame) -> pl.DataFrame:
     """Return one row for each pair of an arrow's end and an operator that begins there."""
-    flows = rank_trace.table("flows", ["category", "flow_id", "is_start", "start_ns", "track_id"])
-    texts = rank_trace.strings
-    ids = texts.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
-    arrows = flows.filter(pl.col("category").is_in(ids.implode())).drop("category")
+    arrows = _arrows(rank_trace, ["flow_id", "is_start", "start_ns", "track_id"])
     columns = ["event_index", "end_ns", "sequence_number"]
     row = _only_operators(arrows, operators)
     with_one = arrows.filter(pl.Series(row >= 0)).hstack(operators.select(columns)[row[row >= 0]])
     with_several = arrows.filter(pl.Series(row == SEVERAL)).join(operators, on=["track_id", "start_ns"])
     ends = ["flow_id", "is_start", *columns]
     return pl.concat([with_one.select(ends), with_several.select(ends)])
+
+
+def _arrows(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
+    """Return `columns` of the ends of all arrows from forward to backward operators."""
+    flows = rank_trace.table("flows", ["category", *columns])
+    ids = rank_trace.strings.str.to_lowercase().is_in(_FLOW_CATEGORIES).arg_true().cast(pl.UInt32)
+    return flows.filter(pl.col("category").is_in(ids.implode())).select(columns)
 
 
 def _only_operators(arrows: pl.DataFrame, operators: pl.DataFrame) -> npt.NDArray[np.int64]:

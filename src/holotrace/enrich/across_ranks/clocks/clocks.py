@@ -17,7 +17,7 @@ around it may look like drift. The bounds can then be wrong by the size of the j
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -124,10 +124,7 @@ class Clocks(EqualByContent):
             "aligned_end_ns": calls["end_ns"].to_numpy() + end.offset_ns,
             "half_width_ns": np.maximum(start.half_width_ns, end.half_width_ns),
         }
-        known = pl.Series(start.is_known)
-        return calls.with_columns(
-            pl.when(known).then(pl.Series(values)).alias(name) for name, values in columns.items()
-        )
+        return calls.with_columns(_if_known(start.is_known, columns))
 
     def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
         """Return what to add to the given times of a rank.
@@ -138,8 +135,16 @@ class Clocks(EqualByContent):
             half_width_ns  int64  null if unknown
         """
         times = pl.DataFrame({"rank": np.full(len(at_ns), rank, np.int32), "start_ns": at_ns, "end_ns": at_ns})
-        offset = pl.col("aligned_start_ns") - pl.col("start_ns")
-        return self.aligned(times).select(pl.col("start_ns").alias("at_ns"), offset.alias("offset_ns"), "half_width_ns")
+        found = self.model.correction(self.model.clock_of(times), at_ns)
+        return times.select(
+            pl.col("start_ns").alias("at_ns"),
+            *_if_known(found.is_known, {"offset_ns": found.offset_ns, "half_width_ns": found.half_width_ns}),
+        )
+
+
+def _if_known(is_known: npt.NDArray[np.bool_], columns: Mapping[str, Int64Array]) -> Iterator[pl.Expr]:
+    known = pl.lit(pl.Series(is_known))
+    return (pl.when(known).then(pl.Series(values)).alias(name) for name, values in columns.items())
 
 
 class WholeCorrection(NamedTuple):
