@@ -393,7 +393,7 @@ def _refused(constant: str) -> None:
 
 
 def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
-    """Compare the complete events with those of the JSON parser; skip texts with several lists, of which it keeps only the last."""
+    """Compare the complete events with the JSON parser's; skip texts with several lists, of which it keeps only the last."""
     elements = expected.get("traceEvents")
     if text.count(b'"traceEvents"') != 1 or b'"baseTime' in text or not isinstance(elements, list):
         return []

@@ -10,8 +10,8 @@ from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 _BEGINNING = """\
 # Rules of the diagnosis
 
-[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies from its threshold on. Rules of order 0 find certain causes and claim
-their time first; rules of order 2 find symptoms and get the time that is left.
+[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies from its threshold on. Rules of order 0 find causes that are certain
+and claim their time first; rules of order 2 find symptoms and get the time that is left.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

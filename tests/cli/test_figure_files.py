@@ -15,7 +15,7 @@ from jobs import gpu_job
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> str:
-    """A small job, with a temporary cache."""
+    """Write a small job, and use a temporary cache."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "job")
     return str(tmp_path / "job")

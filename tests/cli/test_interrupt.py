@@ -18,7 +18,7 @@ RANKS = 24
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A job that takes seconds to read: many links to one file of 35 MB."""
+    """Create a job that takes seconds to read: many links to one file of 35 MB."""
     folder = tmp_path_factory.mktemp("job")
     event = '{"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":%d,"dur":1,"args":{"stream":7,"x":"%0128d"}}'
     events = ",\n".join(event % (number, number) for number in range(150_000))

@@ -22,7 +22,7 @@ WIDTHS = ("10", "80", "100000")
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """A job with long names of kernels, operators and annotations."""
+    """Write a job with long names of kernels, operators and annotations."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 1_000).step(2, 1_000, 1_000)

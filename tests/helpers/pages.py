@@ -1,4 +1,4 @@
-"""Tests of the documentation read the examples, links and navigation of its pages."""
+"""The examples, links and navigation of the documentation's pages, for tests."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Named(NamedTuple):
     planted_ns    how long the other ranks wait because of it, found by simulating the job without it
     charged_ns    its cost by the definition, computed from the simulation
     named_ns      its cost by `wait_causes`
-    printed_ns    how far this may be off, according to `wait_causes`
+    printed_ns    how far `named_ns` may be off, according to `wait_causes`
     unsure_ns     waits of unknown cause with their error, and waits that were not recorded
     place         1 if it is the largest cause of its rank, and so on; 0 if it was not named
     """

@@ -66,7 +66,7 @@ def test_a_selection_has_its_own_facts(rank_trace) -> None:
 
 
 def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
-    """After `forget`, the next call computes the fact again."""
+    """After `forget`, the next call computes the result again."""
     event_count(rank_trace)
     rank_trace.forget()
     event_count(rank_trace)
@@ -74,7 +74,7 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
 
 
 def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
-    """Adding a rule computes the fact again; removing it returns the first result."""
+    """After a rule is added, the result is computed again; after it is removed, the first result is returned."""
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
     kernel_count(rank_trace)

@@ -29,7 +29,7 @@ amounts = st.lists(st.tuples(st.integers(0, NODES - 1), st.integers(0, 2), st.in
 
 
 def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tuple[int, int], Fraction]:
-    """Pass on fractions, node by node."""
+    """Pass on the amounts as exact fractions, node by node."""
     at: dict[tuple[int, int], Fraction] = {}
     for node, label, amount in given_amounts:
         at[label, node] = at.get((label, node), Fraction(0)) + amount

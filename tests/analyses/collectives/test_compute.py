@@ -59,7 +59,7 @@ def test_a_late_rank_makes_collectives_skew_bound() -> None:
     [(10, 3, "transfer-bound"), (300, 3, "mixed"), (900, 3, "skew-bound"), (900, 2, "inconclusive")],
 )
 def test_the_share_of_waiting_gives_the_verdict(late_us: float, count: int, verdict: str) -> None:
-    """Waiting of a quarter and of three quarters separates the verdicts; two instances are too few for one."""
+    """Waiting shares of a quarter and of three quarters separate the verdicts; two instances are too few for a verdict."""
     assert collectives(one_host(count, late_us=late_us).build()).per_collective["verdict"].to_list() == [verdict]
 
 

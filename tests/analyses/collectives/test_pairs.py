@@ -15,7 +15,7 @@ ELEMENTS = 600
 
 
 def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
-    """Return all-to-alls of 6 ranks that take 100 µs, on the ranks `slow` 300 µs; `splits` by rank, else they are even."""
+    """Return all-to-alls of 6 ranks that take 100 µs, or 300 µs on the ranks in `slow`; even unless `splits` are given by rank."""
     builder = TraceBuilder()
     for rank in range(RANKS):
         builder.rank(rank).header(host_name=f"node-{rank % hosts}")
@@ -53,7 +53,7 @@ def test_splits_divide_an_uneven_all_to_all() -> None:
 
 
 def test_unknown_splits_give_no_pairs() -> None:
-    """If the profiler cut the list of splits, it does not say what each rank gets."""
+    """A list of splits that the profiler cut off does not show what each rank gets."""
     assert exchanged(splits=[["1", "2", "..."]] * RANKS).per_pair.is_empty()
 
 
@@ -79,7 +79,7 @@ def test_a_few_transfers_are_not_judged() -> None:
 
 
 def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
-    """If the clocks of two hosts are hardly known, a slow pair does not show."""
+    """If the offset between the clocks of two hosts is hardly known, a slow pair is not found."""
     pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
 
     assert pairs["median_transfer_ns"].n_unique() == 1

@@ -49,7 +49,7 @@ def compiled_job() -> TraceBuilder:
 
 
 def test_regions_costs_and_kernels():
-    """Guards take 15 µs and compiling 40; 27 of 36 µs of device time are compiled; a call in a graph has a known source."""
+    """Guards take 15 µs and compiling 40; compiled kernels take 27 of 36 µs, and those in a replayed graph have a known source."""
     result = holotrace.compiled_regions(compiled_job().build())
 
     assert result.per_region.rows() == [
@@ -157,7 +157,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """The line is that of the kernel's file. Without it, it is that of the kernel's name if all graphs agree, else unknown."""
+    """The kernel's file decides the line; without a file, the kernel's name does, if all graphs have the same line for it."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [
@@ -214,7 +214,7 @@ def test_each_rank_has_its_own_log(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["missing", "empty", "cut.log.gz"])
 def test_a_folder_without_a_log_is_an_error(tmp_path, name):
-    """The message says what to give, or that a compressed file is cut off."""
+    """The message says how to record a log, or that a compressed file is cut off."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"V1123 06:34:30.206000 7 torch/a.py:1] {}")[:-9])
     with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):

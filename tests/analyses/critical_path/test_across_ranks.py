@@ -206,7 +206,7 @@ def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
 
 
 def test_time_before_a_rank_recorded_is_unknown() -> None:
-    """Rank 1 records from 30 µs on; its activity before is unknown, and none of its events explains it."""
+    """Rank 1 is recorded only from 30 µs on, so the path's first 30 µs, on rank 1, have no known event."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 50, rank=0).operator("aten::mm", start_us=0, duration_us=20, rank=0)
     builder.rank(1).step(1, 30, 60, rank=1).operator("aten::mm", start_us=30, duration_us=60, rank=1)
@@ -216,7 +216,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """Rank 1 was cut after step 2, so the job's step is step 1, not step 2."""
+    """The recording of rank 1 ends after step 2, so the job's step is step 1, not step 2."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -237,7 +237,7 @@ def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
 
 
 def test_ranks_without_events_are_left_out() -> None:
-    """A rank without host ranges and device work is left out; if all ranks are, the error is raised."""
+    """A rank without host ranges and device work is left out; if all ranks are left out, the error is raised."""
     empty = TraceBuilder().rank(0).header(distributedInfo={"rank": 0, "world_size": 2}).build()
     with pytest.raises(MissingDataError):
         critical_path(empty, across_ranks=True)

@@ -526,7 +526,7 @@ def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
 
 
 def test_only_the_longest_segments_are_listed() -> None:
-    """`segment_limit=3` lists the three kernels of eight segments in time order; class totals count all eight."""
+    """`segment_limit=3` lists the longest three of eight segments, all kernels, in time order; class totals count all eight."""
     result = critical_path(gpu_bound().build(), segment_limit=3)
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]

@@ -102,7 +102,7 @@ def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> No
 
 
 def assert_fits(job: Path) -> None:
-    """Expect that stakes add up to the step at most, and that claims of a rank add up to its step at most."""
+    """Expect that stakes add up to at most the step, and that claims of a rank add up to at most its step."""
     found = holotrace.diagnosis(holotrace.open_trace(job))
     step_ns = found.headline["step_ns"][0]
     of_ranks = found.evidence.group_by("rank").agg(pl.col("claimed_ns").sum())["claimed_ns"].to_list()
@@ -132,7 +132,7 @@ def host_job() -> TraceBuilder:
 
 
 def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
-    """Nothing to record would let the rules about devices apply."""
+    """No other recording would let the rules about devices apply, so the caveat names no option."""
     assert [text for text in holotrace.diagnosis(host_job().build()).findings if "GPU" in text] == [
         "rank 0: no GPU work was recorded, so only the rules about the host and between ranks apply"
     ]

@@ -51,7 +51,7 @@ def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
 
 
 def test_keys_differ(result) -> None:
-    """The second finding of a rule gets a number."""
+    """The key of a rule's second finding ends with a number."""
     twice = holotrace.Diagnosis(
         result.headline,
         pl.concat([result.per_finding, result.per_finding.filter(pl.col("rule") == "late_rank")]),
@@ -72,5 +72,5 @@ def test_the_line_comes_before_the_kernel() -> None:
 
 
 def test_each_rule_says_from_where_on_it_applies(result) -> None:
-    """The threshold has its unit."""
+    """The text of a rule names the threshold and its unit."""
     assert threshold_text(of_rule(result, "late_rank").rule) == "from 0.1 of all waiting on"

@@ -63,7 +63,7 @@ def test_mfu_is_that_of_the_roofline(name: str) -> None:
 
 
 def test_mfu_is_unknown_on_an_unknown_device() -> None:
-    """A device that the table of peaks does not have has no MFU."""
+    """A device that is missing from the table of peaks has no MFU."""
     assert holotrace.diagnosis(small_job()).headline["mfu_fraction"].to_list() == [None]
 
 

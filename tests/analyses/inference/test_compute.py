@@ -122,7 +122,7 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """The largest part bounds a step, unless another part could be larger together with all time of unknown cause."""
+    """The largest part bounds a step, unless another part plus all time of unknown cause could be larger."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
@@ -404,7 +404,7 @@ def test_the_answer_names_the_steps_with_most_time() -> None:
 
 
 def test_wrong_options_are_errors() -> None:
-    """An unknown device and a wrong pattern are named."""
+    """The errors name the unknown device and the invalid pattern."""
     trace = TraceBuilder().annotation("decode", start_us=0, duration_us=5).build()
     with pytest.raises(InvalidOptionError, match="the table of devices does not have 'H1000'"):
         inference(trace, device="H1000")
@@ -413,7 +413,7 @@ def test_wrong_options_are_errors() -> None:
 
 
 def test_a_pattern_finds_the_steps_of_another_engine() -> None:
-    """The option comes before the rules of engines."""
+    """The option `patterns` comes before the rules for known engines."""
     builder = TraceBuilder().annotation("tick x7", start_us=0, duration_us=5)
     row = first_step(builder, patterns=[r"tick x(?P<requests>\d+)"])
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)

@@ -24,7 +24,7 @@ def test_bars_hold_the_parts_of_the_mean_step() -> None:
 
 
 def test_many_batches_are_drawn_as_one_kind() -> None:
-    """Steps of 30 batches have one bar; its length is the mean."""
+    """Steps of 30 different batch sizes share one bar, as long as their mean."""
     builder = TraceBuilder()
     for batch in range(30, 0, -1):
         builder.annotation(f"decode bs={batch}", start_us=100 * (30 - batch), duration_us=batch)

@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_memory_bandwidth_shows_the_bandwidth_of_each_kind_of_copy() -> None:
-    """Rank 0 copies 2 KiB at 2 GB/s and sets 1 KiB at 3 GB/s; rank 1 sets 1 KiB as fast."""
+    """Rank 0 copies 2 KiB at 2 GB/s and sets 1 KiB at 3 GB/s; rank 1 sets 1 KiB at the same rate."""
     builder = TraceBuilder()
     given = {"memory bandwidth (GB/s)": 2}
     builder.copy("Memcpy HtoD", byte_count=2_048, start_us=0, duration_us=1.024, args=given)

@@ -338,7 +338,7 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 
 
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
-    """Rank 1 computes 300 rows and rank 0 100: 1.5 and 0.5 of the mean; the product of weights has no rows."""
+    """Rank 1 computes 300 rows and rank 0 100: 1.5 and 0.5 of the mean; a product for gradients of weights has no such rows."""
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])
     _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")

@@ -69,7 +69,7 @@ def test_rates_and_shares() -> None:
 
 
 def test_coverage_is_always_stated() -> None:
-    """4 of 5 ms are known; the finding names the operator without a rule."""
+    """The costs of 4 of 5 ms are known; the finding names the operator without a rule."""
     result = roofline(job().build())
     assert result.per_rank.select("busy_ns", "covered_fraction", "floor_ns", "gap_ns").row(0) == (
         5_000_000,
@@ -130,14 +130,14 @@ def test_the_cache_does_not_show_what_the_memory_attains() -> None:
 
 
 def test_the_device_can_be_named() -> None:
-    """A given name replaces that of the file; the table must have it."""
+    """A given device name replaces the name in the file, and must be in the table of peaks."""
     assert rows(job(), "floor_ns", device="NVIDIA H100 PCIe")[:2] == [(1_454_380,), (1_579_807,)]
     with pytest.raises(InvalidOptionError, match="does not have 'H100'"):
         roofline(job().build(), device="H100")
 
 
 def test_missing_shapes_are_the_reason() -> None:
-    """An operator with a rule but without shapes names the option of the profiler."""
+    """The reason for an operator with a rule but without shapes names the profiler's option."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=5)
     ((flops, reason),) = rows(builder.kernel("gemm", start_us=10, duration_us=9, launch_us=1), "flops", "reason")
     assert flops is None

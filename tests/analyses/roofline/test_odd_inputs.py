@@ -50,7 +50,7 @@ def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
 
 
 def test_a_sparse_matrix_has_an_unknown_cost() -> None:
-    """A tensor without strides is sparse. A product with it costs less than its shape says, so it has no lower bound."""
+    """A tensor without strides is sparse. A product with a sparse matrix costs less than its shape suggests: no lower bound is known."""
     result = of_call("aten::mm", [[64, 32], [32, 8]], ["float"] * 2, strides=[[], [8, 1]])
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (None, None, None)

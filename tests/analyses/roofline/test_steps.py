@@ -46,7 +46,7 @@ def test_utilization_of_a_step() -> None:
 
 
 def test_without_steps_the_recording_is_one() -> None:
-    """The step is null, and its length that of the recording."""
+    """The step is null, and its length is that of the recording."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=2_000, duration_us=2_000, launch_us=1)
     row = roofline(builder.build()).per_step.row(0, named=True)

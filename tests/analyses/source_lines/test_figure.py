@@ -39,6 +39,6 @@ def test_names_are_text() -> None:
 
 
 def test_without_stacks_the_figure_says_what_to_record() -> None:
-    """An empty figure names the option."""
+    """An empty figure names the option that records stacks."""
     figure = plot_source_lines(source_lines(TraceBuilder().operator("op", start_us=0, duration_us=5).build()))
     assert "with_stack=True" in figure.layout.annotations[0].text

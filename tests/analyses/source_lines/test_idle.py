@@ -20,7 +20,7 @@ launches = st.lists(
 
 
 def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the frames that overlap no earlier one of their thread."""
+    """Return the functions that do not overlap an earlier one on the same thread."""
     kept: list[tuple[int, int, int]] = []
     for thread, start, length in items:
         if all(other != thread or start + length <= begin or begin + size <= start for other, begin, size in kept):

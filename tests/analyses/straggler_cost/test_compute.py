@@ -66,7 +66,7 @@ def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
 
 
 def test_equal_ranks_lose_nothing() -> None:
-    """If all operations of a pipeline take the mean time of their kind, S is 1, and no loss can be divided."""
+    """If all operations of a pipeline take the mean time of their kind, S is 1, and there is no loss to divide."""
     result = straggler_cost(pipelined_step(3, 5, 2, lambda kind, *_: 10 * len(kind)))
 
     assert result.slowdown == 1
@@ -89,7 +89,7 @@ def test_a_long_last_stage_is_the_stage_share() -> None:
 
 
 def test_an_operations_table_may_come_as_other_tables() -> None:
-    """Steps in any order, and columns that nobody knows, change nothing."""
+    """Steps in any order, and unknown columns, change nothing."""
     steps = pl.concat([pipelined_step(2, 4, 2, drawn(seed), step=seed) for seed in (1, 2, 3)])
     shuffled = steps.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.lit("a").alias("note"))
 
@@ -110,7 +110,7 @@ def test_loading_data_precedes_the_first_pass() -> None:
 
 
 def slow_second_rank() -> TraceBuilder:
-    """Return two ranks on one host that compute forward for 100 and 180 µs, and reduce for 40 µs once both are there."""
+    """Return two ranks on one host that compute forward for 100 and 180 µs, and reduce for 40 µs once both have arrived."""
     builder = TraceBuilder()
     for rank, duration in enumerate((100, 180)):
         builder.rank(rank).header(host_name="a").step(1, 0, 300)
@@ -196,7 +196,7 @@ def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
-    """Replayed with the recorded starts of the steps, every recorded job takes as long as the job did."""
+    """With the recorded starts of the steps, the replay of every job takes as long as the recording, within 1 %."""
     result = straggler_cost(opened(TRACES / name))
 
     assert result.per_step["replay_error_fraction"].max() < 0.01

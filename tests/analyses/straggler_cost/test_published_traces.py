@@ -48,7 +48,7 @@ def _by_name(table: Any, key: str) -> dict[str, float]:
 
 
 def test_the_steps(published: Published) -> None:
-    """T as recorded, T, T_ideal and S of every step."""
+    """T (recorded and replayed), T_ideal and S of every step equal the authors' figures."""
     steps = published.result.per_step
     for column, figure, unit in (
         ("step_ns", "step_t_base", 1e9),
@@ -61,7 +61,7 @@ def test_the_steps(published: Published) -> None:
 
 
 def test_the_slowdowns(published: Published) -> None:
-    """S, S_t by kind of operation, and S by stage and replica, from which S_w follows."""
+    """S, S_t by kind of operation, and S by stage and replica, from which S_w follows, equal the authors' figures."""
     result, figures = published.result, published.figures
 
     assert result.slowdown == pytest.approx(figures["blocking_slowdown"], rel=1e-6)
@@ -88,7 +88,7 @@ def test_the_workers(published: Published) -> None:
 
 
 def test_the_shares(published: Published) -> None:
-    """M_W of the worst 3 % of the workers, and M_S of the last stage."""
+    """M_W of the worst 3 % of the workers, and M_S of the last stage, equal the authors' figures."""
     assert published.result.worker_share == pytest.approx(published.workers["Mw"], rel=2e-6)
     assert published.result.stage_share == pytest.approx(published.stages["Ms"], rel=2e-6)
 

@@ -77,7 +77,7 @@ def a_replay_loses_all_rows() -> tuple[str, Document]:
 
 
 def a_replay_loses_some_rows() -> tuple[str, Document]:
-    """Drop every other row of the third of six replays; kernels that overlap in a graph stay right."""
+    """Drop every other row of the third of six replays; kernels that overlap in a graph still break no rule."""
     document = recorded("generation-graphs")
     return "incomplete_graph_replays", without(document, replays(document)[2][::2])
 
@@ -196,7 +196,7 @@ def test_a_file_that_ends_early(tmp_path: Path) -> None:
 
 
 def test_events_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file of which the reader drops an event breaks one rule."""
+    """A file from which the reader drops an event breaks one rule."""
     document = recorded("small")
     text = json.dumps(document).encode().replace(b'"ph": "X"', b'"ph": "X", "ts": {', 1)
     assert rules_of(tmp_path, text) == ["lost_events"]

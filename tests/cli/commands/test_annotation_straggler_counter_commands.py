@@ -13,7 +13,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> str:
-    """Two steps on two ranks; rank 1 is late in step 1, rank 0 in step 2."""
+    """Write two steps of two ranks; rank 1 is late in step 1, rank 0 in step 2."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = TraceBuilder()
     for rank, durations in enumerate([(30, 5), (10, 45)]):

@@ -68,12 +68,12 @@ def test_time_ranges_count_from_the_first_event_of_the_job(job) -> None:
 
 
 def test_files_of_single_ranks_are_refused(job, tmp_path) -> None:
-    """`--overlay` and `--save` belong to the paths of single ranks."""
+    """`--overlay` and `--save` work only for the paths of single ranks."""
     with pytest.raises(InvalidOptionError, match="leave out --across-ranks"):
         run(job, "--overlay", tmp_path / "copies")
 
 
 def test_changes_of_jobs_need_all_ranks(job) -> None:
-    """Without `--across-ranks`, the options that need it are wrong."""
+    """Without `--across-ranks`, the options that need it are errors."""
     result = CliRunner().invoke(app, ["critical-path", str(job), "--faster-link", "2"])
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""The calls of the latest job are remembered."""
+"""The calls of the latest job are cached."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """A long optimizer after the backward pass does not make gradients tp; late loading of data does not make layers dp."""
+    """A long optimizer after the backward pass does not turn gradients into tp; late data loading does not turn layers into dp."""
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 
@@ -138,5 +138,5 @@ def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
     [("data_parallel", "dp"), ("tensor_parallel", "tp"), ("pipeline", "pp"), ("sharded", "fsdp")],
 )
 def test_axes_of_jobs_recorded_on_gpus(folder, axis):
-    """Jobs of two GPUs, recorded without descriptions of their groups."""
+    """In jobs on two GPUs, the calls show the axes, although the groups have no descriptions."""
     assert _axes(holotrace.open_trace(EXAMPLES / f"two_ranks-{folder}", cache=False)) == [[axis]]

@@ -86,7 +86,7 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """A figure with 2:4 sparsity among dense ones, or of another card, breaks these ratios (sheets round to 2 %)."""
+    """A figure with 2:4 sparsity among dense ones, or of another card, would break these ratios (data sheets round to 2 %)."""
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation
@@ -113,7 +113,7 @@ def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
 
 
 def test_unconfirmed_figures_say_so() -> None:
-    """Only figures that a line has can be unconfirmed; `source` names them."""
+    """A device lists only its own figures as unconfirmed, and `source` says so for each."""
     for device in DEVICES:
         assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
     device = device_named("NVIDIA H100 NVL")

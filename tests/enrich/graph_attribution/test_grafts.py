@@ -108,7 +108,7 @@ def test_modules_shapes_and_frames_come_from_the_capture(tmp_path):
 
 
 def test_modules_around_both_the_capture_and_the_replay_count_once(tmp_path):
-    """Model_0 called the graph, and was around its capture: the path has it once."""
+    """Model_0 was running when the graph was captured and when it is replayed; the path contains Model_0 once."""
     replayed = replay_of([("gemm", 7)])
     frame(replayed, "nn.Module: Model_0", 1, 400)
     trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))
@@ -120,7 +120,7 @@ def test_modules_around_both_the_capture_and_the_replay_count_once(tmp_path):
 
 
 def test_two_streams_and_a_missing_launch(tmp_path):
-    """Captured gemm, copy_k, relu, gemm; the replay runs copy_k on another stream, and lacks relu."""
+    """The capture has gemm, copy_k, relu, gemm; the replay runs copy_k on another stream, and lacks relu."""
     kinds = (("aten::mm", "gemm"), ("aten::copy_", "copy_k"), ("aten::relu", "relu"), ("aten::bmm", "gemm"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("gemm", 7), ("copy_k", 8)]), bs_1_rank0=capture_of(*kinds))
 

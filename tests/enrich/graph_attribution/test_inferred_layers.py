@@ -127,7 +127,7 @@ def test_the_roofline_divides_kernels_without_operators_by_layer():
 
 
 def test_a_graph_without_repetition_has_no_layers():
-    """Fourteen different kernels."""
+    """Fourteen different kernels are not divided into layers."""
     assert layers(graph(TraceBuilder(), tuple(f"kernel_{number}" for number in range(14)), 1_000)) == []
 
 
@@ -171,12 +171,12 @@ def check_against_capture(path: Path, pattern: str, count: int) -> None:
 
 
 def test_layers_equal_those_of_the_capture():
-    """All 432 kernels of 4 layers in 6 replays; embedding, head and sampling are outside."""
+    """All 432 kernels of 4 layers in 6 replays have the right layer; embedding, head and sampling have none."""
     check_against_capture(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz", r"Block_(\d+)", 432)
 
 
 def test_layers_of_sglang_equal_those_of_the_capture(real_traces):
-    """All 540 kernels of 36 layers of Qwen3-8B."""
+    """All 540 kernels of the 36 layers of Qwen3-8B have the right layer."""
     path = real_traces / "inference" / "sglang_decode" / "sglang_Qwen3-8B_decode.json.gz"
     check_against_capture(path, r"Qwen3DecoderLayer_(\d+)", 540)
 

@@ -43,12 +43,12 @@ def check(prefix: str, layers: list[str], suffix: str) -> None:
 
 
 def test_embedding_and_head_are_outside_the_layers():
-    """Embedding, four equal layers, final normalisation and head."""
+    """The model has an embedding, four equal layers, a final normalisation and a head."""
     check("e", ["nqraonGsd".replace("n", "N")] * 4, "nh")
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual to the next normalisation: all but the first, and also the final one."""
+    """Fused kernels add the residual to the next normalisation, in all layers but the first and in the final normalisation."""
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 
@@ -63,7 +63,7 @@ def test_layers_with_different_experts_are_layers():
 
 
 def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
-    """Dense layers and layers with experts, and local and global attention."""
+    """Dense layers alternate with layers with experts, and local with global attention."""
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
 
@@ -79,14 +79,14 @@ def test_dense_layers_before_layers_with_experts():
 
 
 def test_several_passes_through_the_model_count_their_own_layers():
-    """Two decoding steps in one graph: the embedding begins each."""
+    """The graph contains two decoding steps, each of which begins with the embedding."""
     layers = ["nqraongsd"] * 3
     once = expected("e", layers, "nh")
     assert layers_of(("e" + "".join(layers) + "nh") * 2) == once * 2
 
 
 def test_forward_and_backward_are_two_parts():
-    """Three layers forward, then three backward with other kernels."""
+    """The graph runs three layers forward, then three backward with other kernels."""
     forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
     sequence = forward + backward
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
@@ -99,17 +99,17 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """One or two layers, no repetition, and a single repeated kernel."""
+    """One or two layers, no repetition, and a single repeated kernel give no layers."""
     assert layers_of(sequence) == ""
 
 
 def test_a_repetition_in_a_small_part_of_the_graph_is_no_layer():
-    """Three repetitions of three kernels among fifty others."""
+    """Three repetitions of three kernels among fifty others are not layers."""
     assert layers_of("".join(chr(200 + number) for number in range(50)) + "pqr" * 3) == ""
 
 
 def test_noise_moves_borders_by_one_kernel_at_most():
-    """Copies at random positions: of 100 sequences with 12 layers, 99 % of the other kernels keep their layer."""
+    """With copies at random positions in 100 sequences of 12 layers, 99 % of the other kernels keep their layer."""
     layers = ["nqraoNgsd", *["NqraoNgsd"] * 11]
     truth = expected("e", layers, "Nh")
     wrong = []

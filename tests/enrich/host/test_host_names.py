@@ -1,4 +1,4 @@
-"""Tests of host names: what a name is in every process."""
+"""Tests of names of host events, which must be the same in every process."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ from holotrace.enrich.host.host_names import without_addresses
     ],
 )
 def test_names_have_no_addresses_of_objects(name: str | None, known: str | None) -> None:
-    """The object goes with its address; all other text stays."""
+    """An object's description is removed together with its address; all other text stays."""
     assert without_addresses(pl.Series([name], dtype=pl.String)).to_list() == [known]

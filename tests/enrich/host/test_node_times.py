@@ -89,7 +89,7 @@ def real(request, goldens, real_traces) -> RankTrace:
 
 
 def test_no_time_is_lost_or_made_up(real):
-    """Self times add up to the outermost nodes, and device times to all device work."""
+    """Self times add up to the times of the outermost nodes, and device times to all device work."""
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)
     called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()

@@ -131,7 +131,7 @@ def test_cached_requests_with_a_token_each_decode() -> None:
 
 
 def test_names_that_look_like_steps_are_reported() -> None:
-    """If a name of an engine has a form that no rule knows, a finding says so."""
+    """If a name of an engine has a form that no rule matches, a finding says so."""
     builder = TraceBuilder().annotation("execute_context_2(6144)_gen_3(3)", start_us=0, duration_us=5)
     builder.annotation("step[DECODE bs=1]", start_us=10, duration_us=5)
     result = found(builder)

@@ -108,7 +108,7 @@ def test_threads_that_only_communicate_keep_their_order() -> None:
 
 
 def test_a_window_without_calls_has_none() -> None:
-    """Columns keep their types."""
+    """Without calls, the table has no rows, and its columns keep their types."""
     result = of_step(TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=5))
     assert result.calls.schema == dict.fromkeys(
         ("event_index", "activity", "asked_node", "start_node", "end_node"), pl.UInt32

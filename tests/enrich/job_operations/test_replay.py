@@ -1,4 +1,4 @@
-"""Tests of the replay: recorded times come back, and changed times give the step that the definition gives."""
+"""Tests of the replay: it returns the recorded times, and for changed times the step that the definition gives."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000))
 def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int], seed: int) -> None:
-    """Without launch delays, every operation of a simulated pipeline ends in the replay when it ended."""
+    """Without launch delays, every operation of a simulated pipeline ends in the replay when it ended in the simulation."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     dependencies = by_kind(operations)
 
@@ -74,7 +74,7 @@ def test_operations_that_wait_for_one_another_are_an_error() -> None:
 
 
 def test_communication_waits_for_its_last_rank() -> None:
-    """Rank 0 reduces from 10 to 30 ns, rank 1 from 24 to 30 ns: 6 ns are transfer. Ten ns earlier, rank 1 ends at 20."""
+    """Rank 0 reduces from 10 to 30 ns, rank 1 from 24 to 30 ns: 6 ns are transfer. If rank 1 arrives 10 ns earlier, both end at 20."""
     rows = [(0, "forward-compute", 0, 10, None), (0, "dp-all-reduce", 10, 20, 1)]
     rows += [(1, "forward-compute", 0, 24, None), (1, "dp-all-reduce", 24, 6, 1), (1, "optimizer", 30, 5, None)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))

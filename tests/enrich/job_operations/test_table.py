@@ -34,7 +34,7 @@ def test_rows_are_sorted_and_numbered_by_start() -> None:
 
 
 def test_names_and_units_of_the_published_files_are_accepted() -> None:
-    """`optype`, `start_ts` and `duration` in seconds, and -1 for no microbatch, as in the published files."""
+    """The published files have `optype`, `start_ts` and `duration` in seconds, and -1 for no microbatch."""
     row = {
         "optype": "gc",
         "start_ts": 1.5,

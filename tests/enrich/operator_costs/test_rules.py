@@ -309,7 +309,7 @@ def test_the_kernel_shows_the_element_type_of_a_list() -> None:
 
 
 def test_parameters_of_a_kernel_are_not_element_types() -> None:
-    """`_chunk_cat` copies bytes into a float32 result with padding; `long` in its kernel's parameters are positions."""
+    """`_chunk_cat` copies bytes into a float32 result with padding; the `long` parameters of its kernel are positions."""
     lists = [[[3], [2, 4]], [], [], [2, 6]], ["TensorList", "Scalar", "Scalar", F32], ["", "0", "2", ""]
     copied = "void at::native::detail::chunk_cat_cuda_kernel<char, char>(char**, char*, long*, long, long)"
     converted = "void at::native::detail::chunk_cat_cuda_kernel<c10::BFloat16, float>(char**, char*, long*, long)"
@@ -356,7 +356,7 @@ def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
 
 
 def test_a_rule_of_formulas() -> None:
-    """A user's formulas decide over the shipped rules."""
+    """A user's formulas take precedence over the built-in rules."""
     add_rule("aten::mm", flops="2 * size(0, 0) * number(2)", bytes="bytes(0) // 2 + max(1, elements(1))", work="matrix")
     assert call("aten::mm", [[2, 3], [3, 4], []], [F32, F32, "Scalar"], ["", "", "10"]) == Cost(
         40, 24, "matrix", "float32", 40
@@ -397,7 +397,7 @@ def test_an_incomplete_rule_is_refused(options, message) -> None:
 
 
 def test_rules_from_a_file(tmp_path, monkeypatch) -> None:
-    """The variable names a JSON or, from Python 3.11 on, a TOML file of rules."""
+    """The environment variable names a JSON or, from Python 3.11 on, a TOML file of rules."""
     rule = {"pattern": "mylib::scale", "flops": "elements(0)", "bytes": "2 * bytes(0)"}
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": [rule]}))

@@ -147,7 +147,7 @@ def test_each_rank_has_its_own_boundary() -> None:
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
-    """B/E pairs are not in file order in the table of events, and the selection still fits them."""
+    """B/E pairs are not in file order in the table of events, and the selection still keeps the right events."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)

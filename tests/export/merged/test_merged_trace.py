@@ -89,7 +89,7 @@ def test_processes_are_named_and_sorted_by_rank(content) -> None:
 
 
 def test_all_events_are_there_once(folder, content) -> None:
-    """The file has every event of all ranks that has a duration."""
+    """The file has all events of all ranks that have a duration."""
     trace = open_trace(folder, cache=False)
     assert len(trace.ranks) == RANKS
     written = sum(event["ph"] == "X" for event in content["traceEvents"])

@@ -52,7 +52,7 @@ def test_segments_are_events_on_the_track_of_their_rank(tmp_path) -> None:
 
 
 def test_arrows_lead_from_rank_to_rank(tmp_path) -> None:
-    """One arrow from the end of the work of rank 1 to the transfer on rank 0."""
+    """One arrow leads from the end of the work of rank 1 to the transfer on rank 0."""
     events = merged_events(job().build(), tmp_path / "merged.json")
     arrows = [(event["ph"], event["tid"], event["ts"]) for event in events if event["ph"] in "sf"]
     assert arrows == [("s", 1, 59.999), ("f", 0, 60)]

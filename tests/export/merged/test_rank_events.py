@@ -80,7 +80,7 @@ def test_a_time_keeps_its_nanoseconds_and_is_corrected_as_in_tables(time_ns, off
 
 @pytest.mark.parametrize("text", ["null", "true", '"soon"', "NaN", "Infinity", "1e300"])
 def test_what_is_not_a_time_stays(text) -> None:
-    """An event whose time cannot be a time keeps it."""
+    """A value that cannot be a time is copied unchanged."""
     place = RankPlace(3, AS_RECORDED, BASE, BASE, {0: 3002})
     event = f'{{"ph":"i","ts":{text},"dur":1}}'
     assert place.placing().placed(event.encode()).decode() == f",\n{event}"

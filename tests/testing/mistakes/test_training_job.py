@@ -1,4 +1,4 @@
-"""Simulated training jobs look like recordings, and their twins say what a mistake costs."""
+"""Simulated training jobs look like recordings, and their twins show what a mistake costs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_equal_options_give_equal_files(tmp_path):
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
 def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
-    """No work overlaps on a stream, every kernel has its launch, and the diagnosis measures the step (the first begins with the host)."""
+    """No work overlaps on a stream, every kernel has its launch, and the diagnosis measures the step to within 5 %."""
     job = TrainingJob(options)
     trace = holotrace.open_trace(job.write(tmp_path))
     assert holotrace.trust(trace).doubts.is_empty()

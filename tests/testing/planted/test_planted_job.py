@@ -82,7 +82,7 @@ def test_drawn_jobs_run(seed):
 
 
 def test_a_missing_rank_causes_nothing(tmp_path):
-    """The missing file is not that of a culprit."""
+    """The rank whose file is missing is never a culprit."""
     options = PlantedOptions(causes=(Cause("host_gap", 7, MS),), damage="missing_rank")
     assert PlantedJob(options).missing_rank == 6
     assert len(list(PlantedJob(options).write(tmp_path).iterdir())) == 7
@@ -96,7 +96,7 @@ def test_causes_are_on_ranks_of_the_job():
 
 @pytest.mark.parametrize("stage", range(4))
 def test_each_microbatch_passes_forward_then_backward(stage):
-    """1F1B plays each microbatch once in each direction, the forward pass first."""
+    """1F1B runs each microbatch once in each direction, the forward pass first."""
     passes = list(schedule(stage, 4, 6))
     assert sorted(passes) == sorted((name, number) for name in ("forward", "backward") for number in range(6))
     assert all(passes.index(("forward", number)) < passes.index(("backward", number)) for number in range(6))

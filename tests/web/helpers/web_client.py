@@ -39,7 +39,7 @@ class WebClient:
             answer = self._ask('"part"', {"name": name}, {"n_intervals": 0, **states})
             if answer[_id_text({"name": name, "type": "poll"})]["disabled"]:
                 return answer.get(_id_text({"name": name, "type": "part"}), {}).get("children")
-            time.sleep(POLL_S)  # questions without a pause would keep the server from computing the answer
+            time.sleep(POLL_S)  # polling without a pause would keep the server from computing the answer
         message = f"{name} was not ready in {DEADLINE_S} s"
         raise TimeoutError(message)
 

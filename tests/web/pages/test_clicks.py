@@ -40,7 +40,7 @@ def url(tmp_path_factory) -> str:
 
 @dataclass
 class User:
-    """Somebody who counts clicks."""
+    """A user whose clicks are counted."""
 
     seen: Visit
     clicks: int = 0
@@ -51,7 +51,7 @@ class User:
         self.clicks += 1
 
     def click_row(self, run: str, role: str) -> None:
-        """Click on what has this role in the row of a run."""
+        """Click on the element with this role in the row of a run."""
         row = self.seen.page.locator(".holotrace-run", has=self.seen.page.get_by_role("link", name=run, exact=True))
         row.get_by_role(role, name="compare").click()
         self.clicks += 1

@@ -22,7 +22,7 @@ def test_progress_is_a_percentage_of_the_file() -> None:
 
 
 def test_ranks_are_counted_until_all_are_done() -> None:
-    """Work on a rank sees how many ranks are done; failed ranks count, and nothing is left afterwards."""
+    """Work on a rank sees how many ranks are done; failed ranks count, and the text is empty afterwards."""
     reading = Reading()
     executor = CountingRanks(reading, 3)
     assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """Two visits to three ranks count to three twice, and nothing is left afterwards."""
+    """Two visits to three ranks count to three twice, and the text is empty afterwards."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

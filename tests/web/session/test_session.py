@@ -358,7 +358,7 @@ def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
 
 
 class CountedPool(InProcessExecutor):
-    """Stands for a pool of processes, and counts its calls."""
+    """A stand-in for a pool of processes that counts its calls."""
 
     calls = 0
 
@@ -372,7 +372,7 @@ class CountedPool(InProcessExecutor):
 def test_processes_answer_long_questions_about_many_ranks(
     tmp_path, monkeypatch, uses_processes, workers, calls
 ) -> None:
-    """The diagnosis of a job that is worth two workers runs in them, if the session may use processes; a figure never does."""
+    """The diagnosis of a job large enough for two workers runs in processes, if the session may use them; a figure never does."""
     write_job(tmp_path, ranks=2, steps=2, layers=1)
     monkeypatch.setattr(CountedPool, "calls", 0)
     monkeypatch.setattr(session_module, "worthwhile_workers", lambda _: workers)

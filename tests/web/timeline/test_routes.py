@@ -233,7 +233,7 @@ def test_a_span_of_time(asking) -> None:
 
 
 def test_totals_of_an_area(asking) -> None:
-    """In the second half of the kernel on both ranks: 2 events, 200 µs, all self time, 100 µs each, the longest on rank 0."""
+    """The second half of the kernel on both ranks has 2 events of 100 µs each, all self time; the longest is on rank 0."""
     answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
 
     [[name, kind, *numbers, rank, longest]] = answer["rows"]
@@ -250,7 +250,7 @@ def test_the_flame_graph_of_an_area(asking) -> None:
 
 
 def test_a_query_is_answered_by_post(asking) -> None:
-    """A query gets its rows, or status 400 and the reason; GET is no query, because links could send it."""
+    """A query gets its rows, or status 400 and the reason; a GET request is not a query, because a link could send it."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     assert asking.post("sql", query="SELECT rank, name FROM kernels ORDER BY rank").json["rows"] == [
         ["0", SCRIPT],
@@ -273,7 +273,7 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Two ranks with the same times have no idle or waiting findings; findings of advice are within the recording."""
+    """Two ranks with the same times have no idle or waiting findings; findings of the diagnosis are within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))

@@ -41,7 +41,7 @@ def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
 
 
 def test_what_another_rule_explains_before_is_part_of_it() -> None:
-    """Other findings already claim 30 of its 40 ns, so the case is part of the other finding."""
+    """Another finding already claims 30 of the case's 40 ns, so the case is part of that finding."""
     found = claims([(rule("cause", 0), case((0, 30))), (rule("symptom", 1), case((0, 40)))], STEP)
 
     assert [claim.absorbed_by for claim in found] == ["", "cause"]
@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """Two subjects of one rule share their common time: the larger one gets it."""
+    """Where two subjects of one rule overlap, the larger one gets the time."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

@@ -258,7 +258,7 @@ def _jumped(seed: int) -> tuple[Clocks, str, int]:
 def test_small_jumps_are_found_and_no_others(seed) -> None:
     """A jump is found if it is longer than the waits of at least three calls.
 
-    Hosts behind it in a chain do not seem to jump.
+    Hosts behind the jumping host in a chain do not seem to jump.
     """
     found, host, by_ns = _jumped(seed)
 

@@ -74,7 +74,7 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
 
 
 def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
-    """Ranks 0 and 2 overlap as long as 0 with 1, and 2 with 3. Ranks 1 and 3 have no other partners."""
+    """Ranks 0 and 2 overlap for as long as ranks 0 and 1, and ranks 2 and 3, but ranks 1 and 3 have no other partners."""
     starts = {0: 60, 1: 100, 2: 50, 3: 10}
 
     groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))

@@ -67,7 +67,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Four kinds of unmatched calls are sends to a missing or unknown rank, calls without a group, and exchanges of three."""
+    """Calls without a group, sends to a missing rank, sends to an unnamed rank, and exchanges of three ranks have a sentence each."""
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
     of_ranks = {

@@ -25,7 +25,7 @@ def causes_of(*functions: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
 def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
-    """After the communication, a thread that still waits was not woken. A user's lock belongs to the user."""
+    """A thread in PyTorch's wait after the communication was not woken yet; a wait for a user's lock is the user's Python code."""
     assert causes_of("train.py(3): step", name)[1][0] == cause
 
 

@@ -53,7 +53,7 @@ def test_transfers_are_named_only_if_they_are_most() -> None:
 
 
 def test_autograd_operators_are_named_as_they_are() -> None:
-    """The range that autograd puts around a backward operator says nothing more."""
+    """A backward operator is named without autograd's `evaluate_function` range around it."""
     cause = {
         "cause": "operator",
         "name": "autograd::engine::evaluate_function: MmBackward0",

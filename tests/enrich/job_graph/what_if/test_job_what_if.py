@@ -1,4 +1,4 @@
-"""Tests of what_if_across_ranks: predictions against jobs that are made again with the change."""
+"""Tests of what_if_across_ranks: predictions compared with jobs that are built again with the change."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_aga
 
 
 def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
-    """Rank 0 arrives 30 µs before rank 1, so its work may take no time or 30 µs more."""
+    """Rank 0 arrives 30 µs before rank 1, so the step stays as long if rank 0's work takes no time, or 30 µs more."""
     trace = job((20, 50))
     only_rank_0 = GEMM & (pl.col("duration_ns") == 20_000)
     for factor in (0, 1, 2.5):
@@ -94,7 +94,7 @@ def test_launches_without_overhead_start_work_at_once() -> None:
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """Errors: a name that no rank has, a rank that does not exist, a group without calls, and impossible factors."""
+    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors are errors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),

@@ -107,7 +107,7 @@ def test_pairs_under_the_mask_count(operator, count, causal, window, is_causal, 
 @pytest.mark.parametrize(("operator", "count", "causal", "window"), BACKWARD)
 @pytest.mark.parametrize(("is_causal", "left", "right", "pairs"), MASKS)
 def test_five_products_of_the_backward_pass(operator, count, causal, window, is_causal, left, right, pairs) -> None:  # noqa: PLR0917 -- the columns of two tables
-    """The scores are computed again; gradient, query, key, value and their gradients move."""
+    """The backward pass computes the scores again, and moves gradient, query, key, value and their gradients."""
     inputs = {0: [B, Q, H, D], **batched(1), causal: is_causal, window: left, window + 1: right}
     cost = call(operator, count, inputs)
     moved = 2 * (3 * B * Q * H * D + 4 * B * K * G * D)
@@ -156,7 +156,7 @@ def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
 
 
 def test_masks_of_memory_efficient_attention() -> None:
-    """Mask 1 is aligned with the first query and key, so its cost is known for squares only.
+    """Mask 1 is aligned with the first query and key, so its cost is known only for as many keys as queries.
 
     Mask 2 is aligned with the last ones.
     """

@@ -201,7 +201,7 @@ def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> 
 
 
 def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kind: str, **more: Any) -> Cost:
-    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts; `ranks` of them hold experts."""
+    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts, which are on `ranks` ranks."""
     biases = [[]] if more.get("has_biases", True) else []
     dims = [hidden, [100, 2], [100, 2], weights[0], *biases, weights[1], *biases, [], [], []]
     kinds = [
@@ -255,7 +255,7 @@ def test_experts_in_4_bits_have_sixteen_values_in_a_long() -> None:
 
 
 def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
-    """Which tokens reach the experts of this rank is data."""
+    """Which tokens reach the experts of this rank depends on data."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, ranks=2)
     assert (cost.flops, cost.reason[:28]) == (None, "experts are on several ranks")
 

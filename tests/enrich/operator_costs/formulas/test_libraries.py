@@ -51,7 +51,7 @@ SCALED = (
 
 @pytest.mark.parametrize(("operator", "inputs", "moved"), SCALED)
 def test_products_of_8_bits(operator, inputs, moved) -> None:
-    """2·M·N·K whatever the order of inputs; factors, scales, bias and a result of 16 bits move once."""
+    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a result of 16 bits move once."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.dense_flops, cost.bytes, cost.work, cost.reason) == (FLOPS, FLOPS, moved, "matrix", "")
 
@@ -71,7 +71,7 @@ def test_products_of_4_bits(operator, inputs) -> None:
 
 
 def test_products_in_a_batch() -> None:
-    """`[B, M, K] x [B, N, K]`."""
+    """The product `[B, M, K] x [B, N, K]` costs as much as B single products."""
     cost = call("aiter::batched_gemm_a8w8", ([3, M, K], INT8), ([3, N, K], INT8), SCALE_A, SCALE_B)
     assert (cost.flops, cost.bytes) == (3 * FLOPS, 3 * (FACTORS + RESULT) + SCALES)
 
@@ -195,6 +195,6 @@ def test_templates_of_torch_compile() -> None:
 
 
 def test_quantising_into_a_tensor() -> None:
-    """The result comes first."""
+    """The first input is the tensor that receives the result."""
     cost = call("_C::static_scaled_fp8_quant", ([M, K], FP8), ([M, K], BF16), ([1], F32))
     assert (cost.flops, cost.bytes) == (2 * M * K, 3 * M * K + 4)

@@ -25,7 +25,7 @@ ALL = 2**40
 
 
 def job() -> Trace:
-    """Return two ranks: a step of 100 µs, in it twice an operator with another one inside, and two kernels.
+    """Return two ranks, each with a step of 100 µs that contains two operators, one inside each of these, and two kernels.
 
     On rank 1 everything but the step takes twice as long.
     """
@@ -124,7 +124,7 @@ def test_a_mean_is_rounded_to_whole_nanoseconds() -> None:
 
 
 def test_a_flame_graph_merges_events_by_path() -> None:
-    """Both operators of both ranks share a block below the step; kernels are not part of it."""
+    """Both operators of both ranks share a block below the step; kernels are not part of a flame graph."""
     assert paths_of(job(), areas(0, 1)) == {
         "step": [200, 140, 2],
         "step/linear": [60, 36, 4],

@@ -40,7 +40,7 @@ def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
 
 
 def test_the_row_is_followed_in_time() -> None:
-    """The events of stream 7 follow each other; backwards from the last event, those of stream 8."""
+    """Forwards from the first event, the events of stream 7 follow each other; backwards from the last, those of stream 8."""
     assert events("row", 1) == [("gemm", 0), ("relu", 10), ("gemm", 30)]
     assert events("row", -1) == [("relu", 40), ("gemm", 20)]
 

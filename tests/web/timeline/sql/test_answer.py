@@ -104,6 +104,6 @@ def test_the_views_are_listed() -> None:
     ("query", "reason"), [(None, "empty"), ("  ", "empty"), ("x" * 10_001, "10,001"), ([], "empty")]
 )
 def test_a_query_is_a_text(query: object, reason: str) -> None:
-    """Anything but a text of a sensible length is refused."""
+    """An empty query, one that is not text, and one of more than 10,000 characters are refused."""
     with pytest.raises(InvalidOptionError, match=reason):
         checked(query)

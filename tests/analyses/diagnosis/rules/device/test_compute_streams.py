@@ -34,7 +34,7 @@ def test_a_stream_that_waits_in_vain_costs_what_could_run_at_once() -> None:
 
 
 def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
-    """Kernels that fill 80 % of the SMs each take 1.6 times as long at once: 240 instead of 300 µs."""
+    """Two kernels that each fill 80 % of the SMs take 1.6 times as long when they run at once: 240 µs instead of 300."""
     (case,) = cases_of(branching_job(blocks=0.8), "streams_in_turn").values()
 
     assert case.cost_ns == pytest.approx(60_000, rel=0.01)
@@ -58,7 +58,7 @@ def test_other_streams_are_silent(job: dict[str, float]) -> None:
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
     """Return steps of 1 ms in which two streams alternate, 100 µs each, launched long before.
 
-    If `asked`, a call makes each kernel wait for the previous one; if `calls`, some stream waits elsewhere.
+    If `asked`, a call makes each kernel wait for the previous one. Without `calls`, the trace has no calls that make a stream wait.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
@@ -77,7 +77,7 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """Six kernels alternate, and each may wait for the previous one: by a call, or because no such calls were recorded."""
+    """Six kernels alternate: a call makes each wait for the previous one, or no such calls were recorded, so each may wait."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 

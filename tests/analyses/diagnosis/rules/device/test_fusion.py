@@ -28,7 +28,7 @@ def test_a_chain_costs_all_but_one_kernel_and_the_gaps_between() -> None:
 
 
 def test_short_chains_long_gaps_and_the_filling_of_tensors_are_no_chain() -> None:
-    """Seven kernels, kernels 60 µs apart, and ten tensors that are only filled."""
+    """Seven kernels, kernels 60 µs apart, and ten tensors that are only filled do not count as a chain."""
     for job in (chain(7), chain(10, gap_us=60), chain(10, operator="aten::fill_")):
         assert not cases_of(job.build(), "unfused_chain")
 
@@ -70,7 +70,7 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB takes 20 µs at peak and 21.8 µs at 92 % of it: of 200 µs, at most 178 are saved; 60 µs are usual."""
+    """A sum over 67.1 MB takes 20 µs at peak and 21.8 µs at 92 % of the peak: of 200 µs, at most 178 are saved; 60 µs are usual."""
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]

@@ -58,7 +58,7 @@ def test_occupancy_needs_the_properties_of_the_device() -> None:
 
 
 def test_tiny_kernels_cost_their_fixed_time() -> None:
-    """150 kernels of 3 µs per step: each takes 2 µs to start and, except the first, follows 2 idle µs; 20 do not matter.
+    """150 kernels of 3 µs per step: each takes 2 µs to start and, except the first, follows 2 idle µs; 20 kernels are not reported.
 
     Fused into other kernels, they may cost nothing.
     """

@@ -38,7 +38,7 @@ def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
 
 
 def test_tokens_need_not_be_aligned() -> None:
-    """The number of rows does not change how rows lie in memory."""
+    """The number of rows does not change the layout of a row in memory."""
     assert not cases_of(DeviceJob().product(4095, 1024, 8192, duration_us=600).build(), "unaligned_products")
 
 
@@ -64,7 +64,7 @@ def test_v100_has_neither_tf32_nor_bfloat16() -> None:
 
 
 def test_products_in_bfloat16_need_no_other_precision() -> None:
-    """A fast product in bfloat16 is healthy, and only half of the step."""
+    """A fast product in bfloat16 is healthy, and takes only half of the step."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=200).build()
 
     for rule in ("tf32_off", "mixed_precision_off", "float8_possible", "ordinary_cores", "slow_products"):
@@ -108,7 +108,7 @@ def test_sixteen_bits_on_ordinary_cores() -> None:
 
 
 def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
-    """300 µs for 14.5 µs of work are reported; 15 µs for less than 1 µs are not."""
+    """A product that takes 300 µs instead of 14.5 is reported; one that takes 15 µs instead of less than 1 is not."""
     slow = DeviceJob().product(4096, 1024, 1712, duration_us=300).build()
     short = DeviceJob()
     for start_us in range(10, 410, 20):

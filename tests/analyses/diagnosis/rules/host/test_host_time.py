@@ -1,4 +1,4 @@
-"""Data loading counts unless batches were ready; methods of PyTorch are no slow functions of the user."""
+"""Data loading counts unless batches were ready; methods of PyTorch do not count as slow functions of the user."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_slow_function_costs_the_idle_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", [BACKWARD, WAIT])
 def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
-    """The thread runs autograd there, or waits for other ranks."""
+    """In these methods, the thread runs autograd or waits for other ranks."""
     assert not cases_of(function_job(name), "slow_function")
 
 

@@ -34,7 +34,7 @@ def test_operators_that_run_while_the_device_idles_cost_this_time() -> None:
 
 
 def test_a_recording_that_slows_the_host_does_not_count() -> None:
-    """450 functions and 20 operators and calls add 600 µs to each step, which idles for 600 µs."""
+    """450 functions and 20 operators and calls add 600 µs to each step, in which the device idles for 600 µs."""
     job = launching_job(functions=450)
 
     assert not cases_of(job, "launch_bound")

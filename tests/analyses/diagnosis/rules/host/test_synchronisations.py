@@ -26,7 +26,7 @@ def reading_job(*, with_more_work: bool) -> holotrace.Trace:
 
 
 def rules_of(trace: holotrace.Trace) -> dict[str, int]:
-    """Return what is at stake for each rule."""
+    """Return {rule: stake in ns} of the findings."""
     return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
 
 
@@ -84,7 +84,7 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is slow because of pageable memory; a short one costs the wait."""
+    """A long copy is slow because of pageable memory; the cost of a short one is the wait."""
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
 

@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Trace:
     """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel or after it.
 
-    The group has `members` ranks, those of the job if 0.
+    The group has `members` ranks, or all ranks of the job if `members` is 0.
     """
     trace = TraceBuilder()
     for rank in range(ranks):
@@ -33,7 +33,7 @@ def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Tra
 
 
 def stakes(trace: holotrace.Trace) -> dict[str, int | None]:
-    """Return what is at stake for each rule."""
+    """Return {rule: stake in ns} of the findings."""
     return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
 
 

@@ -1,4 +1,4 @@
-"""A rank whose experts get more tokens keeps the others waiting; it is not a late rank besides."""
+"""A rank whose experts get more tokens keeps the others waiting; it is not also reported as a late rank."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def test_gloo_between_processors_is_fine() -> None:
 
 
 def test_devices_that_communicate_are_fine() -> None:
-    """A job that also runs NCCL's kernels uses gloo for what stays on the hosts."""
+    """A job that also runs NCCL's kernels uses gloo for data that stays on the hosts."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)
