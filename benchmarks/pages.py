@@ -12,8 +12,8 @@ third     the look after that, as in daily use: browsers precompile scripts that
 Browser profiles are on disk, as users have them.
 
 Times run from the request to the first figure, and to the complete page. For `cold` and `reopened`, they start when the
-server prints its address; `start` is the time before. On a busy machine, compare CPU seconds until the first figure: those
-of the server since its start, and those of all browser processes.
+server prints its address; the column `start` is the time before that. On a busy machine, compare CPU seconds until the
+first figure: those of the server since its start, and those of all browser processes.
 """
 
 from __future__ import annotations

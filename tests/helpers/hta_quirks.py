@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch on the backward thread during an operator on the main thread that began later."""
+    """Return a launch on the backward thread, while an operator that began later runs on the main thread."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)

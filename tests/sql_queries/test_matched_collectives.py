@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_query_sees_both_ranks_of_a_collective() -> None:
-    """Rank 1 comes 40 µs late to an all-reduce of 4 KiB: rank 0 waits 40 µs, and the transfer takes 10 µs."""
+    """Rank 1 joins an all-reduce of 4 KiB 40 µs late: rank 0 waits 40 µs, and the transfer takes 10 µs."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     trace = builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10).build()
     query = """

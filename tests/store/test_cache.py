@@ -256,7 +256,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
 
 @pytest.fixture
 def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read columns of small files one by one too, as those of large files."""
+    """Read the columns of small files one by one, as for large files."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", 0)
 
 

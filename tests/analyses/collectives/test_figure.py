@@ -15,7 +15,7 @@ def _result(builder: TraceBuilder) -> Collectives:
 
 
 def late_rank() -> TraceBuilder:
-    """Return two ranks of one host in an all-reduce of 4 KiB to which rank 1 comes 40 µs late."""
+    """Return two ranks of one host in an all-reduce of 4 KiB that rank 1 joins 40 µs late."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     return builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10)
 

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def late_rank() -> TraceBuilder:
-    """Return two ranks in an all-reduce to which rank 1 comes 40 µs late."""
+    """Return two ranks in an all-reduce that rank 1 joins 40 µs late."""
     return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
 
 

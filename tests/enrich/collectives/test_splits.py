@@ -44,7 +44,7 @@ def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
-    """Lists of tensors may also be recorded with an empty list, but then input and output usually differ."""
+    """An all-to-all of lists of tensors may also be recorded with an empty list, but then input and output usually differ."""
     assert _splits("[]", out_elements=60) == (None, None, None)
 
 

@@ -132,7 +132,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """The eager prefill has another attention and more kernels, so it explains no replay; only norm, gemm and silu agree."""
+    """The eager prefill has other attention kernels and more of them, so it explains no replay; norm, gemm and silu agree."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):

@@ -98,7 +98,7 @@ def test_kernels_are_asked_for_where_they_start() -> None:
 
 
 def test_threads_that_only_communicate_keep_their_order() -> None:
-    """Two collectives of one gloo worker: the second starts after the first."""
+    """Of two collectives on one gloo worker, the second starts after the first."""
     builder = TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=80)
     for start_us in (10, 31):
         builder.annotation("gloo:all_reduce", start_us=start_us, duration_us=20, thread=7)

@@ -1,4 +1,4 @@
-"""The guard refuses requests of other pages and machines."""
+"""The guard refuses requests from other pages and machines."""
 
 from __future__ import annotations
 

@@ -188,8 +188,8 @@ class TraceAnalysis(PluginViews):
             visualize: show the figure.
 
         Returns:
-            {rank: correlation, cpu_duration, gpu_duration, launch_delay, kernel, operator, stream, rank, launch}: times
-            in microseconds; launch_delay is never negative; launch is the name of the call.
+            {rank: frame} with the columns correlation, cpu_duration, gpu_duration, launch_delay, kernel, operator, stream,
+            rank, launch. Times are in microseconds; launch_delay is never negative; launch is the name of the call.
         """
         return answers.launch_statistics.launch_frames(
             self._trace,
@@ -210,9 +210,9 @@ class TraceAnalysis(PluginViews):
             sort_by: columns to sort by, in descending order; by default occurrence_count.
 
         Returns:
-            {rank: aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay}: the mean
-            delays, in microseconds with three decimals, from the operator to its first launch, and from that launch to the
-            kernel.
+            {rank: frame} with the columns aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay,
+            avg_runtime_delay. The last two are the mean delays from the operator to its first launch, and from that launch
+            to the kernel, in microseconds with three decimals.
         """
         return answers.operator_kernels.operator_kernel_frames(self._trace, ranks, sort_by)
 

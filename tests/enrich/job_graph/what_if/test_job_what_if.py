@@ -176,7 +176,8 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
     """Zero-bubble pipeline: the threads look at most sends long after the messages arrived.
 
-    Rank 0 waits 5 ms in each forward. Without that, the prediction is 12 to 17 % above the job recorded without it.
+    Rank 0 waits 5 ms in each forward pass. Without this wait, a step is predicted 12 to 17 % longer than it was recorded
+    in the job that does not wait.
     """
     jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))
