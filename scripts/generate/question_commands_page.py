@@ -1,4 +1,4 @@
-"""The page of the commands of questions, `docs/reference/question_commands.md`."""
+"""The page of the question commands, `docs/reference/question_commands.md`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.cli.questions import analysis_command, comparison_command
 from holotrace.questions.question import Analysis
 
 _BEGINNING = """\
-# Commands of questions
+# Question commands
 
 Each question is a command with the [common options](commands.md) and these:
 

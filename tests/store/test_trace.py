@@ -177,7 +177,7 @@ def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
 
 
 def test_a_rank_with_data_pickles_small(trace: Trace) -> None:
-    """A rank whose tables were read pickles to the same size as before, below 1,000 bytes."""
+    """Reading tables of a rank does not change the size of its pickle, which is below 1,000 bytes."""
     rank_trace = trace.ranks[3]
     before = len(pickle.dumps(rank_trace))
     assert rank_trace.table("events").height

@@ -100,7 +100,7 @@ def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, s
 
 
 def _random_links(host_count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
-    """Return a ring of hosts, and twice as many other links."""
+    """Return the links of a ring of hosts and of twice as many random pairs of hosts."""
     ring = {tuple(sorted((host, (host + 1) % host_count))) for host in range(host_count)}
     others = list(combinations(range(host_count), 2))
     chosen = generator.permutation(len(others))[: 2 * host_count]

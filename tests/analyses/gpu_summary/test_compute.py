@@ -190,7 +190,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm writes the grid in the call: 52 blocks of 256 threads, which the extended call writes as 52 · 256 threads."""
+    """ROCm records the grid with the call: 52 blocks of 256 threads, which hipExtModuleLaunchKernel counts as 52 · 256."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):

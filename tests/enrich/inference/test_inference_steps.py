@@ -121,7 +121,7 @@ def test_shapes_complete_a_name_without_numbers() -> None:
 def test_cached_requests_with_a_token_each_decode() -> None:
     """Old vLLM names only say how many requests are cached.
 
-    As many tokens as requests mean decoding; more tokens may be either.
+    As many tokens as requests mean decoding; with more tokens, the kind of the step is unknown.
     """
     builder = TraceBuilder()
     for start, tokens in ((0, 4), (50, 9)):

@@ -22,7 +22,7 @@ def test_ranks_were_together_when_the_last_had_arrived():
 
 
 def test_a_larger_communication_counts_but_not_a_smaller_one():
-    """All three ranks met at 20. Ranks 0 and 1 met again at 40, but this does not matter for all three at 60."""
+    """Before all three ranks meet at 60, they were last together at 20; that ranks 0 and 1 met at 40 does not count."""
     all_three = [(0, rank, 20, 0, 0) for rank in range(3)]
     two = [(1, 0, 40, 0, 0), (1, 1, 40, 0, 0)]
     again = [(2, rank, 60, 0, 0) for rank in range(3)]

@@ -25,7 +25,7 @@ def loading_job(*, load_us: int) -> holotrace.Trace:
 
 
 def test_loading_costs_the_idle_time() -> None:
-    """A batch takes 0.4 ms of 10 ms."""
+    """The device is idle while a batch is loaded: for 0.4 ms of each step of 10 ms."""
     (case,) = cases_of(loading_job(load_us=400), "data_loading").values()
 
     assert case.cost_ns == 400_000

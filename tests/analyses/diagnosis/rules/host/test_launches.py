@@ -27,7 +27,7 @@ def launching_job(*, functions: int) -> holotrace.Trace:
 
 
 def test_operators_that_run_while_the_device_idles_cost_this_time() -> None:
-    """The device is idle 60 % of the step, and the host runs operators for most of it."""
+    """The device is idle for 60 % of the step, and the host runs operators for most of this time."""
     (case,) = cases_of(launching_job(functions=0), "launch_bound").values()
 
     assert case.value == pytest.approx(0.55, abs=0.06)
