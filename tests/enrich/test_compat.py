@@ -47,5 +47,5 @@ def test_the_plugin_overrides_methods_of_the_interface() -> None:
 @pytest.mark.parametrize("analysis", [holotrace.operators, holotrace.step_time, holotrace.modules, holotrace.kernels])
 def test_an_unknown_value_is_an_error(analysis) -> None:
     """The message for `compat="tensorboard"` names the only valid value."""
-    with pytest.raises(InvalidOptionError, match="compat='tensorboard' does not exist; use 'torch_tb_profiler'"):
+    with pytest.raises(InvalidOptionError, match="compat='tensorboard' is not a known value; use 'torch_tb_profiler'"):
         analysis(small_job(), compat="tensorboard")

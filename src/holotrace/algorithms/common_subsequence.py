@@ -1,4 +1,4 @@
-"""The longest common subsequence of two sequences, and pairs of their rows in the same order."""
+"""The longest common subsequence of two sequences, as pairs of rows."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 FEWEST_SIZES = 3
 LEAST_SPREAD = 4.0
-"""A fit needs at least this many sizes, and the largest must be at least this many times the smallest."""
+"""A fit needs at least `FEWEST_SIZES` sizes, and the largest must be at least `LEAST_SPREAD` times the smallest."""
 
 _MOST_SIZES = 24
 _MOST_SAMPLES = 200

@@ -30,7 +30,7 @@ def weight_before(
         outside: intervals during which nothing counts, in any order.
 
     Returns:
-        Weight times ns; the difference between two times is the integral between them.
+        Weight times ns; the difference of two values is the integral between their times.
     """
     starts, ends = intervals
     if not len(starts):
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each end of `others` intervals, then the change of the count at each end of `counted` intervals."""
+    """Return zeros for the bounds of `others` intervals, then 1 for each start and -1 for each end of `counted` intervals."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

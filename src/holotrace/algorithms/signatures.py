@@ -129,7 +129,7 @@ def _arguments(group: _Group | None) -> tuple[str, ...] | None:
 
 
 def function_name(name: str) -> str:
-    """Return only the qualified function name: no return type, anonymous namespace, template or call arguments.
+    """Return only the qualified function name, without return type, anonymous namespaces, template arguments or parameters.
 
     The function name shows what a kernel does; template arguments may contain any functors and types. If the string is not a
     signature, return the part before the first bracket.
@@ -151,7 +151,7 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Demangle a name, in full or only down to its function (`ns::f`); return other names unchanged.
+    """Demangle a name; if that fails, return only its function (`ns::f`) or, failing that, the name as it is.
 
     The profiler demangles names, except those that are too long or that it does not understand. Very long names are
     truncated.
@@ -166,7 +166,7 @@ def _demangled(name: str) -> str:
 
 
 def _mangled_head(name: str) -> str | None:
-    """Return `sgl_hip::activation::act_and_mul_kernel` of `_ZN7sgl_hip10activation18act_and_mul_kernelI14…`.
+    """Return `sgl_hip::activation::act_and_mul_kernel` for `_ZN7sgl_hip10activation18act_and_mul_kernelI14…`.
 
     Source: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangle.source-name
     """
@@ -194,7 +194,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Whether `<` opens a group here; as in `(a) < (b)`, or after a space within brackets, it is a comparison."""
+    """Whether `<` opens a group here; in `(a) < (b)`, and after a space within brackets, it is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))

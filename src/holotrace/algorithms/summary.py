@@ -69,7 +69,7 @@ def sum_or_null(name: str) -> pl.Expr:
 
 
 def ratio(part: str, whole: str) -> pl.Expr:
-    """Return one column over another; null where the whole is not positive."""
+    """Return `part` divided by `whole`; null where `whole` is not positive."""
     return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
 
 

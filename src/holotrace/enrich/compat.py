@@ -1,4 +1,4 @@
-"""The option `compat`: an analysis then gives the numbers of another tool."""
+"""The option `compat`, with which an analysis gives the numbers of another tool."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.enrich.attribution import Attribution
 from holotrace.errors import InvalidOptionError
 
 Compat: TypeAlias = Literal["torch_tb_profiler"]
-"""A tool whose numbers an analysis can reproduce: PyTorch's TensorBoard plugin, by the last version of its source."""
+"""A tool whose numbers an analysis can reproduce: PyTorch's TensorBoard plugin, as in the last version of its source."""
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
@@ -31,6 +31,6 @@ def checked_compat(compat: Compat | None) -> Compat | None:
         InvalidOptionError: `compat` is neither None nor a known value.
     """
     if compat not in {None, "torch_tb_profiler"}:
-        message = f"compat={compat!r} does not exist; use 'torch_tb_profiler', or leave it out for our numbers"
+        message = f"compat={compat!r} is not a known value; use 'torch_tb_profiler', or leave it out for our numbers"
         raise InvalidOptionError(message)
     return compat

@@ -188,7 +188,7 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
     assert waiting == [(3, 58_000, 20_000, 30_000, 8_000)]
     assert result.per_operation.filter(pl.col("collective") == "send")["transfer_ns"].to_list() == [None]
     assert result.findings == (
-        "1 of 4 calls (1 send) do not say with which rank",
+        "1 of 4 calls (1 send) do not name the rank at the other end",
         "1 of 4 calls (1 all_reduce) have no clear counterpart on the other ranks of their group",
     )
 

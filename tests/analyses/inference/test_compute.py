@@ -387,7 +387,7 @@ def test_one_sentence_without_steps() -> None:
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
     builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=10, duration_us=5)
     result = inference(builder.build())
-    assert result.answer == "rank 0: no inference steps: no range has the name of one, and the rank trains"
+    assert result.answer == "rank 0: no inference steps: no range is named like a step, and the rank trains"
     assert [table.is_empty() for table in (result.per_step, result.per_kind, result.per_batch, result.summary)] == [
         True
     ] * 4

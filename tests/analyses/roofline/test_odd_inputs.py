@@ -36,7 +36,7 @@ def of_call(operator: str, dims: Any, types: list[str], values: list[str] | None
         ("aten::mul", [[], []], ["", "double"], "no input is a tensor of a known type (nested tensors have none)"),
         ("aten::_softmax", [[]], ["QUInt4x2"], "the element type of input 0 is unknown: QUInt4x2"),
         ("aten::index", [[4, 8], []], ["float", ""], "the shapes of the positions were not recorded"),
-        ("mylib::op", [[4, 8]], ["float"], "no rule knows the operator"),
+        ("mylib::op", [[4, 8]], ["float"], "no rule covers the operator"),
     ],
 )
 def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:

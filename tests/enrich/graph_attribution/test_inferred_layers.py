@@ -47,8 +47,11 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
     assert holotrace.operators(trace).per_operator.filter(device_self_ns=40_000).is_empty()
     assert attributed_work(rank_trace)["how"].to_list() == [None, *["layer"] * 12, None]
     finding = modules.findings[-1]
-    assert "140 µs of device time; 0.0 % of it is attributed to operators. A further 85.7 % has no operator" in finding
-    assert "as those of 3 layers do. To attribute the rest, record the capture" in finding
+    assert (
+        "140 µs of device time; 0.0 % of it is attributed to operators. For a further 85.7 %, only the layer is known"
+        in finding
+    )
+    assert "like those of 3 layers. To attribute the rest, record the capture" in finding
     second = int(inferred_layers(rank_trace)["event_index"][5])
     assert list(explained_kernel(rank_trace, second)) == [
         ("attributed_by", "unknown"),

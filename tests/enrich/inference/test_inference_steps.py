@@ -137,7 +137,7 @@ def test_names_that_look_like_steps_are_reported() -> None:
     result = found(builder)
     assert result.table.height == 1
     assert result.findings[0] == (
-        "1 name looks like a step of an engine but cannot be read, such as 'execute_context_2(6144)_gen_3(3)'; pass a "
+        "1 name looks like a step of an engine but cannot be read: 'execute_context_2(6144)_gen_3(3)'; pass a "
         "pattern for it"
     )
 
@@ -198,7 +198,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: 'execute_diffusion_1_64x64' holds denoising steps that nothing tells apart: record with with_stack=True, "
+        "no inference steps: 'execute_diffusion_1_64x64' holds denoising steps, but nothing shows where each begins: record with with_stack=True, "
         "which records the calls of modules"
     )
 
@@ -281,7 +281,7 @@ def test_passes_of_an_encoder_are_no_steps() -> None:
     result = found(builder)
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: no range has the name of one, and nothing shows whether its repeated forward passes prefill or "
+        "no inference steps: no range is named like a step, and nothing shows whether the repeated forward passes prefill or "
         'decode (record_shapes=True records tokens); name the steps with record_function("decode bs=8"), or pass the pattern '
         "of their names"
     )
@@ -295,7 +295,7 @@ def test_training_has_no_steps_of_inference() -> None:
         builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=start + 10, duration_us=5)
     result = found(builder)
     assert result.table.is_empty()
-    assert result.findings == ("no inference steps: no range has the name of one, and the rank trains",)
+    assert result.findings == ("no inference steps: no range is named like a step, and the rank trains",)
 
 
 def test_shapes_of_training_show_no_kind() -> None:

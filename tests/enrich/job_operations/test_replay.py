@@ -69,7 +69,7 @@ def test_operations_that_wait_for_one_another_are_an_error() -> None:
     rows += [(1, "dp-all-reduce", 0, 5, 2), (1, "dp-all-reduce", 5, 5, 1)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))
 
-    with pytest.raises(InvalidOperationsError, match="wait for one another in a circle"):
+    with pytest.raises(InvalidOperationsError, match="wait for one another in a cycle"):
         Replay(operations, by_time(operations)).ends_ns(operations["duration_ns"].to_numpy())
 
 

@@ -351,7 +351,7 @@ def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
     types = [BF16] * 4 + [""] * 3 + [BF16]
     cost = call("vllm::unified_attention_with_output", dims, types, [], sums=request_sums(step))
     assert (cost.flops, cost.bytes) == (65_010_180_096, 222_115_840)
-    assert "sums them up" in call("vllm::unified_attention_with_output", dims, types, []).reason
+    assert "gives their sums" in call("vllm::unified_attention_with_output", dims, types, []).reason
     assert request_sums("step[DECODE bs=32]") == request_sums(None) == {}
 
 

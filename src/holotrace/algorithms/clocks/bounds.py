@@ -10,7 +10,7 @@ Bounds on the clocks bound every G, and these bounds in turn tighten the bounds 
 operation with the reference. Every round uses only the inequalities, so the true values stay within the bounds after any number
 of rounds.
 
-Times are float64 nanoseconds, counted from a time close to the data. For two clocks, the bounds are the convex hulls of
+Times are float64 nanoseconds, relative to a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
 """
 
@@ -50,7 +50,7 @@ class Marks(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """The least and the greatest d of each clock."""
+    """The least and the greatest drift d of each clock."""
 
     low: Float64Array
     high: Float64Array
@@ -277,7 +277,7 @@ class _Side:
         return _Points(time.reshape(clock_count, -1), least.reshape(clock_count, -1))
 
     def _least_in_cells(self, ordered: Float64Array) -> Int64Array:
-        """Return the row of the least value of each cell; if values are equal, the last row."""
+        """Return the row of the least value in each cell (a clock and a bucket); if values are equal, the last row."""
         lengths = np.diff(self.first_of_cell, append=len(ordered))
         is_least = ordered == np.repeat(np.minimum.reduceat(ordered, self.first_of_cell), lengths)
         rows = np.zeros(len(self.cells), np.int64)

@@ -1,4 +1,4 @@
-"""Fits clocks to operations: lines, bounds, and segments where a clock jumped."""
+"""Fits clocks to operations: a line with bounds for each clock, or for each segment of a clock that jumped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Correction(NamedTuple):
-    """The value to add to times of clocks, with a lower and an upper bound; not a number if unknown."""
+    """The value to add to times of clocks, with a lower and an upper bound; NaN if unknown."""
 
     value: Float64Array
     low: Float64Array
@@ -77,7 +77,7 @@ class Fit(NamedTuple):
     """The result of `fit`.
 
     clocks             the clocks, with one more for every further segment of a clock that jumped
-    source             int64  the clock that each belongs to; the first ones are the clocks themselves
+    source             int64  the original clock of each; the first rows are the original clocks themselves
     clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others, `UNDECIDED` if it may be
                        before or after a jump
     """
@@ -91,7 +91,7 @@ def fit(participants: Participants, clock_count: int, reference: int, *, largest
     """Fit clocks to operations.
 
     Args:
-        participants: the participants; the times of each clock count from its own base.
+        participants: one row per operation and clock; the times of each clock are relative to a base of its own.
         clock_count: number of clocks; some may have no participants.
         reference: the clock that the others are compared with.
         largest_drift: the most by which the rate of a clock can differ from the rate of the reference.

@@ -121,7 +121,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock with the times that are in no other segment."""
+    """Yield each segment of a clock, and whether each reading is in this segment only."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -129,7 +129,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment: its line, its start and end on the reference clock, and the rows from which these are known.
+    """A segment: its line, its start and end on the reference clock, and the rows that determine them.
 
     undecided  rows between this segment and the next one
     """
@@ -170,7 +170,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub may be at most one span of the other operations before or after them.
+        Operations without a known hub may come before or after the others: the first and the last segment extend outwards by
+        the span of the others.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0

@@ -24,7 +24,7 @@ _CHUNK_COUNT = 16
 """The readings of an edge are divided into this many parts, each with its median."""
 
 _LAST_RESORT = 1 << 20
-"""Distance that an operation adds if its participants need not end together; it is used only if no other path exists."""
+"""Distance that an operation adds if its participants need not end together, so that only clocks without another path use it."""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
@@ -32,7 +32,7 @@ _RIDGE = 1e-6
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""The usual differences between rates of clocks, and between ends of an operation; a short recording says little about rates."""
+"""Usual differences between rates of clocks, and between ends of an operation: a prior, since short recordings hardly show rates."""
 
 
 class Readings(NamedTuple):
@@ -51,7 +51,7 @@ class Readings(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The line rate · time + offset of each clock; not a number if unknown."""
+    """The line rate · time + offset of each clock; NaN if unknown."""
 
     rate: Float64Array
     offset: Float64Array
@@ -66,8 +66,8 @@ class Lines(NamedTuple):
 class ClockGraph:
     """How operations connect clocks.
 
-    distance     int64 [clocks]  operations between the clock and the reference; at least `UNREACHED` if there are none
-    hub_row      int64 [rows]    row of the hub of the operation of each row
+    distance     int64 [clocks]  operations between the clock and the reference; `_UNREACHED` if they are not connected
+    hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself, the unconnected, and operations
                                  that need not end together, if others of the pair do
     edges        int64 [edges, 2]  hub and other clock
@@ -149,7 +149,7 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         readings: times that `rough_lines` mapped to the reference clock.
         graph: the graph of these readings.
         reference: the clock that is not adjusted.
-        rate: the rates of the rough lines; not a number if unknown.
+        rate: the rates of the rough lines; NaN if unknown.
 
     With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
     median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock adds a
@@ -246,7 +246,7 @@ def _median_lines(
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return a robust line for each edge: its middle time, its value at this time, and its slope.
 
-    The slope is the median of the slopes between all pairs of chunks, each represented by its medians: Theil, Sen,
+    The slope is the median of the slopes between all pairs of chunks, each represented by its medians (Theil-Sen estimator):
     https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
     """
     chunks = _chunks(edge, time, difference)

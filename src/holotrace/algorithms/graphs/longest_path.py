@@ -40,7 +40,7 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 class MeasuredBinding(NamedTuple):
     """Which edges determine measured times.
 
-    binding             as `binding_edges` returns it; arrivals after the measured time of the target count as at that time
+    binding             as from `binding_edges`; an edge that arrives after the measured time of its target counts as arriving then
     delay               for binding edges, the time from their arrival to the measured time; 0 for others
     contradicted_count  edges that arrive after the measured time
     """

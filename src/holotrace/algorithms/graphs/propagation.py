@@ -29,7 +29,7 @@ class Arrived(NamedTuple):
     """The amounts at the end, one per label and target.
 
     label     as given
-    target    the final target -1 - target, or the node that kept the amount
+    target    if negative, the final target -1 - target, as in `Shares`; otherwise the node that kept the amount
     amount
     received  for each node, the amount it received from other nodes
     """

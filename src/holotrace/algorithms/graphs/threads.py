@@ -40,10 +40,10 @@ def sorted_points(start_ns: _Int64, end_ns: _Int64, first_ns: int, last_ns: int)
 
 
 class Ranges(NamedTuple):
-    """Activities, of which some are ranges of threads.
+    """Activities; some of them are ranges on threads.
 
     lane        thread of each range, or a separate lane; `NO_LANE` for activities that are not on a thread
-    thread      the thread that recorded it
+    thread      the thread that recorded the range
     parent      the range around it in the same lane; -1 if there is none
     start_ns
     is_waiting  whether the thread waits
@@ -66,9 +66,8 @@ class ThreadEdges(NamedTuple):
     source, target  points
     weight_ns       the least time from source to target
     owner           the range to which this time belongs, -1 if there is none
-    counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, from
-                    where the main thread turns to a range that started before to the end of that range, along lanes, to
-                    the window
+    counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
+                    end of a range that started before the main thread began to wait for it, along lanes, to the window
     """
 
     source: npt.NDArray[np.uint32]
@@ -99,7 +98,7 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
         ranges: the activities.
         points: their `sorted_points`.
         main_lane: the lane of the main thread.
-        works_inside: lanes.
+        works_inside: lanes whose work counts inside all ranges of the main thread.
         host_end_ns: the end of the last segment.
     """
     of_points = (points.activity, points.is_start, points.time_ns)

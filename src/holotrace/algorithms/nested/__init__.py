@@ -1,1 +1,1 @@
-"""Ranges that are inside one another."""
+"""Nested ranges."""

@@ -41,7 +41,7 @@ def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Return the rows by group, start, length (longest first) and number, so that each row follows all rows that contain it."""
+    """Sort by group, start and length (longest first), so that each row follows all rows that contain it; return the order."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
@@ -64,7 +64,7 @@ def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) ->
 
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return each row if it is wanted, else the nearest wanted row above it."""
+    """Return each row if it is wanted, else its nearest wanted ancestor, or `NO_PARENT`."""
     if not wanted.any():
         return _none(rows)
     is_found = np.append(wanted, False)[rows]
@@ -72,7 +72,7 @@ def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -
 
 
 def subtree_sums(parent: _Rows, values: _Rows, by_level: list[_Rows] | None = None) -> _Rows:
-    """Return the sum of the value of each row and the values of all its descendants, computed level by level.
+    """Return, for each row, the sum of its value and the values of all its descendants.
 
     `by_level` is `levels(parent)`, for callers that already have it.
     """

@@ -1,4 +1,4 @@
-"""The time of several threads, divided among the ranges that are innermost."""
+"""Divides the time of several threads among their innermost ranges."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segm
 def _bounds(
     group: npt.NDArray[np.integer], start: _Int64, end: _Int64, depth: npt.NDArray[np.int32]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
-    """Return time, row and kind of all starts and ends: at equal times, inner intervals end before outer ones begin."""
+    """Return time, row and `is_end` of all starts and ends, by group and time; at equal times, ends first, inner before outer."""
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
     time, place = np.concatenate([end[by_end], start]), np.concatenate([by_end, rows])

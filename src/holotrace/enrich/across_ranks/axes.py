@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
-"""Pipeline, tensor, context, expert, fully sharded data and data parallel, and the group of all ranks beside another axis.
+"""Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks in a job with other axes.
 
 If several axes communicate at once, exposed time counts for the first one. Axes that block the next layer come before
 axes that only block the optimizer.

@@ -23,7 +23,7 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 
 
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
-    """Return whether the host requests each call in a forward pass: outside backward passes, with another still to come.
+    """Return whether the host requests each call in a forward pass: while no backward pass runs, but one is still to come.
 
     Args:
         rank_trace: the rank.

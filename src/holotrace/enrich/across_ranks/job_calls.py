@@ -20,13 +20,13 @@ from holotrace.enrich.across_ranks.timed_calls import timed_calls
 class JobCalls(EqualByContent):
     """The calls of all ranks, and what is known about them.
 
-    calls     the columns of `Matching.calls` and `arrivals`, with `step` and `collective` for window and family, and:
+    calls     the columns of `Matching.calls` and `arrivals`, with window and family renamed to `step` and `collective`, and:
 
               host           str
               process_group  str      description and ranks of the group, such as `mesh_dp [0, 2]`; null if unknown
               group_size     int64    2 for a send or receive
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
-              bus_bytes      int64    the part of it that crosses the rank's link
+              bus_bytes      int64    bytes that cross the rank's link
               duration_ns    int64
               is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show it
 
@@ -71,7 +71,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
 
 
 def _with_bus_bytes(calls: pl.DataFrame) -> pl.DataFrame:
-    """Replace `bus_factor` by bytes; the splits of an uneven all-to-all determine how much it sends."""
+    """Replace `bus_factor` with `bus_bytes`; the splits of an uneven all-to-all determine how much it sends."""
     by_factor = (pl.col("message_bytes") * pl.col("bus_factor")).round().cast(pl.Int64)
     return calls.with_columns(pl.coalesce("sent_bytes", by_factor).alias("bus_bytes")).drop("bus_factor")
 

@@ -47,7 +47,7 @@ def message_bytes() -> pl.Expr:
 
 
 def bus_factor() -> pl.Expr:
-    """Return the factor from algorithm to bus bandwidth, `bus = factor * S / t`; null for an unknown collective or size.
+    """Return the factor in `bus bandwidth = factor * S / t`; null for an unknown collective or group size.
 
         all_reduce                                                   2 (n - 1) / n
         all_gather, reduce_scatter, all_to_all, gather, scatter        (n - 1) / n

@@ -15,7 +15,7 @@ from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_REMEMBERED = 300_000
-"""A job with at most this many calls is remembered: 100 MB."""
+"""The result for the latest job is remembered if it has at most this many calls (100 MB)."""
 
 
 class TimedCalls(NamedTuple):
@@ -33,7 +33,7 @@ class TimedCalls(NamedTuple):
 
 
 def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedCalls:
-    """Match the calls of all ranks, align the clocks of their hosts, and divide each call.
+    """Match the calls of all ranks, align the clocks of their hosts, and divide each call into waiting and transfer.
 
     The result for the latest job is remembered, because most analyses across ranks begin with it.
 

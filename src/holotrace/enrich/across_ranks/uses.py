@@ -12,8 +12,7 @@ LEAST_RING = 3
 """Fewest ranks of a ring: with two ranks, a ring and a two-stage pipeline look the same."""
 
 MOSTLY = 0.5
-"""Share of sends from which on a rank sends first; even in a ring, a late rank may receive before it sends.
-"""
+"""A rank mostly sends first if it does so in at least this share of its steps; even in a ring, a late rank may receive first."""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:

@@ -26,7 +26,8 @@ def splits() -> list[pl.Expr]:
 
     Reads family, in_split_sizes (text), in_elements, out_elements, byte_count and position (of the rank in its group).
     """
-    whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)  # as text: a null list would keep its numbers
+    # Mask the text, not the list: a list that becomes null keeps its numbers.
+    whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)
     sizes = whole.str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total = sizes.list.sum()
     listed = pl.when(total > 0).then(sizes)

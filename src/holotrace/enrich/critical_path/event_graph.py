@@ -21,7 +21,7 @@ class EdgeType(IntEnum):
     LAUNCH = 2
     """From the end of a call to the start of the work it launched; from the start of the call if the work starts within."""
     STREAM_ORDER = 3
-    """From the end of work to the start of the next on the same stream."""
+    """From the end of work to the start of the next work on the same stream."""
     EVENT_WAIT = 4
     """From the end of work on one stream to the start of work on another, or between work of one graph launch."""
     HOST_SYNCHRONISATION = 5
@@ -85,7 +85,7 @@ class EventGraph(EqualByContent):
         activity      uint32  row of `activities` to which its time belongs; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
-    contradicted_count  edges whose target was measured before their source, because of clocks; a replay respects them,
+    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay respects them,
                         and the path is clipped there
     inferred_wait_count  waits of streams that were not recorded, inferred from timing alone
     unknown_launch_count  pieces of device work in the window whose launch was not recorded

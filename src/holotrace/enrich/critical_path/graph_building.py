@@ -45,7 +45,7 @@ def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequenc
 
 
 def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> EventGraph:
-    """Return the graph of these activities; `track_id` is the thread that announced the window."""
+    """Return the graph of these activities; `track_id` is the thread of the window, see `PathWindow`."""
     inferred = inferred_waits(rank_trace, activities)
     known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, track_id)]
     edges = _with_ends(activities, _without_cycle(activities.nodes, joined([*known, inferred])))

@@ -22,9 +22,9 @@ class PathGraph(EqualByContent):
     """The graph of one rank with its critical path.
 
     graph     the dependencies
-    window    the window in words
+    window    name of the window, such as `ProfilerStep#3`
     names     the string for each string id in `graph.activities`: name uint32, text str
-    segments  the path, in time order; without gaps, they cover the window:
+    segments  the path, in time order; the segments cover the window without gaps:
 
         edge         uint32  row of `graph.edges`
         start_ns     int64

@@ -14,6 +14,7 @@ from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.schema import DEVICE_WORK_KINDS, LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
+from holotrace.units import counted
 
 _NAMED_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _RECORDED_KINDS = (*_NAMED_KINDS, *LAUNCH_KINDS, *DEVICE_WORK_KINDS)
@@ -23,12 +24,12 @@ _NUMBERS_LISTED = 10
 
 @dataclass(frozen=True)
 class PathWindow:
-    """A window of the recording, as the host announced it.
+    """A window of the recording.
 
-    name       the window in words
+    name       how messages refer to the window, such as `ProfilerStep#3`
     start_ns   start of the window
     end_ns     end of the window on the host; device work launched in the window may end later
-    track_id   process and thread that announced the window, or the steps within it; None if no thread did
+    track_id   process and thread that recorded the annotation or the (first) step; None if there is none
     """
 
     name: str
@@ -85,7 +86,7 @@ def _range(rank_trace: RankTrace, time_range_ns: tuple[int, int], *, is_alone: b
     if start_ns >= end_ns or end_ns <= recorded.start_ns or start_ns >= recorded.end_ns:
         message = (
             f"time_range_ns=({start_ns}, {end_ns}) is outside the recording of rank {rank_trace.rank}, which "
-            f"reaches from {recorded.start_ns} to {recorded.end_ns} ns"
+            f"covers {recorded.start_ns} to {recorded.end_ns} ns"
         )
         raise InvalidOptionError(message)
     return PathWindow("time range", start_ns, end_ns, recorded.track_id)
@@ -142,7 +143,7 @@ def _annotation(rank_trace: RankTrace, annotation: str, instance: int | tuple[in
     first, last = _first_and_last(0 if instance is None else instance)
     if not (0 <= first < len(instances) and 0 <= last < len(instances)):
         message = (
-            f"instance={instance}: rank {rank_trace.rank} has {len(instances):,} instances of {annotation!r}, "
+            f"instance={instance}: rank {rank_trace.rank} has {counted(len(instances), 'instance')} of {annotation!r}, "
             "numbered from 0"
         )
         raise InvalidOptionError(message)
@@ -177,8 +178,9 @@ def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
 def _no_annotation(rank_trace: RankTrace, annotation: str, names: Iterable[str]) -> str:
     by_lower_case = {name.lower(): name for name in sorted(names)}
     near = get_close_matches(annotation.lower(), by_lower_case, n=_NAMES_LISTED, cutoff=0.4)
-    hint = ", ".join(repr(by_lower_case[name]) for name in near) or "none is like it"
-    return f"rank {rank_trace.rank} has no annotation or operator {annotation!r}; the nearest names: {hint}"
+    nearest = ", ".join(repr(by_lower_case[name]) for name in near)
+    hint = f"the nearest names: {nearest}" if near else "no name is similar"
+    return f"rank {rank_trace.rank} has no annotation or operator {annotation!r}; {hint}"
 
 
 def _listed(numbers: list[int]) -> str:

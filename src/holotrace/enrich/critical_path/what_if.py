@@ -104,7 +104,7 @@ class NamedGraph(Protocol):
 
     @property
     def window(self) -> str:
-        """The window in words."""
+        """The name of the window, such as `ProfilerStep#3`."""
 
     @property
     def names(self) -> pl.DataFrame:

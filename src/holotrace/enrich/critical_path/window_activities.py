@@ -58,7 +58,7 @@ class WindowActivities(EqualByContent):
 
         launch_index   uint32  the call that launched it; null on host rows and if unknown
         is_loading     bool    a host range that loads data, or is inside one
-        is_collective  bool    a host range in which the host itself communicates, or inside one
+        is_collective  bool    a host range in which the host itself communicates, or is inside one
         parent         int64   row of the host range around it; -1 for outermost ranges and device work
         lane           int64   like track_id, but each collective that the host performs has its own lane if
                                `collectives_apart` was requested; null on device rows

@@ -21,7 +21,7 @@ class Peaks(NamedTuple):
     """The peak rates of a device.
 
     table        resource (a precision, or "memory"), is_matrix, peak in FLOP/s or bytes/s, source
-    cache_bytes  size of the last cache; 0 if unknown
+    cache_bytes  size of the last-level cache; 0 if unknown
     is_attained  whether the peaks are the best rates of this trace, because the device is unknown
     """
 
@@ -98,7 +98,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
         .then(
             pl.when((pl.col("_compute").fill_null(0) <= pl.col("busy_ns")) & if_cached & (peaks.cache_bytes > 0))
             .then(pl.lit("data may come from the cache, which is faster than the memory"))
-            .otherwise(pl.lit("faster than the peak: another device, a wrong clock, or work that shapes do not show"))
+            .otherwise(pl.lit("faster than the peak: a wrong device or clock, or less work than the shapes suggest"))
         )
         .otherwise(None)
     )

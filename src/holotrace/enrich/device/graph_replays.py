@@ -25,7 +25,7 @@ GRAPH_LAUNCH = r"(?i)graph_?launch"
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _FEWEST_REPLAYS = 2
-"""A row count counts as the size of a complete replay only if at least this many replays of the graph have it."""
+"""A row count is the size of a complete replay only if at least this many replays of the graph have it."""
 
 _INCOMPLETE = {
     "event_index": pl.UInt32,
@@ -100,8 +100,8 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
     if not count:
         return ()
     lack = "1 graph replay lacks" if count == 1 else f"{count:,} graph replays lack"
-    seems = "so the device may have worked when it seems idle; holotrace trust says which"
-    return (f"{lack} device rows, {seems}",)
+    listed = "lists it" if count == 1 else "lists them"
+    return (f"{lack} device rows, so the device may have worked when it seems idle; holotrace trust {listed}",)
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:
@@ -157,7 +157,7 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
         if kernels in often:
             places.setdefault(place, set()).add(kernels)
     for row in rare:
-        if None in around[row]:  # differs where the recording cuts off a chain of graphs
+        if None in around[row]:  # the recording may begin or end within a chain of graphs
             continue
         complete = [kernels for kernels in places.get(around[row], ()) if _is_part(signatures[row], kernels)]
         expected[row] = max(map(len, complete), default=None)

@@ -91,7 +91,7 @@ def runtime_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the host calls that carry a correlation, in file order."""
+    """Return the host calls with a correlation, in file order."""
     return (
         runtime_calls(rank_trace)
         .filter(pl.col("correlation") > 0)

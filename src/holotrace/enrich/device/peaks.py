@@ -25,22 +25,22 @@ DEVICES_VARIABLE = "HOLOTRACE_DEVICES"
 """Environment variable with the path of a file of devices."""
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16", "float8", "float6", "float4", "int8")
-"""Precisions of matrix products, in the columns of the table below; on NVIDIA, float32 without TF32 runs on ordinary cores."""
+"""Precisions of matrix products, in the order of the columns of `DEVICES`; on NVIDIA, float32 without TF32 runs on ordinary cores."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """One line of the table.
+    """The peak rates of a device.
 
-    pattern            regular expression that the whole name matches, as `deviceProperties` has it
+    pattern            regular expression that matches the whole name in `deviceProperties`
     bandwidth_gb_per_s peak bandwidth of the memory, 1 GB = 10^9 bytes
-    cache_megabytes    size of the last cache before the memory, 1 MB = 10^6 bytes; 0 if unknown
+    cache_megabytes    size of the last-level cache, 1 MB = 10^6 bytes; 0 if unknown
     vector_tflops      (float32, float64) on ordinary cores; 0 if unknown
     matrix_tflops      pairs of a precision and the dense rate of products
     url                the data sheet, or a page that quotes it
     date               when the figures were entered
     unconfirmed        precisions, "memory" or "cache" whose figure has not been found in a public source
-    attainable_tflops  pairs of a precision and the rate of products that the vendor measured at best
+    attainable_tflops  pairs of a precision and the highest rate of products that the vendor measured
     """
 
     pattern: str

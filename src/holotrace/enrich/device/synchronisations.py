@@ -206,7 +206,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """Replace the stream and time of a wait for an event by those of the call that recorded the event."""
+    """Replace the stream and time of a wait for an event with those of the call that recorded the event."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")

@@ -38,7 +38,7 @@ class Match(NamedTuple):
     reference  number of the recording in `references_of`
     how        the kind of recording, as in `references`
     nodes      row in `recorded_nodes` of the recording, for each piece of work of the replay; -1 if unknown
-    is_sure    False if another recording with different shapes explains the replay as well
+    is_sure    False if another recording with different shapes explains the replay equally well
     """
 
     reference: int
@@ -193,7 +193,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the largest share of the replay that a candidate could explain, judging by its number of pieces alone."""
+        """Return the largest share of the replay that a candidate could explain, judging only by the counts of each kind of work."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())

@@ -59,8 +59,8 @@ def _by_layer(rank_trace: RankTrace, share: str) -> str:
     counts = inferred_layers(rank_trace)["layer_count"].unique().sort().to_list()
     of_counts = " or ".join(map(str, counts))
     return (
-        f"A further {share} has no operator, but a layer, which is inferred: its kernels repeat in the same order, as those of "
-        f"{of_counts} layers do"
+        f"For a further {share}, only the layer is known, inferred from kernels that repeat in the same order, like those of "
+        f"{of_counts} layers"
     )
 
 
@@ -70,7 +70,7 @@ def _doubts(rank_trace: RankTrace) -> Iterator[str]:
     if doubtful:
         yield (
             f"the shapes of {doubtful:,} of {len(of_replays):,} replays of graphs may be those of another batch size: several "
-            "captures have these kernels. Write the batch size into the annotations of replays and captures, such as bs=8"
+            "captures contain the same kernels. Write the batch size into the annotations of replays and captures, such as bs=8"
         )
 
 

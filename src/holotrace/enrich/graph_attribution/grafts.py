@@ -146,7 +146,7 @@ def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[
 
 @derived
 def may_graft(rank_trace: RankTrace) -> bool:
-    """Return whether a rank may replay graphs, so that ranks without graphs skip the rest."""
+    """Return whether a rank may replay graphs; ranks without graphs skip the attribution."""
     return replays_graphs(rank_trace.strings)
 
 
@@ -263,7 +263,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of the operators and modules around a graph's launch, which its recording also contains."""
+        """Return the names of the operators and modules around a graph's launch; a replay does not add these again."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])

@@ -1,4 +1,4 @@
-"""Compare names of kernels across recordings, which may be mangled or demangled, or name a copy differently."""
+"""Compare kernel names across recordings, some of which mangle the names, or name a copy differently."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _Anchors = npt.NDArray[np.int64]
 """One line per anchor, with the anchor's row in the sequence for each layer; lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
-"""Only two equal layers may be a coincidence."""
+"""Two equal layers may be a coincidence."""
 
 _FEWEST_ANCHORS = 3
 _LEAST_ANCHORS = 1 / 3

@@ -71,7 +71,7 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
-        One row for each path, after the rows of the paths that contain it:
+        One row for each path, after the rows of the paths above it:
 
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)

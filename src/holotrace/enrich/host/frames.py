@@ -33,7 +33,7 @@ TORCH_WAITING = (
     r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
     r"(pybind11_|PyCapsule)"
 )
-"""Methods of PyTorch, by their full names, in which a thread waits for other ranks; a lock of the user's is none of them."""
+"""Full names of PyTorch's methods in which a thread waits for other ranks; the user's own locks do not match."""
 
 _LIBRARIES = (
     *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
@@ -56,7 +56,7 @@ _REMOVED_FROM_STANDARD = ("asynchat", "asyncore", "cgi", "cgitb", "imp", "pipes"
 _NAMES_OF_SCRIPTS = frozenset(
     {"calendar", "cmd", "code", "graphlib", "profile", "statistics", "test", "timeit", "trace"}
 )
-"""Modules of the standard library whose names a user's script may well have, and which jobs do not call."""
+"""Modules of the standard library that jobs do not call, but whose names a user's script may well have."""
 
 _INTERACTIVE = r"^<(ipython-input|stdin)"
 _GENERATED = (
@@ -67,7 +67,7 @@ _GENERATED = (
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
 _SEPARATORS = "/\\"
 OF_AUTOGRAD = "autograd::engine::evaluate_function: "
-"""Autograd's name for the range around a backward operator; the operator's own name suffices."""
+"""Autograd's prefix for the range around a backward operator; the operator's own name suffices."""
 _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 

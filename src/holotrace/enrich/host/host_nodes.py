@@ -37,7 +37,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         parent        int64   row of the node around it; -1 if there is none
         depth         int32   number of nodes around it
         node_class    uint8   NodeClass
-        name          uint32  string id; null on roots; on backward nodes that of the module
+        name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
         of_parent_ns  int64   the part in which no earlier sibling ran: subtracted from the parent's self time

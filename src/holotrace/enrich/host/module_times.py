@@ -43,7 +43,7 @@ MODULE_TIMES: dict[str, pl.DataType] = {
 
 
 class ModuleTimes(NamedTuple):
-    """The modules of the model, and the hooks of PyTorch Lightning: one row for each path, with `MODULE_TIMES`."""
+    """The modules of the model, and the hooks of PyTorch Lightning: one row for each path, with the columns `MODULE_TIMES`."""
 
     per_module: pl.DataFrame
     lightning_hooks: pl.DataFrame

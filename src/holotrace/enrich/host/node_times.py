@@ -30,7 +30,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
 
         host_total = end - start
         host_self = host_total - the part that children and calls take
-        device_self = summed duration of its kernels, copies and memsets; those that overlap each count in full
+        device_self = summed duration of its kernels, copies and memsets; overlapping ones each count in full
         device_total = device_self + sum of device_total over the children
 
     A node is eligible for tensor cores if its name says so, if its own kernels used tensor cores, or, for operators, if
@@ -41,7 +41,7 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
         device_total_ns, device_self_ns              int64
         tensor_core_total_ns, tensor_core_self_ns    int64  the part in kernels that use tensor or matrix cores
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                                     int64  the part in kernels whose name does not tell
+                                                     int64  the part in kernels whose names do not show it
         is_tensor_core_eligible                      bool
     """
     work = timed_work(device_owner(rank_trace), device_durations(rank_trace), uses_tensor_cores(rank_trace))

@@ -1,4 +1,4 @@
-"""The line of the user's code that each host thread runs at each time, and that launched each piece of device work.
+"""The line of the user's code that each host thread runs at each time, and the line that launched each piece of device work.
 
 A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, installed libraries or Python
 itself, built-in functions, and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a
@@ -51,7 +51,7 @@ _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
 
 
 class HostLines(NamedTuple):
-    """The host ranges of a rank, each with the line of code that it runs for; a range comes after all ranges around it.
+    """The host ranges of a rank, each with the line of code that caused it; a range comes after all ranges around it.
 
     The arrays have an entry for each range, and a last one for row -1:
 
@@ -99,7 +99,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return, for each host range, the user's line that it runs for; lines of files in `libraries` do not count."""
+    """Return, for each host range, the user's line that caused it; lines of files in `libraries` do not count."""
     return _host_lines(rank_trace, libraries)
 
 

@@ -87,7 +87,7 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
 
 
 def model_passes(rank_trace: RankTrace) -> Passes:
-    """Return a model's repeated forward passes: calls of its outermost module or, without modules, from token embeddings on."""
+    """Return a model's repeated forward passes: calls of its outermost module or, without modules, spans between embeddings."""
     modules = _most_repeated(_outermost(_modules(rank_trace, "")))
     if modules.height > 1:
         return Passes(modules, "module", is_denoiser=False)

@@ -46,7 +46,7 @@ class InferenceSteps(NamedTuple):
 
         event_index           uint32  the range or module call of the step; null if it begins with an operator
         step_name             str     name of the range; null without a range
-        engine                str     vllm, sglang, …; annotation for names of users; null if nothing shows it
+        engine                str     vllm, sglang, …; annotation for names that users chose; null if nothing shows it
         found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
         kind                  str     prefill, decode, mixed or denoising; null if unknown
         is_draft              bool    whether the step runs the draft model of speculative decoding
@@ -58,7 +58,7 @@ class InferenceSteps(NamedTuple):
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 
-    findings  what could not be read; without steps, only the reason why
+    findings  what could not be read and, without steps, why there are none
     """
 
     table: pl.DataFrame
@@ -87,9 +87,11 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
     count = len(named.unreadable)
     if not count:
         return ()
-    ranges = "1 name looks" if count == 1 else f"{count:,} names look"
+    name = repr(named.unreadable[0][:80])
+    if count == 1:
+        return (f"1 name looks like a step of an engine but cannot be read: {name}; pass a pattern for it",)
     return (
-        f"{ranges} like a step of an engine but cannot be read, such as {named.unreadable[0][:80]!r}; pass a pattern for it",
+        f"{count:,} names look like steps of an engine but cannot be read, such as {name}; pass a pattern for them",
     )
 
 
@@ -145,7 +147,7 @@ def _pairs(said: StepName) -> int | None:
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
-    ):  # no request has more new tokens than all requests together
+    ):  # impossible: the tokens k include the new tokens q
         return None
     return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
 
@@ -162,7 +164,7 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
         return _without_names(rank_trace, findings)
     if passes.ranges.is_empty():
         reason = (
-            f"{holders[0].name!r} holds denoising steps that nothing tells apart: record with with_stack=True, "
+            f"{holders[0].name!r} holds denoising steps, but nothing shows where each begins: record with with_stack=True, "
             "which records the calls of modules"
         )
         return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, f"no inference steps: {reason}"))
@@ -175,7 +177,7 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
 def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> InferenceSteps:
     for engine, passes in engine_passes(rank_trace).items():
         return InferenceSteps(_completed(rank_trace, _of_passes(passes, engine, _last_ns(rank_trace))), findings)
-    sentence = "no inference steps: no range has the name of one, and the rank trains"
+    sentence = "no inference steps: no range is named like a step, and the rank trains"
     if not is_training(rank_trace):
         denoising = denoising_passes(rank_trace)
         if denoising.ranges.height > 1:
@@ -187,9 +189,9 @@ def _without_names(rank_trace: RankTrace, findings: tuple[str, ...]) -> Inferenc
         reason = (
             "no forward pass is repeated"
             if table.is_empty()
-            else "nothing shows whether its repeated forward passes prefill or decode (record_shapes=True records tokens)"
+            else "nothing shows whether the repeated forward passes prefill or decode (record_shapes=True records tokens)"
         )
-        sentence = f"no inference steps: no range has the name of one, and {reason}; {_ADVICE}"
+        sentence = f"no inference steps: no range is named like a step, and {reason}; {_ADVICE}"
     return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, sentence))
 
 

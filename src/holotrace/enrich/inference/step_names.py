@@ -1,7 +1,7 @@
 """The names with which inference engines mark their steps, and the numbers in them.
 
 The first rule whose pattern matches the whole name reads it. Numbers come from the named groups of the pattern, and
-from pairs such as `bs=32` in the name. Rules in order of priority: rules given with a question, rules that
+from pairs such as `bs=32` in the name. Rules in order of priority: patterns passed to the analysis, rules that
 `add_step_name` added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
 """
 
@@ -49,7 +49,7 @@ _LONGEST = 500
 
 @dataclass(frozen=True)
 class StepRule:
-    """One line of the table.
+    """A rule for names of steps.
 
     pattern      regular expression that matches the whole name
     engine       the engine that writes such names
@@ -145,7 +145,7 @@ def step_of_name(name: str | None, patterns: tuple[str, ...] = ()) -> StepName |
     """Return what a name says; None if it is not the name of a step.
 
     Args:
-        name: of a range on the host.
+        name: the name of a host range.
         patterns: checked patterns with priority over all rules.
 
     >>> step = step_of_name("step[DECODE bs=32]")
@@ -186,7 +186,7 @@ def checked_step_pattern(pattern: object, where: str) -> str:
     checked = checked_pattern(pattern, where)
     unknown = sorted(set(re.compile(checked).groupindex) - set(GROUPS))
     if unknown:
-        message = f"{where}: {pattern!r} has the group {unknown[0]!r}; groups are: {', '.join(GROUPS)}"
+        message = f"{where}: {pattern!r} has the unknown group {unknown[0]!r}; the groups are: {', '.join(GROUPS)}"
         raise InvalidOptionError(message)
     return checked
 
@@ -233,7 +233,7 @@ def _read(name: str, groups: Mapping[str, str | None], rule: StepRule) -> StepNa
 
 
 def _pairs(name: str, kind: str) -> dict[str, int]:
-    """Return the numbers of `key=number` in a name, and of `key=number/padded`; sums without a phase belong to the kind."""
+    """Return the numbers of `key=number` in a name, and of `key=number/padded`; sums without a phase are those of the kind."""
     phase = {"prefill": "c", "decode": "g"}.get(kind, "")
     numbers: dict[str, int] = {}
     for key, number, padded in _PAIR.findall(name):

@@ -26,7 +26,7 @@ PATTERNS = {
 
 
 def is_of_family(rank_trace: RankTrace, family: str, kernels: pl.Series, operators: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return whether each piece of work belongs to a family, by its name and its operator's name.
+    """Return whether each piece of work belongs to a family, by its name or its operator's name.
 
     Args:
         rank_trace: the rank.

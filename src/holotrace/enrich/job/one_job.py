@@ -58,7 +58,7 @@ class Wholeness:
     unrelated   why the ranks do not look like one job, in one sentence
     jobs        if unrelated, the ranks and the files of each job, in words
     foreign     sentences about files that PyTorch's profiler did not write
-    is_foreign  whether it wrote none of the files
+    is_foreign  whether PyTorch's profiler wrote none of the files
     cut_off     one sentence for each file that ends too early, by its rank
     cpu_only    ranks among `cut_off` whose file ends before any device work
     left_out    files that exist but are missing from the trace, in sentences
@@ -81,7 +81,9 @@ class Wholeness:
     def sentences(self) -> tuple[str, ...]:
         """All reasons, the most important first; if many files are cut off, only the first few of them."""
         cut = list(self.cut_off.values())
-        more = [f"{len(cut) - MOST_NAMED:,} more files are cut off; holotrace check says where"]
+        more_count = len(cut) - MOST_NAMED
+        are = "file is" if more_count == 1 else "files are"
+        more = [f"{more_count:,} more {are} cut off; holotrace check says where"]
         first = (*cut[:MOST_NAMED], *(more if len(cut) > MOST_NAMED else ()))
         told = (*filter(None, [self.unrelated]), *self.foreign, *first, *self.left_out)
         return tuple(f"{reason[0].upper()}{reason[1:]}." for reason in told)
@@ -314,7 +316,7 @@ def _doubles(trace: Trace) -> list[str]:
         return []
     first = min(others)
     claims = f"several files claim to be {ranks_text(sorted(others))}, such as {named[first]} and {others[first]}"
-    return [f"{claims}; the newest of each was taken; check whether they belong together"]
+    return [f"{claims}; the newest file of each rank was taken; check whether they belong together"]
 
 
 def _unnumbered(path: str) -> str:

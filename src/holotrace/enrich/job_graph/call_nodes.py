@@ -24,8 +24,8 @@ class CallGraph(EqualByContent):
 
     graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
            from the thread to the collective's start and, if the thread waits for it, another from the collective's end
-           to the thread. If the thread begins to wait after that start, the time from then on is an edge from the
-           thread to the end of the collective.
+           to the thread. If the thread begins to wait after the collective's start, an edge leads from the start of the
+           wait to the end of the collective.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`

@@ -48,7 +48,7 @@ def expansion(
         start_ns, end_ns  int64  on the rank's own clock
         path_class   uint8   PathClass
         event_index  uint32  null outside all events
-        name         str     of the event; outside all events that of the innermost Python function, null if none was recorded
+        name         str     of the event or, outside all events, of the innermost Python function; null if unknown
         module       str     innermost `nn.Module` around it; null if unknown
     """
     known = call_graph(rank_trace, window, data_loading)

@@ -1,4 +1,4 @@
-"""The edges between the points of a job: along each rank, through communication, and to the ends of the step."""
+"""The edges between the points of a job: along each rank, through communication, from the step's start and to its end."""
 
 from __future__ import annotations
 

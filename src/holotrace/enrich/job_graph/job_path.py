@@ -29,7 +29,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
     """Walk back from the end of the job's step along the edges that arrive last.
 
     Returns:
-        In time order; without gaps, they cover the step:
+        In time order; the legs cover the step without gaps:
 
         leg         int64  number
         rank        int32  the rank whose time it is
@@ -149,9 +149,9 @@ def hops(job: JobGraph, found: pl.DataFrame) -> pl.DataFrame:
     Returns:
         time_ns        int64  when the last rank had arrived, on the reference clock
         from_rank      int32  the rank that arrived last
-        to_rank        int32  the rank that went on
+        to_rank        int32  the rank on which the path continues
         instance, collective, process_group  of the call
-        transfer_ns    int64  from the last arrival until the other rank went on
+        transfer_ns    int64  from the last arrival to the end of the call on to_rank
         half_width_ns  int64  of the difference between the clocks of the two ranks; null if unknown
     """
     moved = found.filter(pl.col("from_rank").is_not_null() & (pl.col("from_rank") != pl.col("rank")))

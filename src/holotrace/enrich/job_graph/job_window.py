@@ -45,7 +45,7 @@ class JobWindow(EqualByContent):
     job       the calls of the job
     windows   {rank: its own window, on its own clock}
     spans     {rank: the window of its graph}: it begins with the first rank of the job
-    recorded  {rank: first and last time that it recorded, on its own clock}
+    recorded  {rank: the window of its whole recording, on its own clock}
     graphs    {rank: its reduced graph}
     graph     the joined graph
     findings  ranks that are not in the graph, or only in part, and why
@@ -63,12 +63,12 @@ class JobWindow(EqualByContent):
 
     @property
     def name(self) -> str:
-        """The window in words."""
+        """The name of the window, such as `ProfilerStep#3`."""
         return next(iter(self.windows.values())).name
 
 
 class _Known(NamedTuple):
-    """Facts from the first visit to a rank: its communication, and the windows to choose from."""
+    """What the first visit to a rank returns: its communication, and the windows that the job may choose."""
 
     communication: OfRank
     steps: dict[int, PathWindow]
@@ -177,9 +177,10 @@ def _on_one_clock(
     }
     lost = [rank for rank in own if rank not in known]
     longest = max((own[rank].end_ns - own[rank].start_ns for rank in lost), default=0)
+    whose = "its clock" if len(lost) == 1 else "their clocks"
     finding = (
-        f"{ranks_text(lost)}: not in the graph, because their clocks cannot be compared with the others'; "
-        f"their windows, up to {duration_text(longest)}, are unknown"
+        f"{ranks_text(lost)}: left out of the graph (up to {duration_text(longest)} per rank), because {whose} cannot be "
+        "compared with those of the other ranks"
     )
     return spans, (finding,) if lost else ()
 

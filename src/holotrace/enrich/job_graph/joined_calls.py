@@ -52,7 +52,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call lasted after the last event of its own rank that leads to the call's end.
+    """Return how long each call continued after the last event of its own rank on which the call's end depends.
 
     If a thread starts waiting late, its wait does not show when the message arrived.
     """

@@ -36,7 +36,7 @@ class JobGraph(EqualByContent):
     edges      source and target
     type       per edge: JoinType
     length_ns  per edge: the least time it takes
-    call       per edge: row of `calls` for TRANSFER and ALONE and ARRIVAL, else -1
+    call       per edge: row of `calls` for TRANSFER, ALONE and ARRIVAL, else -1
     binding    per point: the edge that arrives last, -1 for the first point
     calls      rows of `JobCalls.calls` in the windows of the ranks, in that order, with the columns start, end and arrival
                (points), is_waiting (whether the rank left after all had arrived) and is_complete (whether all

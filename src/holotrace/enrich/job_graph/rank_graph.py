@@ -1,4 +1,4 @@
-"""The graph of one rank, reduced to the points that other ranks can reach: the ends of its calls and of the window."""
+"""The graph of one rank, reduced to the points that matter to other ranks: the ends of its calls and of the window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """The data that a rank sends: its points and the longest paths between them, a few hundred bytes per call.
+    """The points of a rank and the longest paths between them, a few hundred bytes per call.
 
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`

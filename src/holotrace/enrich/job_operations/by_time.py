@@ -20,7 +20,8 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
     the last rank.
 
     Args:
-        operations: `operations_table`, with `row` (uint32) and the instance of each communication.
+        operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each
+            communication.
     """
     ordered = operations.with_columns((pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns")).sort(
         "start_ns", "end_ns"

@@ -16,7 +16,7 @@ class Dependencies(NamedTuple):
     after     row (uint32) starts only once the operation `before` (uint32) has ended
     instance  int64, per operation: the number of its communication; null if it has none or the other ranks are unknown
     waits     bool, per operation: whether it waits for the other ranks of its communication (else only they wait for it)
-    is_alone  bool, per operation: whether it communicates with ranks that are not in the table, so that it may also wait
+    is_alone  bool, per operation: whether it communicates with ranks that are not in the table, so that its time may include waiting
     """
 
     after: pl.DataFrame
@@ -46,7 +46,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
     gradients), or all ranks (gradient clipping).
 
     Args:
-        operations: `operations_table`, with `row` (uint32).
+        operations: the result of `operations_table`, with the row number (`row`, uint32).
     """
     passes, messages = passes_of(operations), operations.filter(pl.col("kind").is_in(MESSAGES))
     matched = messages_of(messages, passes)

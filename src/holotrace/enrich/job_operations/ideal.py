@@ -23,7 +23,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
     operation in proportion to their measured times.
 
     Args:
-        operations: `operations_table`, with `row`, `work_ns` and `is_alone` (see `Dependencies`).
+        operations: the result of `operations_table`, with the row number (`row`), `work_ns` (the time without waiting)
+            and `is_alone` (see `Dependencies`).
     """
     placed = operations.join(_places(operations), on="row", how="left", maintain_order="left")
     known = placed.with_columns(

@@ -72,9 +72,9 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let both calls of a message end at the earlier of their recorded ends, unless the other call begins after it.
+    """Let both calls of a message end at the earlier of their recorded ends, unless the other call begins after that end.
 
-    A host notices that a send or receive has ended only when it waits for it, perhaps at the end of the step.
+    A host notices that a send or receive has ended only when it waits for the message, perhaps at the end of the step.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -165,7 +165,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return the direction of each message: that of the pass before its send or, if unknown, from one stage to the other."""
+    """Return the direction of each message: that of the pass before its send or, if unknown, that between the stages."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

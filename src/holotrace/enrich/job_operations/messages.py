@@ -10,7 +10,7 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""A receive that starts this long after the last pass, or a send that ends this long before the first, carries no data.
+"""A receive carries no data if it starts this long after the last pass began; a send, if it ends this long before the first ends.
 
 Some recorders also write sends and receives that the schedule skips at the beginning and end of a step.
 """
@@ -36,7 +36,7 @@ def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
 
     Args:
         messages: operations with a kind in `MESSAGES`.
-        passes: of `holotrace.enrich.job_operations.dependencies.passes_of`.
+        passes: the result of `holotrace.enrich.job_operations.dependencies.passes_of`.
     """
     counted = _carrying(_with_counts(messages, passes)).with_columns(
         pl.int_range(pl.len()).over(*_OF_KIND).alias("number"), pl.len().over(*_OF_KIND).alias("count")

@@ -51,7 +51,7 @@ class Phases(NamedTuple):
 
     table  disjoint, in order: start_ns, end_ns, kind (of `table.KINDS`), action (int64; -1 without an annotation of the
            pipeline's schedule), global_chunk and microbatch (null without)
-    busy   when the devices compute or, if there are no kernels, the innermost operators; outer ranges may contain waits
+    busy   when the devices compute or, if there are no kernels, when innermost operators run; outer ranges may contain waits
     """
 
     table: pl.DataFrame

@@ -19,7 +19,7 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing for this long, or this fraction of the call, before the call ends."""
+"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` of the call, or in this fraction of the call."""
 
 SMALL_PASS = 0.2
 """Computation that is busy for less than this fraction of its kind's mean joins its neighbour: it may only detach an output."""
@@ -28,7 +28,7 @@ Int64Array = npt.NDArray[np.int64]
 
 
 class RankOperations(NamedTuple):
-    """One rank.
+    """The operations of one rank.
 
     communicating  its calls and facts
     began_ns       event_index and began_ns of each call: when it was requested if the host sends or receives, else its start

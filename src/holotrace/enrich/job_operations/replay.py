@@ -25,7 +25,8 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
 
     computation    its duration; also for communication that waits for no one
     communication  its end - the last start of any rank; 0 if the difference is -10 ms or less, because then the clocks
-    are wrong step-start     0: like other launch delays, it is not part of the work
+                   are wrong
+    step-start     0: like other launch delays, it is not part of the work
     """
     known = operations.with_columns(dependencies.instance, dependencies.waits)
     end = pl.col("start_ns") + pl.col("duration_ns")
@@ -69,7 +70,7 @@ class Replay:
             times = earliest_times(self._edges, np.concatenate([work, self._free]))
         except ValueError:
             message = (
-                "the operations wait for one another in a circle, so they cannot be replayed; check stage, microbatch and "
+                "the operations wait for one another in a cycle, so they cannot be replayed; check stage, microbatch and "
                 "sequence of the sends and receives, and that the operations of an instance are in the same order on all ranks"
             )
             raise InvalidOperationsError(message) from None

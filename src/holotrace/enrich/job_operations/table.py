@@ -9,6 +9,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.axes import AXES
 from holotrace.enrich.collectives.collectives import FAMILIES
 from holotrace.errors import InvalidOperationsError, what_exists
+from holotrace.units import counted
 
 COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "rank": pl.Int32,
@@ -158,7 +159,7 @@ def _with_times(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     ).to_series()
     if len(bad):
         message = (
-            f"row {bad[0]:,} of {source} has no start, or no duration of 0 or more ({len(bad):,} such rows); remove "
+            f"row {bad[0]:,} of {source} has no start, or no duration of 0 or more ({counted(len(bad), 'such row')}); remove "
             "these operations, or record their times"
         )
         raise InvalidOperationsError(message)
@@ -189,9 +190,7 @@ def _with_places(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     for name in {"rank", "dp_rank", "stage", "step"} & columns:
         rows = frame[name].is_null().arg_true()
         if len(rows):
-            message = (
-                f"row {rows[0]:,} of {source} has no {name} ({len(rows):,} such rows); give every operation its {name}"
-            )
+            message = f"row {rows[0]:,} of {source} has no {name} ({counted(len(rows), 'such row')}); give every operation its {name}"
             raise InvalidOperationsError(message)
     places = frame.with_columns(pl.lit(0, pl.Int64).alias(name) for name in ("stage", "step") if name not in columns)
     if "rank" not in columns:
@@ -210,7 +209,7 @@ def _check_kinds(frame: pl.DataFrame, source: str) -> None:
         named = "no kind" if kind is None else f"the unknown kind {kind!r}"
         kinds = unknown["kind"].n_unique()
         message = (
-            f"row {row:,} of {source} has {named} ({len(unknown):,} rows with {kinds:,} unknown kinds); rename the kind "
+            f"row {row:,} of {source} has {named} ({counted(len(unknown), 'row')} with {counted(kinds, 'unknown kind')}); rename the kind "
             f"or remove its rows. Known kinds are: {what_exists(KINDS, wanted=kind or '')}"
         )
         raise InvalidOperationsError(message)
@@ -243,7 +242,7 @@ def _with_defaults(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _not_negative(name: str) -> pl.Expr:
-    """The published files write -1 if there is no microbatch or chunk."""
+    """Return a column with null for negative values: the published files write -1 if there is no microbatch or chunk."""
     return pl.when(pl.col(name) >= 0).then(name).alias(name)
 
 

@@ -37,7 +37,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         name               uint32  string id
         start_ns, end_ns   int64
         device             int32   -1 if the file does not say
-        uses_tensor_cores  bool    null if the name does not tell
+        uses_tensor_cores  bool    null if the name does not show it
 
         and the columns of `kernel_shapes`, null (is_estimated false) for a kernel without a shape.
     """
@@ -73,7 +73,7 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         shared_memory_bytes   int64    null if the file does not say
         blocks_per_sm         float64  null if unknown, 0 or infinite
         occupancy_fraction    float64  0..1, null if unknown
-        is_estimated          bool     whether the last two were computed here
+        is_estimated          bool     whether the two columns above were computed here
     """
     return _shapes(rank_trace.unselected)  # shapes may come from launches that are not selected
 

@@ -121,7 +121,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)(?<![a-z])([hidqbuw]|[hiqw]g)mma(?![a-z])|tcgen05|(?-i:[a-z]Wmma)",
         "tensor",
-        "instructions by name: hmma, imma, dmma, wmma, and of Hopper and Blackwell wgmma, qgmma, tcgen05",
+        "instructions by name: hmma, imma, dmma, wmma, and on Hopper and Blackwell wgmma, qgmma, tcgen05",
     ),
     Rule(
         r"tensor\d+x\d+x\d+|(?<![a-zA-Z])(wmma_|sp_?)?tensorop_|OpClass(Wmma)?TensorOp|Mma\w{0,99}TensorOp|m(8|16)n8k(4|8|16|32|64)(?!\d)",
@@ -155,7 +155,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"fmha_cutlass[FB]_b?f\d+_\w{0,99}sm(7|8|9|1\d)",
         "tensor",
-        "PyTorch's memory-efficient attention; FP32 as three TF32",
+        "PyTorch's memory-efficient attention; FP32 as three TF32 products",
     ),
     Rule(
         r"(^|::|\s|<)flash_(fwd|bwd)_|FlashAttn(Fwd|Bwd)|flash::(enable_sm|compute_attn)|flash_attn_cute|"
@@ -247,7 +247,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^_?(p_)?matmul_(ogs_)?[NT]{3}_\w{0,99}(bf16|fp16|fp8|e4m3|e5m2|mxfp|nvfp|int8)|^kernel_unified_attention_[23]d",
         "tensor",
-        "kernels that products of 16 bits and less go through: gpt-oss, and vLLM's unified attention; "
+        "kernels for products of at most 16 bits: gpt-oss, and vLLM's unified attention; "
         "https://github.com/triton-lang/triton/tree/main/python/triton_kernels, "
         "https://github.com/vllm-project/vllm/tree/main/vllm/v1/attention/ops",
     ),
@@ -286,7 +286,7 @@ PLUGIN_OPERATORS = (
     r"rnn_(tanh|relu)_cell|cudnn_convolution(_transpose)?(_backward(_input|_weight)?)?)|"
     r"(CudnnConvolution(Transpose)?|Mm|Addmv|Mv|Addmm|Addbmm)Backward|BmmBackward0"
 )
-"""Patterns of whole operator names; the TensorBoard plugin knew these."""
+"""Patterns of whole operator names, from the TensorBoard plugin."""
 
 _OPERATORS = (
     # convolutions and recurrent layers, including their backward passes
@@ -305,7 +305,7 @@ _OPERATORS = (
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )
-"""Patterns of whole operator names that the plugin did not know."""
+"""Patterns of whole operator names that the plugin lacks."""
 
 
 @derived_under_rules
@@ -316,7 +316,7 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
         In file order, one row for each kernel:
 
         event_index        uint32
-        uses_tensor_cores  bool    null if the name does not tell
+        uses_tensor_cores  bool    null if the name does not show it
     """
     return kernel_answers(rank_trace, _answer_in_force())
 
@@ -327,7 +327,7 @@ def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
 
 
 def answer_of_name(name: str) -> bool | None:
-    """Return whether a kernel of this name uses tensor cores, under the rules in force; None if the name does not tell."""
+    """Return whether a kernel of this name uses tensor cores, under the rules in force; None if the name does not show it."""
     return _answer_in_force()(name)
 
 

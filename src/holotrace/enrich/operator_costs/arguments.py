@@ -20,7 +20,7 @@ class Arguments:
     """The inputs of one call; `index` counts from 0 and, if negative, from the last input.
 
     operator   name of the operator
-    dims       shape of each input: a list of sizes, a list of shapes for a list of tensors
+    dims       shape of each input: a list of sizes or, for a list of tensors, a list of shapes
     types      element type of each input; `Scalar`, `ScalarList`, `TensorList` or empty for others
     strides    strides of each input
     values     text of each scalar; empty for tensors
@@ -173,7 +173,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides, though strides were recorded; those that oneDNN packs have none either."""
+        """Whether a tensor has no strides, though strides were recorded; tensors that oneDNN packs have none, either."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

@@ -15,8 +15,8 @@ Work = Literal["matrix", "vector", "copy"]
 class Cost:
     """The operations and bytes that one call needs at least.
 
-    flops         operations on elements, additions of a bias and the like included; half of a square product under a
-                  causal mask; None if unknown
+    flops         operations on elements, including additions of a bias and the like; under a causal mask, half of a
+                  square product; None if unknown
     bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
     work          see `Work`; None if unknown
     precision     element type of the arithmetic, such as `bfloat16`; None if unknown

@@ -259,7 +259,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Whether each call contains a call with its own rule, which replaces the outer call."""
+    """Whether each call contains a call with a rule; the inner call then counts instead of the outer one."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):

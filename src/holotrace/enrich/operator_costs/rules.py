@@ -49,9 +49,9 @@ _REMEMBERED_NAMES = 8_192
 
 @dataclass(frozen=True)
 class Rule:
-    """One line of the registry.
+    """A rule for the cost of operators.
 
-    pattern   regular expression that the whole name of the operator matches
+    pattern   regular expression that matches the whole name of the operator
     formula   computes the cost from the recorded inputs; its docstring states the formula
     source    where the formula comes from
     is_whole  the operator's cost includes that of all operators inside
@@ -316,7 +316,7 @@ def cost_of(arguments: Arguments) -> Cost:
 def cost_by(rule: Rule | None, arguments: Arguments) -> Cost:
     """Return the cost of a call by a rule; unknown values come with a reason."""
     if rule is None:
-        return unknown("no rule knows the operator")
+        return unknown("no rule covers the operator")
     if not arguments.count:
         return unknown("the shapes of the inputs were not recorded (record_shapes=True)")
     try:

@@ -21,7 +21,7 @@ def step_of_event(rank_trace: RankTrace) -> pl.Series:
 
     Host events belong to the step in which they begin, device work to the step in which it was launched. Work launched
     before the recording belongs to no step; other device work without a known launch belongs to the step in which it
-    starts. If several threads announce a step, it spans all their ranges.
+    starts. If several threads record a step, it spans all their ranges.
 
     Returns:
         `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.

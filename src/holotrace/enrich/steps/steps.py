@@ -29,10 +29,10 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 
 @derived
 def steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the steps that the host announced.
+    """Return the ranges of steps on the host.
 
     Returns:
-        One row for each range, so a step that several threads announce has several rows; sorted by start_ns:
+        One row for each range, so a step that several threads record has several rows; sorted by start_ns:
 
         step      int64   the N of ProfilerStep#N
         start_ns  int64
@@ -56,7 +56,7 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
             By default, the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        Sorted by start_ns, one row for each window even if several threads announce it; empty if no event has that name:
+        Sorted by start_ns, one row for each window even if several threads record it; empty if no event has that name:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64

@@ -107,7 +107,7 @@ class PluginAttribution(Attribution):
     # Kernels
 
     def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Return the kernels by the plugin's times, with their shapes as written and its answers on tensor cores."""
+        """Return the kernels with the plugin's times and its answers on tensor cores, and with the shapes in the file."""
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -137,7 +137,7 @@ class PluginAttribution(Attribution):
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Refuse any annotation: the plugin knew only its own steps."""
+        """Refuse any annotation: the plugin had only its own steps."""
         if annotation is not None:
             message = (
                 f"annotation={annotation!r} cannot be combined with compat='torch_tb_profiler': the plugin has its own "

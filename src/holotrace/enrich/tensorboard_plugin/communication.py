@@ -102,7 +102,7 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
     """Return the ranges of a rank's communication nodes, with the columns of `JobRanges`, except rank and wait_ns.
 
-    Two more columns identify a range: node and place; see `node_ranges`. `steps` are
+    Two more columns identify a range: node and place; see `node_ranges`. `steps` is the result of
     `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     nodes = communication_nodes(rank_trace)
@@ -140,7 +140,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
     """Return, for each node, the number of the step that contains it entirely (int64); null if no step does.
 
-    `steps` are `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
+    `steps` is the result of `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
     row = np.searchsorted(steps["end_ns"].to_numpy(), nodes["start_ns"].to_numpy(), side="right")
     known = pl.Series(np.where(row < len(steps), row, -1)).replace(-1, None).cast(pl.UInt32)

@@ -39,7 +39,7 @@ COLLECTIVE_NAMES = tuple(
     for library in ("nccl", "gloo")
     for name in ("broadcast", "reduce", "all_reduce", "all_gather", "reduce_scatter")
 )
-"""The only collectives the plugin knew, by their exact names."""
+"""The only collectives that the plugin recognised, by exact name."""
 
 _TYPE_OF_CATEGORY = {
     "trace": PluginType.TRACE,

@@ -39,8 +39,8 @@ def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
     The plugin failed on files in which a module of the hierarchy is missing from the trees; here, its row is left out.
 
     Returns:
-        path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and null for
-        backward ones
+        path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and the times of
+        backward calls, which are null
     """
     roots = _by_dots(rank_trace) if is_lightning(rank_trace) else _by_python_parents(rank_trace)
     listed = pl.DataFrame(list(_listed(roots)), schema=_PLACES, orient="row")

@@ -38,7 +38,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of the buckets of a time series: each is the same power of ten µs, but the last one takes the rest."""
+    """Return the edges of a time series' buckets: all are equally long, a power of ten in µs; the last one takes the rest."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

@@ -15,7 +15,7 @@ _KERNELS = re.compile(
     r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
     r"xmma_sparse_gemm|c1688"
 )
-"""Parts of the names of kernels that use tensor cores; kernels of AMD, and newer than Ampere's first, are missing."""
+"""Parts of the names of kernels that use tensor cores; AMD's kernels, and NVIDIA's after early Ampere, are missing."""
 
 
 @derived

@@ -121,8 +121,8 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
             late,
             Doubt(
                 "clocks_differ",
-                f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which cannot be: their clocks "
-                "differ by at least that, so compare their times only after alignment, as holotrace collectives does",
+                f"Rank {late} enters a collective {duration_text(gap)} after rank {early} left it, which is impossible: their clocks "
+                "differ by at least as much, so compare their times only after alignment, as holotrace collectives does",
             ),
         )
 
@@ -198,7 +198,7 @@ def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:
 
 
 def _most_common_time(spans: Mapping[int, tuple[int, int]]) -> int:
-    """Return a time at which as many ranks as possible are recorded."""
+    """Return a time at which as many ranks as possible were being recorded."""
     starts = sorted(first for first, _ in spans.values())
     return max(starts, key=lambda moment: sum(first <= moment <= last for first, last in spans.values()))
 

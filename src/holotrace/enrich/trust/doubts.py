@@ -21,7 +21,7 @@ class Doubt:
     sentence     what was found and what it means
     count        events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
-    times        when the numbers of the trace may be wrong; empty if the doubt has no time
+    times        when the numbers of the trace may be wrong; empty if the doubt concerns no particular time
     device, stream  None if the rule applies to all of them, or to the host
     from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
     """

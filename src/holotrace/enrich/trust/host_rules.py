@@ -22,7 +22,7 @@ LATEST_END_NS = 20_000
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
-"""A gap in the host recording counts if it is at least this long and lacks at least this many launches."""
+"""A gap in the host recording counts if it lasts at least `SHORTEST_GAP_NS` and lacks at least `FEWEST_LOST_LAUNCHES` launches."""
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _BACKWARD = "autograd::engine::evaluate_function: "

@@ -74,8 +74,8 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     doubtful = _idle_within(rank_trace, with_until(rank_trace, missing, []), None)
     yield Doubt(
         "launches_without_work",
-        f"The trace has no kernel for {len(missing):,} of {counted(len(calls), 'kernel launch', 'kernel launches')}, though not "
-        "at its edges: the profiler lost device work, so busy time, kernel counts and the causes of "
+        f"The trace has no kernel for {len(missing):,} of {counted(len(calls), 'kernel launch', 'kernel launches')}, though "
+        "earlier and later launches have one: the profiler lost device work, so busy time, kernel counts and the causes of "
         f"{duration_text(_length(doubtful))} of idle time are doubtful",
         count=len(missing),
         event_index=missing.item(0, "event_index"),

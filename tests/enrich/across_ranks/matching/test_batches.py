@@ -78,7 +78,9 @@ def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
     }
 
     assert _operations(of_ranks) == []
-    assert any("partners belong to different batches" in finding for finding in match(of_ranks).findings)
+    assert any(
+        "counterparts on other ranks are missing or ambiguous" in finding for finding in match(of_ranks).findings
+    )
 
 
 def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
@@ -103,7 +105,7 @@ def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None
     if count:
         assert match(of_ranks).calls["matched_by"].unique().to_list() == ["stream_order"]
     else:
-        assert "do not all have the same number of them at the same times" in match(of_ranks).findings[-1]
+        assert "do not all have the same number of such batches at the same times" in match(of_ranks).findings[-1]
 
 
 def test_a_rank_without_batches_leaves_the_others_unmatched() -> None:

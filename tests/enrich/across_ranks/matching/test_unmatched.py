@@ -33,7 +33,9 @@ def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
     for group in (PAIR.number, None):
         matching = match({3: of_rank(_call(group=group))})
 
-        assert matching.findings == ("the trace has only rank 3, so its calls cannot be matched with those of others",)
+        assert matching.findings == (
+            "the trace has only rank 3, so its calls cannot be matched with those of other ranks",
+        )
         assert matching.calls["instance"].to_list() == [None]
 
 
@@ -54,7 +56,7 @@ def test_ranks_of_jobs_of_different_sizes() -> None:
 def test_the_same_recording_twice() -> None:
     """If the file of rank 0 was copied as rank 1, a finding says that both may be one recording."""
     assert match(dict.fromkeys((0, 1), of_rank(_call(), _call(9)))).findings == (
-        "ranks 0-1 have the same calls at the same times: their files may be one recording",
+        "ranks 0-1 have the same calls at the same times: their files may be copies of one recording",
     )
 
 
@@ -78,13 +80,13 @@ def test_each_reason_is_one_sentence() -> None:
 
     assert match(of_ranks).findings == (
         "2 of 7 calls (2 all_reduce) name no group, and no group of the job fits their order and times",
-        "1 of 7 calls (1 send) are with ranks that the trace lacks; add their files",
-        "1 of 7 calls (1 send) do not say with which rank",
+        "1 of 7 calls (1 send) send to or receive from ranks that the trace lacks; add their files",
+        "1 of 7 calls (1 send) do not name the rank at the other end",
         (
-            "2 of 7 calls (2 send_recv) are batches of sends and receives that do not name the ranks they are between, and the ranks of "
-            "their group do not all have the same number of them at the same times"
+            "2 of 7 calls (2 send_recv) are batches of sends and receives that do not name their partners, and the ranks of "
+            "their group do not all have the same number of such batches at the same times"
         ),
-        "1 of 7 calls (1 send) have no clear other end",
+        "1 of 7 calls (1 send) have no clear counterpart on the other rank",
     )
 
 
@@ -125,6 +127,6 @@ def test_ranks_of_different_jobs_of_equal_size() -> None:
     of_ranks = {0: of_rank(_call(0), _call(20)), 1: of_rank(_call(5, family="all_gather", content=9))}
 
     assert match(of_ranks).findings == (
-        "no call of a rank fits any call of another one, so the files may belong to different jobs",
+        "no call of any rank fits a call of another rank, so the files may belong to different jobs",
         "3 of 3 calls (2 all_reduce, 1 all_gather) have no clear counterpart on the other ranks of their group",
     )

@@ -247,8 +247,8 @@ def test_a_file_that_is_not_a_saved_graph_is_an_error(analyzer, tmp_path) -> Non
     ("annotation", "instance", "message"),
     [
         ("ProfilerStap", 0, "no annotation or operator 'ProfilerStap'; the nearest names: 'ProfilerStep#1'"),
-        ("ProfilerStep", 3, "has 1 instances of 'ProfilerStep'"),
-        ("ProfilerStep", (0, 3), "has 1 instances of 'ProfilerStep'"),
+        ("ProfilerStep", 3, "has 1 instance of 'ProfilerStep'"),
+        ("ProfilerStep", (0, 3), "has 1 instance of 'ProfilerStep'"),
     ],
 )
 def test_an_unknown_annotation_or_instance_is_an_error(analyzer, annotation, instance, message) -> None:

@@ -47,7 +47,7 @@ def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, g
     analyzer = TraceAnalysis(files, include_last_profiler_step=suffix == "last")
     for call, window, rank in _calls(goldens / "hta" / folder):
         if (name, window) in NO_SUCH_INSTANCE:
-            with pytest.raises(InvalidOptionError, match="has 1 instances of 'ProfilerStep'"):
+            with pytest.raises(InvalidOptionError, match="has 1 instance of 'ProfilerStep'"):
                 analyzer.critical_path_analysis(rank, *WINDOWS[window])
             continue
         graph, succeeded = analyzer.critical_path_analysis(rank, *WINDOWS[window])

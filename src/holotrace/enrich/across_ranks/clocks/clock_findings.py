@@ -57,9 +57,16 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
 
 
 def _dropped(count: int) -> Iterator[str]:
-    if count:
-        calls = "One call contradicts" if count == 1 else f"{count:,} calls contradict"
-        yield f"{calls} the others about the clocks, so the match is probably wrong, and the comparison of clocks leaves it out."
+    if count == 1:
+        yield (
+            "One call contradicts the others about the clocks, so it is probably matched wrongly; the comparison of clocks "
+            "leaves it out."
+        )
+    elif count:
+        yield (
+            f"{count:,} calls contradict the others about the clocks, so they are probably matched wrongly; the comparison of "
+            "clocks leaves them out."
+        )
 
 
 def _name(host: str, rank: int | None) -> str:

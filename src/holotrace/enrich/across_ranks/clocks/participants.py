@@ -97,9 +97,11 @@ def _resolution_ns(calls: pl.DataFrame) -> int:
 class HostCheck(NamedTuple):
     """How often, and by how much, ranks of one host contradict each other although they should share a clock.
 
-    host                str
-    contradicted_count  int64  instances in which a rank left before another had entered
-    largest_ns          int64  the longest such time: the devices' clocks differ by at least this much
+    by_host    one row per host with contradictions:
+               host                str
+               contradicted_count  int64  instances in which a rank left before another had entered
+               largest_ns          int64  how much earlier it left, at most; the clocks differ by at least this much
+    instances  instance and host of each contradiction
     """
 
     by_host: pl.DataFrame

@@ -26,7 +26,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
-        large_groups: group and present: the groups of more than two ranks, and how many of these are in the trace.
+        large_groups: group and present: each group of more than two ranks, and how many of its ranks are in the trace.
     """
     batched = rows.filter(IS_BATCH)
     if batched.is_empty():
@@ -51,7 +51,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and other: two batches that are the ends of a transfer, if both ranks have equally many in the step."""
+    """Return row and other: two batches that are the ends of a transfer, if both ranks have equally many of them in the step."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

@@ -1,6 +1,6 @@
 """The communication of one rank, in a form that can be matched with the communication of other ranks.
 
-Each rank sends `OfRank`, about 30 bytes for each call; the matching uses only these tables.
+The matching uses only the `OfRank` of each rank, about 30 bytes for each call.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 class RankFacts(NamedTuple):
-    """Facts of a rank that do not belong to a single call.
+    """Facts about a rank as a whole.
 
     host        name of the host or, if the trace does not say, the path of its file
     world_size  number of ranks of the job; None if unknown
@@ -93,7 +93,7 @@ class RankFacts(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """The data that a rank sends for the matching: its `calls` and its facts. When it is pickled, its tables are compressed."""
+    """What the matching needs from a rank: its calls and its facts. Pickling compresses the tables."""
 
     calls: pl.DataFrame
     facts: RankFacts
@@ -162,7 +162,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank with partners; the first send or receive of a batch describes it."""
+    """Return the communication of a rank with partners; the first send or receive of a batch describes the batch."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(

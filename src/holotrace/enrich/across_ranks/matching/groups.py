@@ -1,4 +1,4 @@
-"""The process groups that a rank knows, each with a number that is the same on all ranks of the group.
+"""The process groups in the trace of a rank, each with a number that is the same on all ranks of the group.
 
 Processes number their groups independently, so recorded names do not identify a group, but its ranks and description do. The
 description matters too: the default group and a mesh axis may have the same ranks, but count their operations separately.
@@ -75,7 +75,7 @@ def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tupl
 
     Args:
         args: `GROUP_ARGS`, with texts instead of string ids.
-        header: the header of the same trace; its groups serve to complete lists of ranks that the profiler cut off.
+        header: the header of the same trace; its groups complete the lists of ranks that the profiler cut off.
     """
     configured, identity = configured_groups(header), list(GROUP_ARGS[:3])
     distinct = args.group_by(identity, maintain_order=True).agg(pl.col(GROUP_ARGS[3:]).max())

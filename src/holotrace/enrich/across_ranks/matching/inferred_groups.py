@@ -26,16 +26,15 @@ _POSSIBLE_SHARE_OF_ONLY = 0.5
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of a true group leave a collective together. If the ends within a group differ by more than this factor
-times their difference within smaller groups, plus this many nanoseconds, it was the smaller groups that made these
-calls.
+"""All ranks of a true group leave a collective together. If the ends within a group differ by more than `_FAR_WIDER` times
+their difference within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
 """
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
 """Once the last rank has arrived, equal calls take about the same time to transfer. If, over at least 8 calls, these times vary
-by more than this factor times their variation in smaller groups, plus this many nanoseconds, the smaller groups made the
+by more than `_FAR_LESS_REGULAR` times their variation in smaller groups, plus `_JITTER_NS`, the smaller groups made the
 calls."""
 
 _FEWEST_UNCLEAR = 4

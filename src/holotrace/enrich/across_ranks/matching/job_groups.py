@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.matching.groups import ProcessGroup, process_
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
-    """Return the groups that the ranks know, by number; if none has all ranks, a group of all ranks is added at the end."""
+    """Return the groups in the traces of all ranks, by number; if none contains all ranks, such a group is added at the end."""
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
     job = _whole_job(of_ranks)
     is_known = any(group.ranks == job.ranks for group in known.values())

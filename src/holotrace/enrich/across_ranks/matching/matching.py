@@ -33,12 +33,12 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 class Matching(EqualByContent):
     """The calls of all ranks, with a number for the calls that are the same operation.
 
-    calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (but group_peer), and:
+    calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (except group_peer), and:
 
               rank          int32
               instance      int64   equal on all ranks of one operation, or at both ends of a send; null if not matched
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
-              kernel_count  uint32  kernels in this row: more than 1 if the calls of one number were coalesced
+              kernel_count  uint32  kernels in this row: more than 1 if calls with the same number were coalesced
 
               `group` and `peer` include inferred values.
 
@@ -71,7 +71,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
     """Match the calls of all ranks.
 
     Args:
-        of_ranks: the data that each rank sent, by rank.
+        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
         sends: also match sends with receives. If False, no finding mentions them either.
     """
     recorded = rows_of(of_ranks)
@@ -98,7 +98,7 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
     """
     matched_by = collectives["matched_by"].drop_nulls()
     inferred, by_time = (~matched_by.is_in(["sequence", "communication_id"])).sum(), (matched_by == "time").sum()
-    times = f" ({by_time:,} of them by their times)" if by_time else ""
+    times = f" ({by_time:,} of them by their times, too)" if by_time else ""
     counts = f"{inferred:,} of {len(collectives):,} collectives"
     sentence = f"{counts} were matched by kind and order{times}: no number in the trace identifies them"
     return (sentence,) if inferred else ()

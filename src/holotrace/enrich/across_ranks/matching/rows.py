@@ -51,8 +51,8 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """For each combination of keys, return the calls of the ranks that make the most common number of such calls.
 
-    If no two ranks make the same number of calls, none is returned. If several numbers are equally common, the largest
-    of them applies.
+    If no two ranks make the same number of calls, no calls are returned. If several numbers are equally common, the
+    largest of them applies.
     """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))

@@ -23,8 +23,8 @@ _IS_SEND = pl.col("family") == "send"
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
     """Return row, peer and group of sends and receives for which only the peer's number within a group was recorded.
 
-    The group is chosen in which the peer has about as many receives from this rank as this rank has sends to the peer. If
-    several groups with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
+    A group fits if the peer has about as many receives from this rank as this rank has sends to the peer. If several groups
+    with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -124,7 +124,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return the time from the later start of both calls to the end of the receive, without its sign: gloo may end it early."""
+    """Return how far the receive's end is from the later start of the two calls; with gloo, it may end before this start."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 

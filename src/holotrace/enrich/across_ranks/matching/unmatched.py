@@ -17,12 +17,12 @@ _REASONS = {
     "alone": "belong to groups of which the trace has only one rank; add the files of the other ranks",
     "ambiguous": "name no group, and several groups of the job fit them equally well",
     "no_group": "name no group, and no group of the job fits their order and times",
-    "not_recorded": "are with ranks that the trace lacks; add their files",
-    "no_peer": "do not say with which rank",
-    "unclear_batch": "are batches of sends and receives whose partners belong to different batches of one rank, or lack them",
-    "no_partners": "are batches of sends and receives that do not name the ranks they are between, and the ranks of their group "
-    "do not all have the same number of them at the same times",
-    "no_end": "have no clear other end",
+    "not_recorded": "send to or receive from ranks that the trace lacks; add their files",
+    "no_peer": "do not name the rank at the other end",
+    "unclear_batch": "are batches of sends and receives whose counterparts on other ranks are missing or ambiguous",
+    "no_partners": "are batches of sends and receives that do not name their partners, and the ranks of their group "
+    "do not all have the same number of such batches at the same times",
+    "no_end": "have no clear counterpart on the other rank",
     "no_counterpart": "have no clear counterpart on the other ranks of their group",
 }
 """Why calls are not matched, from the most to the least certain reason."""
@@ -47,12 +47,12 @@ def findings(
 
 def _about_the_ranks(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame) -> Iterator[str]:
     if len(of_ranks) == 1:
-        yield f"the trace has only {ranks_text(list(of_ranks))}, so its calls cannot be matched with those of others"
+        yield f"the trace has only {ranks_text(list(of_ranks))}, so its calls cannot be matched with those of other ranks"
     yield from _different_sizes(of_ranks)
     if silent := sorted(of_ranks.keys() - set(rows["rank"].unique())):
         yield f"{ranks_text(silent)}: no communication was recorded"
     for ranks in _same_recordings(rows):
-        yield f"{ranks_text(ranks)} have the same calls at the same times: their files may be one recording"
+        yield f"{ranks_text(ranks)} have the same calls at the same times: their files may be copies of one recording"
     yield from _numbered_apart(rows)
     if _has_no_common_step(rows):
         yield "no two ranks recorded the same step, so their calls cannot be matched by order"
@@ -108,7 +108,7 @@ def _about_the_calls(rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.
     reasons = explained.select("family", _reason().alias("reason"))
     is_none_matched = len(unmatched) == len(rows) and not _has_no_common_step(rows)
     if is_none_matched and (reasons["reason"] == "no_counterpart").all():
-        yield "no call of a rank fits any call of another one, so the files may belong to different jobs"
+        yield "no call of any rank fits a call of another rank, so the files may belong to different jobs"
     for reason, sentence in _REASONS.items():
         concerned = reasons.filter(pl.col("reason") == reason)
         if len(concerned):

@@ -66,7 +66,7 @@ class HostRanges(NamedTuple):
     parent      row of the range around each one
     cause_row   row of `causes` for each range; the last entry is for times without a range
     causes      distinct causes: `CAUSE_COLUMNS`
-    may_wait    whether a thread may wait for communication while each range is innermost, without a name that says so; the
+    may_wait    whether a thread may wait for communication while each range is innermost, although no name says so; the
                 last entry is for times without a range
     is_python   whether each range is Python code: it waits only in functions written in C, which are ranges of their own if
                 they were recorded; the last entry is false
@@ -217,7 +217,7 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return, for each range, the outermost operator around it below the nearest Python function; else the range itself."""
+    """Return, for each range, the outermost operator around it below the nearest Python function; else an operator itself."""
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)

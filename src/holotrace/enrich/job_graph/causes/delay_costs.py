@@ -57,12 +57,12 @@ class DelayCosts(EqualByContent):
         name, module, frame  str
         cost_ns        int64
         error_ns       int64   how far cost_ns may be off, because several causes explain the same time, or because of clocks
-        wait_count int64   communication in which the ranks waited for this cause directly, of all steps and waiting ranks
-        first_instance int64   the first of it; null if the cause only had indirect costs
-        first_ns       int64   its start on the clock of the cause's rank
+        wait_count     int64   operations in which a rank waited directly for this cause, over all steps and waiting ranks
+        first_instance int64   the first of these operations; null if all costs of the cause are indirect
+        first_ns       int64   start of this operation on the cause's rank, on the clock of that rank
 
-    waits  one row per call that waited: instance, rank, step, wait_ns (0 if its step is not chosen), and passed_on_ns, what
-           later waits of the job it caused
+    waits  one row per call that waited: instance, rank, step, wait_ns (0 if its step is not chosen), and passed_on_ns, the
+           later waiting of the job that it caused
     """
 
     costs: pl.DataFrame

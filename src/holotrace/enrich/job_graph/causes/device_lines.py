@@ -49,7 +49,7 @@ _LONG_GAP_NS = 30_000
 
 
 class _Steps(NamedTuple):
-    """The edges of all chains that take time, each chain from its beginning to its end.
+    """The edges of all chains, without those that take no time; each chain from its beginning to its end.
 
     line
     start_ns, end_ns
@@ -189,7 +189,7 @@ def _on_devices(steps: _Steps, cause: _Rows, call_of_activity: _Rows) -> pl.Data
 
 
 def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
-    """Divide the time on each thread among the causes that its ranges stand for."""
+    """Divide the time on each thread among the causes of its ranges."""
     parts = [pl.DataFrame(schema=RUNS)]
     none = pl.DataFrame({"start_ns": [], "end_ns": []}, {"start_ns": pl.Int64, "end_ns": pl.Int64})
     for track in np.unique(steps.track[steps.track != _NO_TRACK]).tolist():

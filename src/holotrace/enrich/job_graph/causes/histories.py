@@ -23,7 +23,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class Histories(NamedTuple):
-    """What a rank did before each of its calls; ranks send this for comparison.
+    """What a rank did before each of its calls, for comparison with other ranks.
 
     lines     see `Lines`; `Runs.cause` refers to `causes`, `Runs.call` to the rows of `of_rank(rank_trace).calls`
     causes    distinct causes, with the columns of `CAUSE_COLUMNS`

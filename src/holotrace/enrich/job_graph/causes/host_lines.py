@@ -22,7 +22,7 @@ shorter.
 """
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose name does not show waiting is a wait if a communication covers this share of it and ends in it."""
+"""A stretch whose name does not show waiting is a wait if a call covers at least this share of it and ends in it."""
 
 
 class Segments(NamedTuple):
@@ -164,7 +164,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
 
 
 def main_track(known: HostRanges, wanted: int | None) -> int:
-    """Return the thread that announces the steps or, if none does, the thread with the most ranges; -1 without ranges."""
+    """Return `wanted`, the thread of the steps, or if it is None the thread with the most ranges; -1 without ranges."""
     if wanted is not None:
         return wanted
     tracks = known.ranges["track_id"].to_numpy()

@@ -18,10 +18,10 @@ LEAST_CULPRIT = 0.1
 OVER_MEDIAN = 3
 """A culprit causes at least this many times as much as the median rank."""
 LARGE = 0.2
-"""A rank that causes this fraction of all waiting may pass on up to twice as much and still be a culprit."""
+"""A rank that causes this fraction of all waiting may pass on up to twice as much as it causes and still be a culprit."""
 
 NOT_OWN = ("communication", "launch_delay", "unknown")
-"""Slow transfers, a GPU that starts work late and what was not recorded are not the work of a rank."""
+"""Slow transfers, a GPU that starts work late and what was not recorded are not a rank's own work."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
 _OF_NAME = {"computation": "kernel", "python": "Python's"}

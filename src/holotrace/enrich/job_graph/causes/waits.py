@@ -32,7 +32,7 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
         query           int64  the number of the row
         wait            int64  numbers the calls that waited; null for the others
         met_ns          int64  when the last rank had arrived, on the clock of the reference host
-        late, late_ns   the last rank to arrive, and when on its own clock
+        late, late_ns   the last rank to arrive, and when it arrived, on its own clock
         clock_error_ns  int64  of the difference between the clocks of both ranks; null if unknown
     """
     begin = pl.coalesce("aligned_start_ns", "start_ns")
@@ -101,8 +101,9 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
 
     Returns:
         wait, query, late_query, late, wait_ns
-        own_ns          how much longer the late rank worked than the waiting rank waited_ns       how much longer the late rank
-        waited unexplained_ns  the rest, because the ranks were not together when their histories begin
+        own_ns          how much longer the late rank worked than the waiting rank
+        waited_ns       how much longer the late rank waited than the waiting rank
+        unexplained_ns  the rest, because the ranks were not together when their histories begin
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(

@@ -34,7 +34,7 @@ REPLAY_TOLERANCE = 0.03
 
 @dataclass(frozen=True)
 class FasterLink:
-    """Transfers take `latency_factor` times their latency and 1 / `bandwidth_factor` times the rest.
+    """Transfers take `latency_factor` times their latency, plus 1 / `bandwidth_factor` times the rest.
 
     The latency comes from a line fitted to the transfer times of each group and collective by message size. If the
     sizes are too similar for a fit, the whole transfer is divided by `bandwidth_factor`.
@@ -74,9 +74,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     Args:
         trace: the job.
-        changes: changes for `holotrace.what_if`, `holotrace.FasterLink` and `holotrace.PeersMedian`, applied in this
-        order;
-            `PeersMedian` comes last.
+        changes: those of `holotrace.what_if`, applied first, and `holotrace.FasterLink` and `holotrace.PeersMedian`.
         annotation: the window, as in `holotrace.critical_path`.
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.

@@ -26,7 +26,7 @@ _Floats = npt.NDArray[np.float64]
 
 
 class ChangedRank(NamedTuple):
-    """The result of the changes on one rank, as the rank sends it.
+    """The result of the changes on one rank.
 
     source, target, length_ns  edges between rows of `EventGraph.nodes`, as in `RankGraph`
     calls     event_index uint32; factor float64, by which the transfer gets longer; replaced_ns float64, its new length,
@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph with the names of its edges, from which changes select."""
+    """The graph with the names of its activities, by which changes select."""
 
     graph: EventGraph
     window: str

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
-_LENGTHS = "the lengths of the sequences are data"
+_LENGTHS = "the lengths of the sequences were not recorded"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
-"""Inputs of FlashAttention 3 with which lengths depend on data: new keys, used lengths, cache pages and rows, padding."""
+"""With these inputs of FlashAttention 3, lengths depend on data: new keys, used lengths, cache pages and rows, padding."""
 
 
 class Attention(NamedTuple):
@@ -192,7 +192,7 @@ def paged(arguments: Arguments, keys: int = 1) -> Cost:
     key_heads = arguments.shape(keys)[-2]
     sums = arguments.sums
     if not sums:
-        message = "the lengths of the requests are data, and no annotation of the step sums them up"
+        message = "the lengths of the requests were not recorded, and no annotation of the step gives their sums"
         raise UnknownCostError(message)
     dense = 4 * heads * width * (sums["c_sqsk"] + sums["g_sqsk"])
     flops = dense - 2 * heads * width * sums["c_sqsq"]
@@ -299,7 +299,7 @@ def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | No
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:
-        message = "a causal mask over queries and keys of different number: which are masked is unknown"
+        message = "the numbers of queries and keys differ, so which pairs the causal mask hides is unknown"
         raise UnknownCostError(message)
     return dense // 2
 

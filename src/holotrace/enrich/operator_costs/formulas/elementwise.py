@@ -169,7 +169,7 @@ def _highest(kinds: list[str]) -> str:
 
 
 def _rank(kind: str) -> int:
-    """Return the kind of number: boolean, integer, real, complex."""
+    """Return the rank of a kind of number: 0 boolean, 1 integer, 2 real, 3 complex."""
     if kind == "bool":
         return 0
     return 1 if kind in _INTEGERS else 3 if kind.startswith("complex") else 2

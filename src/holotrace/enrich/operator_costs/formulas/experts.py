@@ -24,7 +24,7 @@ _PACKED = {"uint8": 2, "int8": 2, "int32": 8, "int64": 16, "float4_e2m1fn_x2": 2
 """How many 4-bit values an element of this type holds."""
 _OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
 _NUMBERS = re.compile(r"(?<![^,])\d+,\d+,(?P<ranks>\d+),\d+(?![^,])")
-_ON_SEVERAL_RANKS = "experts are on several ranks, and which tokens reach those of this rank is data"
+_ON_SEVERAL_RANKS = "experts are on several ranks, and which tokens this rank's experts received was not recorded"
 _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -73,8 +73,8 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """As `fused_experts`: `tokens, numbers of chosen experts, weights in the result, weights, …`, without or with biases.
 
-    The first four consecutive whole numbers are: the size of the group that divides each expert, the rank in this group, and
-    the same for the group that divides the experts. Whole numbers do not follow each other before.
+    The first four whole numbers in a row are: the size of the group that divides each expert, the rank in this group, and
+    the same two numbers for the group that divides the experts.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products

@@ -50,7 +50,9 @@ def _of_template(arguments: Arguments, flops: int | None, moved: int, precision:
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (
-        "flex_attention skips blocks by a mask that is data" if "flex_attention" in arguments.operator else _UNKNOWN
+        "flex_attention skips blocks by a mask that was not recorded"
+        if "flex_attention" in arguments.operator
+        else _UNKNOWN
     )
     return Cost(flops, moved, "matrix", precision, flops, "" if flops is not None else reason)
 

@@ -30,7 +30,7 @@ def linear(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = No
 
 
 def sparse_linear(arguments: Arguments) -> Cost:
-    """`[M, K] x [N, K / 2]`, where half of every four weights are zeros and not stored: 2·M·N·K / 2; every tensor once."""
+    """`[M, K] x [N, K / 2]`, where two of every four weights are zero and not stored: 2·M·N·K / 2; every tensor once."""
     left, right = arguments.shape(0), arguments.shape(2, 2)
     if not left or left[-1] != 2 * right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer with half of the weights"
