@@ -47,13 +47,16 @@ def percent_text(fraction: float | None) -> str:
     return "-" if fraction is None else f"{100 * fraction:.1f} %"
 
 
-def number_text(value: float) -> str:
-    """Format a number without a unit: a whole number in full, any other with three digits, or more before the point.
+def number_text(value: float, *, digits: int = 3) -> str:
+    """Format a number without a unit: a whole number in full, any other with this many digits, or more before the point.
 
     >>> number_text(12345), number_text(1.90424), number_text(1234.5), number_text(2.0)
     ('12,345', '1.9', '1,234', '2')
+    >>> number_text(1.90424, digits=2), number_text(123.4, digits=2)
+    ('1.9', '123')
     """
-    return f"{value:,.3g}" if abs(value) < _FOUR_DIGITS and not float(value).is_integer() else f"{value:,.0f}"
+    is_whole = float(value).is_integer() or abs(value) >= 10**digits - 0.5
+    return f"{value:,.0f}" if is_whole else f"{value:.{digits}g}"
 
 
 def small_percent_text(fraction: float | None) -> str:
@@ -90,7 +93,16 @@ def microseconds(duration_ns: int) -> float:
 
 
 def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:
-    for size, unit in units:
-        if abs(value) >= size:
-            return f"{value / size:.3g} {unit}" if value < 999.5 * size else f"{value / size:,.0f} {unit}"
+    """Format a value in the largest unit of which it has at least one after rounding: 999,999 ns are 1 ms, not 1,000 µs."""
+    for (size, unit), (smaller, _) in zip(units, (*units[1:], units[-1]), strict=True):
+        if _rounded(abs(value) / smaller) * smaller >= size:
+            return f"{_three_digits(value / size)} {unit}"
     return f"0 {units[-1][1]}"
+
+
+def _rounded(value: float) -> float:
+    return float(_three_digits(value).replace(",", ""))
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < _FOUR_DIGITS else f"{value:,.0f}"

@@ -697,6 +697,10 @@ DIAGNOSIS = (
     _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
     _fraction("exposed_fraction", "share of the mean step with communication and without computation", "exposed comm."),
+    _text(
+        "main_work", "the kernel with most device time; without device work, the operator with most time on the host"
+    ),
+    _fraction("main_fraction", "share of the mean step that main_work takes", "main work"),
     _count("cut_off_count", "files that end early", "files cut off"),
     _fraction(
         "costed_fraction", "share of the compute time whose operations are known, all that MFU counts", "known costs"

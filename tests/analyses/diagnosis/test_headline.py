@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import holotrace
+from holotrace.analyses.diagnosis.answer import answer
 from holotrace.analyses.diagnosis.headline_facts import headline_facts, headline_line
 from holotrace.store.trace import Trace
 from holotrace.testing import small_job
@@ -104,3 +105,25 @@ def test_partly_known_costs_are_said() -> None:
     facts = {fact.name: fact.remark for fact in headline_facts(holotrace.diagnosis(builder.build()))}
 
     assert facts["MFU"] == "counts 50.0 % of the compute time"
+
+
+def test_without_findings_the_answer_names_what_takes_most_time() -> None:
+    """On the CPU, aten::conv2d takes 6 of 8 ms; the convolution inside it belongs to it."""
+    builder = TraceBuilder().operator("aten::conv2d", start_us=0, duration_us=6_000)
+    builder.operator("aten::mkldnn_convolution", start_us=10, duration_us=5_900)
+    builder.operator("aten::relu", start_us=6_000, duration_us=2_000)
+    result = holotrace.diagnosis(builder.build())
+
+    assert answer(result) == (
+        "The recording takes 8 ms, and no GPU work was recorded; none of the rules that could be checked applies; "
+        "aten::conv2d takes 75.0 % of it, more than any other operator."
+    )
+
+
+def test_on_a_gpu_the_answer_names_a_kernel() -> None:
+    """One product keeps the GPU busy all the time."""
+    builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+    result = holotrace.diagnosis(builder.kernel("gemm", start_us=5, duration_us=9_995, launch_us=1).build())
+
+    assert result.headline.select("main_work", "main_fraction").row(0) == ("gemm", 0.9995)
+    assert "gemm takes" in answer(result)

@@ -24,3 +24,12 @@ def test_memory_bandwidth_shows_the_bandwidth_of_each_kind_of_copy() -> None:
         "2 KiB in 1 copy, 1.02 µs (1,024 ns); 2 GB/s on average, 2 GB/s at most",
         "none",
     ]
+
+
+def test_copies_of_unknown_size_say_so() -> None:
+    """A ROCm memset has no size, while a copy in the same trace does: its bar is empty, and its hover says why."""
+    builder = TraceBuilder().copy("Memcpy HtoD", byte_count=2_048, start_us=0, duration_us=1.024)
+    builder.memset(start_us=5, duration_us=1, args={"bytes": None})
+    figure = plot_memory_bandwidth(memory_bandwidth(builder.build()))
+    hovers = {bar.name: list(bar.customdata) for bar in figure.data}
+    assert hovers["Memset"] == ["1 copy of unknown size, 1 µs (1,000 ns)"]

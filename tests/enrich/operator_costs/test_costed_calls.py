@@ -132,4 +132,6 @@ def test_the_kernel_shows_the_precision() -> None:
     assert computed_precision("float32", "ampere_sgemm_128x64_tn", is_on_tensor_cores=False) == "float32"
     assert computed_precision("float32", "Cijk_Ailk_Bljk_SB_MT64x64_MI16x16x4", is_on_tensor_cores=True) == "float32"
     assert computed_precision("float8_e4m3fn", "nvjet_qqtst", is_on_tensor_cores=True) == "float8"
+    assert computed_precision("float6_e2m3", "nvjet_qqtst", is_on_tensor_cores=True) == "float6"
+    assert computed_precision("float64", "volta_dgemm_64x64_nn", is_on_tensor_cores=False) == "float64"
     assert computed_precision(None, None, is_on_tensor_cores=False) is None

@@ -10,6 +10,7 @@ test("a duration has four digits and the largest unit that fits", () => {
   assert.equal(durationText(1_500), "1.5 µs");
   assert.equal(durationText(12_345_678), "12.35 ms");
   assert.equal(durationText(3e9), "3 s");
+  assert.equal(durationText(999_999), "1 ms");
   assert.equal(durationText(-2_000), "-2 µs");
 });
 

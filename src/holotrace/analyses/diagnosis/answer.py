@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text
 
 _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
 """How a cost begins, by its basis."""
 
+_MAIN = 0.05
+"""Work below this share of the step explains nothing."""
+
 
 def answer(result: Diagnosis) -> str:
     """Say how long a step takes, how busy the devices are, and what costs most."""
-    return f"{headline_text(result)}; {_first(result)}."
+    return f"{headline_text(result)}; {_first(result) or _without_findings(result)}."
 
 
 def headline_text(result: Diagnosis) -> str:
@@ -55,6 +59,17 @@ def _device_clause(row: dict[str, Any]) -> str:
     return f"and {files} early, so whether the job used a GPU is unknown"
 
 
-def _first(result: Diagnosis) -> str:
+def _first(result: Diagnosis) -> str | None:
     found = finding_texts(result)
-    return found[0][1] if found else "none of the rules that could be checked applies"
+    return found[0][1] if found else None
+
+
+def _without_findings(result: Diagnosis) -> str:
+    """Say that no rule applies, and what takes most of the time."""
+    row = result.headline.row(0, named=True)
+    text = "none of the rules that could be checked applies"
+    if row["main_work"] is None or row["main_fraction"] < _MAIN:
+        return text
+    is_on_host = row["busy_fraction"] is None
+    name, kind = (row["main_work"], "operator") if is_on_host else (short_name(row["main_work"]), "kernel")
+    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}"

@@ -56,6 +56,9 @@ class Diagnosis(Result):
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  all memory of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
+        main_work        str      the kernel with most device time on most ranks; without device work, the operator with most
+                                  time on the host; null if unknown
+        main_fraction    float64  0..1: its share of the step
         cut_off_count    int64    files that end early
 
     per_finding  one row per cause, the costliest first; those without a known cost come last:

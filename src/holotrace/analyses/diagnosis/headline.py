@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -27,6 +28,8 @@ HEADLINE = pl.Schema(
         "memory_peak_bytes": pl.Int64(),
         "memory_capacity_bytes": pl.Int64(),
         "device_name": pl.String(),
+        "main_work": pl.String(),
+        "main_fraction": pl.Float64(),
         "cut_off_count": pl.Int64(),
     }
 )
@@ -54,6 +57,7 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "costed_fraction": _mean(of_rank.costed_fraction for of_rank in numbers),
         **_memory(numbers),
         "device_name": devices.pop() if len(devices) == 1 else None,
+        **_main_work(numbers, step_ns),
         "cut_off_count": sum(of_rank.is_cut_off for of_rank in numbers),
     }
 
@@ -77,6 +81,16 @@ def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
         "memory_peak_bytes": fullest.peak_bytes if fullest else None,
         "memory_capacity_bytes": fullest.capacity_bytes if fullest else None,
     }
+
+
+def _main_work(numbers: Sequence[RankNumbers], step_ns: float) -> dict[str, str | float | None]:
+    """Return what takes most time on most ranks, and its mean share of the step on these."""
+    known = [of_rank.main_work for of_rank in numbers if of_rank.main_work is not None]
+    if not known or not step_ns:
+        return {"main_work": None, "main_fraction": None}
+    name, _ = Counter(work.name for work in known).most_common(1)[0]
+    mean_ns = fmean(work.time_ns for work in known if work.name == name)
+    return {"main_work": name, "main_fraction": min(1.0, mean_ns / step_ns)}
 
 
 def _fullness(memory: MemoryPeak) -> tuple[float, int]:

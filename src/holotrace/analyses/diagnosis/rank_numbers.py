@@ -12,6 +12,7 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.device.floors import peaks_of
+from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 from holotrace.schema import KernelKind
@@ -22,6 +23,13 @@ class MemoryPeak(NamedTuple):
 
     peak_bytes: int
     capacity_bytes: int | None
+
+
+class MainWork(NamedTuple):
+    """The kernel with most device time per steady step or, without device work, the operator with most host time."""
+
+    name: str
+    time_ns: float
 
 
 class RankNumbers(NamedTuple):
@@ -39,6 +47,7 @@ class RankNumbers(NamedTuple):
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
     costed_fraction   share of the compute time whose operations are known, all that `mfu_fraction` counts; None if unknown
     memory            the highest peak of memory on a device; None if not recorded
+    main_work         what takes most time; None if no operator ran
     host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
                       communicate themselves, or if there are none
     """
@@ -55,6 +64,7 @@ class RankNumbers(NamedTuple):
     mfu_fraction: float | None
     costed_fraction: float | None
     memory: MemoryPeak | None
+    main_work: MainWork | None
     host_library: str | None
 
 
@@ -73,6 +83,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
         *_utilization(evidence),
         _memory_peak(evidence),
+        _main_work(evidence),
         _host_library(evidence),
     )
 
@@ -94,6 +105,21 @@ def _utilization(evidence: RankEvidence) -> tuple[float | None, float | None]:
 def _memory_peak(evidence: RankEvidence) -> MemoryPeak | None:
     peaks = [MemoryPeak(peak["peak_bytes"], peak["capacity_bytes"]) for peak in evidence.memory_peaks]
     return max(peaks, default=None, key=lambda peak: peak.peak_bytes)
+
+
+def _main_work(evidence: RankEvidence) -> MainWork | None:
+    if evidence.has_device_work:
+        name, rows = evidence.rank_trace.texts(evidence.work["name"]), evidence.work.select("start_ns", "end_ns")
+    else:
+        operators = evidence.activity.filter(pl.col("cause") == "operator", pl.col("name").is_not_null())
+        rows = evidence.within(operators, evidence.step_windows)
+        name = rows["name"].str.strip_prefix(OF_AUTOGRAD)
+    time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+    sums = rows.group_by(name.alias("main"), maintain_order=True).agg(time)
+    if sums.is_empty():
+        return None
+    most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
+    return MainWork(most["main"], most["time_ns"] / evidence.step_count)
 
 
 def _host_library(evidence: RankEvidence) -> str | None:

@@ -17,7 +17,7 @@ from holotrace.drawing.colors import (
 )
 from holotrace.drawing.stacked_bars import MARGIN_HEIGHT, Heading, Part, ValueAxis, bar_figure, exact_duration, rows_of
 from holotrace.drawing.theme import Theme, empty_figure
-from holotrace.units import BANDWIDTHS, bandwidth_text, size_text
+from holotrace.units import BANDWIDTHS, bandwidth_text, counted, size_text
 
 _HEADING = Heading(
     QUESTION.question,
@@ -65,9 +65,11 @@ def _part(devices: pl.DataFrame, moved: pl.DataFrame, kind: str, size: int) -> P
     )
 
 
-def _hover(row: dict[str, int]) -> str:
+def _hover(row: dict[str, int | None]) -> str:
     if row["copy_count"] is None:
         return "none"
-    mean, most = bandwidth_text(row["mean_bytes_per_s"]), bandwidth_text(row["max_bytes_per_s"])
-    copies = f"{row['copy_count']:,} cop{'y' if row['copy_count'] == 1 else 'ies'}"
-    return f"{size_text(row['bytes'])} in {copies}, {exact_duration(row['busy_ns'])}; {mean} on average, {most} at most"
+    copies, busy = counted(row["copy_count"], "copy", "copies"), exact_duration(row["busy_ns"] or 0)
+    if row["bytes"] is None:
+        return f"{copies} of unknown size, {busy}"
+    mean, most = bandwidth_text(row["mean_bytes_per_s"] or 0), bandwidth_text(row["max_bytes_per_s"] or 0)
+    return f"{size_text(row['bytes'])} in {copies}, {busy}; {mean} on average, {most} at most"

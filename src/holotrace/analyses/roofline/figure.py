@@ -16,7 +16,7 @@ from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import exact_duration
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
 from holotrace.enrich.device.floors import MEMORY
-from holotrace.units import bandwidth_text, counted, percent_text
+from holotrace.units import bandwidth_text, counted, operations_text, percent_text
 
 MOST_OPERATORS = 200
 _QUESTION = QUESTION.question
@@ -69,7 +69,7 @@ def _hover(row: dict[str, Any]) -> str:
         f"<b>{hover_text(row['operator'] or 'no operator')}</b>, rank {row['rank']}",
         hover_text((row["input_shape"] or "")[:120]),
         f"{counted(row['call_count'], 'call')}, {exact_duration(row['busy_ns'])}",
-        f"{row['flops_per_s'] / 1e12:.3g} TFLOP/s, {bandwidth_text(row['moved_bytes_per_s'])}",
+        f"{operations_text(row['flops_per_s'])}/s, {bandwidth_text(row['moved_bytes_per_s'])}",
         ""
         if row["roofline_fraction"] is None
         else f"{percent_text(row['roofline_fraction'])} of the roof, bound by {row['bound']}",

@@ -66,7 +66,7 @@ _LARGEST = 2**63 - 1
 _GRAPH = "the launch of a CUDA graph, whose operators ran when it was captured"
 _TF32 = re.compile(r"tf32|xf32|s1688|s16816", re.IGNORECASE)
 _AMD = re.compile(r"^Cijk_|mfma|^ck::|::ck::|_ck_|rocm|hip", re.IGNORECASE)
-_SMALL = re.compile(r"^(float[864]).*")
+_SMALL = re.compile(r"^(float[864])(_.*)?$")
 _PRODUCTS = ("aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm", "aten::mv", "aten::addmv")
 
 
@@ -415,7 +415,7 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
     name = kernel or ""
     if of_inputs == "float32" and (_TF32.search(name) or (is_on_tensor_cores and not _AMD.search(name))):
         return "tf32"
-    return _SMALL.sub(r"\1", of_inputs) if of_inputs.startswith(("float8", "float6", "float4")) else of_inputs
+    return _SMALL.sub(r"\1", of_inputs)
 
 
 def _bounded(cost: Cost) -> Cost:

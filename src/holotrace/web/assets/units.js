@@ -10,15 +10,22 @@ import { BANDWIDTHS, DURATIONS, SIZES } from "./unit_tables.js";
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 /**
- * Return the largest unit that is at most the value, or else the smallest.
+ * Return the largest unit that is at most the value, rounded to this many digits, or else the smallest.
  * @param {number} value
  * @param {[number, string][]} units
+ * @param {number} digits
  */
-const unitOf = (value, units) => units.find(([size]) => value >= size) ?? units[units.length - 1];
+const unitOf = (value, units, digits) => {
+  const reaches = (/** @type {[number, string]} */ [size], /** @type {number} */ row) => {
+    const smaller = units[row + 1]?.[0] ?? size;
+    return Number((value / smaller).toPrecision(digits)) * smaller >= size;
+  };
+  return units.find(reaches) ?? units[units.length - 1];
+};
 
 /** @param {number} ns */
 export const durationText = (ns) => {
-  const [unit, name] = unitOf(Math.abs(ns), DURATIONS);
+  const [unit, name] = unitOf(Math.abs(ns), DURATIONS, 4);
   return `${Number((ns / unit).toPrecision(4))} ${name}`;
 };
 
@@ -28,7 +35,7 @@ export const durationText = (ns) => {
  * @param {number} step
  */
 export const momentText = (ns, step) => {
-  const [unit, name] = unitOf(Math.max(Math.abs(ns), step), DURATIONS);
+  const [unit, name] = unitOf(Math.max(Math.abs(ns), step), DURATIONS, 15);
   return `${(ns / unit).toFixed(clamp(Math.ceil(Math.log10(unit / step)), 0, 9))} ${name}`;
 };
 
@@ -56,7 +63,7 @@ export const amountText = (value, unit) => {
   if (unit === "fraction") {
     return percentText(value);
   }
-  const [size, name] = unitOf(Math.abs(value), UNITS[unit] ?? COUNTS);
+  const [size, name] = unitOf(Math.abs(value), UNITS[unit] ?? COUNTS, 3);
   return `${Number((value / size).toPrecision(3))} ${name}`.trim();
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import holotrace
@@ -9,14 +10,16 @@ from device_jobs import cases_of, recorded
 from holotrace.testing.builder import TraceBuilder
 
 
-def job(*, launch_us: float) -> holotrace.Trace:
-    """Return steps of 1 ms, each with a kernel until 400 µs and one from 600 µs on, launched at this time."""
+def job(*, launch_us: float, launch_name: str = "cudaLaunchKernel") -> holotrace.Trace:
+    """Return steps of 1 ms, each with a kernel until 400 µs and one from 600 µs on, launched at this time by this call."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number
         trace.step(number, begin, 1000)
         trace.kernel("gemm", start_us=begin + 10, duration_us=390, launch_us=begin + 5)
-        trace.kernel("relu", start_us=begin + 600, duration_us=399, launch_us=begin + launch_us)
+        trace.kernel(
+            "relu", start_us=begin + 600, duration_us=399, launch_us=begin + launch_us, launch_name=launch_name
+        )
     return trace.build()
 
 
@@ -32,6 +35,32 @@ def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> Non
 def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
     """Below 0.1 ms, the host is late rather than the device."""
     assert not cases_of(job(launch_us=launch_us), "late_starts")
+
+
+def late_start(trace: holotrace.Trace) -> tuple[str, str]:
+    """Return the sentence about late starts, and its confidence."""
+    findings = holotrace.diagnosis(trace).per_finding.filter(pl.col("rule") == "late_starts")
+    sentence, confidence = findings.select("finding", "confidence").row(0)
+    return sentence, confidence
+
+
+def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording() -> None:
+    """The only kernels were launched 0.6 ms before they start: what ran before them was launched before the recording."""
+    trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1000)
+    trace.kernel("gemm", start_us=600, duration_us=200, launch_us=5)
+    trace.kernel("relu", start_us=800, duration_us=200, launch_us=15)
+    sentence, confidence = late_start(trace.build())
+
+    assert "from before the recording" in sentence
+    assert confidence == "low"
+
+
+def test_a_graph_that_starts_late_may_lack_kernels() -> None:
+    """Each replay begins 0.2 ms after the work before it: the profiler may have lost the first kernels of the graph."""
+    sentence, confidence = late_start(job(launch_us=400, launch_name="cudaGraphLaunch"))
+
+    assert "lost kernels of these graphs" in sentence
+    assert confidence == "low"
 
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])

@@ -24,7 +24,7 @@ from holotrace.analyses.diagnosis.rules.device.device_cases import (
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.devices import properties_of
 from holotrace.schema import KernelKind
-from holotrace.units import duration_text, percent_text
+from holotrace.units import duration_text, number_text, percent_text
 
 _LONG_NS = 10_000
 """Shorter kernels are bound by their launch, whatever their shape."""
@@ -133,7 +133,7 @@ def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
 def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['kernel']} has {words['blocks_per_sm']:.2g} blocks per SM, so most SMs are idle while it runs",
+        f"{words['kernel']} has {number_text(words['blocks_per_sm'], digits=2)} blocks per SM, so most SMs are idle while it runs",
         "Split its work into more blocks (smaller tiles, or split along the reduced dimension), or run it on a second stream "
         "beside other work.",
     )

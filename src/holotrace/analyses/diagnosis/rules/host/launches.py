@@ -26,6 +26,7 @@ from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
+from holotrace.units import duration_text
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
@@ -277,7 +278,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
-        f"{words['kernel_ns'] / 1000:.3g} µs each on average; most for {cases[0].place.operator}{in_line(cases[0].place)}",
+        f"{duration_text(words['kernel_ns'])} each on average; most for {cases[0].place.operator}{in_line(cases[0].place)}",
         _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
     )
 

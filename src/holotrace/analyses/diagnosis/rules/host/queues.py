@@ -14,6 +14,8 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.graph_replays import GRAPH_LAUNCH
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import windows
 from holotrace.schema import EventKind
@@ -21,6 +23,7 @@ from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
 """Late starts needed for a case; once or twice, work may wait for something that was not recorded."""
+_MOST = 0.5
 _LATE_NS = 100_000
 """In all recorded jobs, a device that nobody else uses starts work within 20 µs of its launch."""
 
@@ -41,7 +44,8 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
         return
     explained = union(waiting["from_ns"].to_numpy(), waiting["start_ns"].to_numpy())
     is_rare = len(waiting) < _FEWEST_STARTS or 2 * (explained[1] - explained[0]).max() > covered_length(*explained)
-    words = {"is_rare": is_rare, "confidence": "low" if is_rare else "medium"}
+    reason = _reason(evidence, waiting) or ("rare" if is_rare else "")
+    words = {"reason": reason, "confidence": "low" if reason else "medium"}
     longest = waiting.row(int((waiting["start_ns"] - waiting["from_ns"]).arg_max() or 0), named=True)
     host = evidence.activity_at(longest["launch_start_ns"])
     name = evidence.rank_trace.texts(pl.Series([longest["name"]], dtype=pl.UInt32))[0]
@@ -49,6 +53,23 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
         host.get("module"), host.get("name"), name, host.get("frame"), longest["event_index"], longest["start_ns"]
     )
     yield Case(explained, evidence.share(explained), count=len(waiting), place=place, words=words)
+
+
+def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
+    """Return `before` if most of the time precedes the first work of a stream, `graph` if it precedes work of graphs, else "".
+
+    In both cases, the GPU may have worked: on what was launched before the recording, or on nodes of the graph that the
+    profiler lost.
+    """
+    rows = device_rows(evidence.rank_trace.unselected)
+    firsts = rows.sort("start_ns").unique(["device", "stream"], keep="first")["event_index"]
+    time, all_time = pl.col("start_ns") - pl.col("from_ns"), (pl.col("start_ns") - pl.col("from_ns")).sum()
+    graphs = evidence.rank_trace.strings.str.contains(GRAPH_LAUNCH).arg_true().cast(pl.UInt32)
+    shares = waiting.select(
+        before=time.filter(pl.col("event_index").is_in(firsts.implode())).sum() / all_time,
+        graph=time.filter(pl.col("launch_name").is_in(graphs.implode())).sum() / all_time,
+    ).row(0, named=True)
+    return next((reason for reason, share in shares.items() if share > _MOST), "")
 
 
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
@@ -92,8 +113,19 @@ def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _say_late(cases: Sequence[RankCase]) -> Said:
-    kernel = short_name(str(cases[0].place.kernel))
-    if cases[0].words["is_rare"]:
+    kernel, reason = short_name(str(cases[0].place.kernel)), cases[0].words["reason"]
+    if reason == "before":
+        return Said(
+            f"the first recorded work of a stream starts late ({kernel}): the GPU probably still runs work from before the recording",
+            "Do not count this time: it ends with that work. To avoid it, call torch.cuda.synchronize() before the recording starts.",
+        )
+    if reason == "graph":
+        return Said(
+            f"replays of CUDA graphs start late, by what was recorded of them (longest before {kernel}): the profiler probably lost "
+            "kernels of these graphs",
+            "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether this time is there, too.",
+        )
+    if reason == "rare":
         return Said(
             f"launched work starts late, although no recorded work runs on the GPU (before {kernel})",
             "Look at this time in the timeline: work of a graph or of another process may be missing from the recording.",

@@ -11,6 +11,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs
+from holotrace.units import number_text
 
 _GRADIENTS = ("dp", "unknown")
 """Axes of data parallelism: a lone process group whose only calls are all-reduces may serve other purposes, too."""
@@ -29,7 +30,7 @@ def repeated_reductions(evidence: JobEvidence) -> Iterator[JobCase]:
 def _say(cases: Sequence[RankCase]) -> Said:
     times = cases[0].words["per_update"]
     return Said(
-        f"DistributedDataParallel reduces the gradients {times:.3g} times for each update of the weights, although only their sum "
+        f"DistributedDataParallel reduces the gradients {number_text(times)} times for each update of the weights, although only their sum "
         "is needed",
         "Run forward and backward of all microbatches but the last one within model.no_sync(), so that gradients are only added up.",
     )

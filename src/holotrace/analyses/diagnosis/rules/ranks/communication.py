@@ -22,7 +22,7 @@ from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
 )
 from holotrace.drawing.names import short_name
 from holotrace.enrich.job_graph.causes.roles import cause_text
-from holotrace.units import percent_text
+from holotrace.units import number_text, percent_text
 
 _SHARE = 0.05
 _LONGEST_TRANSFER = 3
@@ -291,7 +291,7 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
 def _say_slow(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"transfers of {words['kind']} {words['part']} take {words['slowdown']:.2g} times as long as those of its peers "
+        f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as those of its peers "
         f"({words['collective']})",
         "Compare its network card, cable, PCIe link and congestion with those of its peers; run nccl-tests on it alone.",
     )

@@ -11,6 +11,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of
+from holotrace.units import number_text
 
 _UNEVEN = 1.2
 
@@ -49,7 +50,7 @@ def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"the experts of rank {words['rank']} get {words['times']:.2g} times as many tokens as the mean, and the other ranks wait",
+        f"the experts of rank {words['rank']} get {number_text(words['times'], digits=2)} times as many tokens as the mean, and the other ranks wait",
         "Raise the weight of the load-balancing loss or bias, set a capacity per expert, or move experts between ranks.",
     )
 

@@ -31,7 +31,7 @@ from holotrace.enrich.job_graph.causes.roles import (
     cause_text,
     largest_causes,
 )
-from holotrace.units import percent_text
+from holotrace.units import number_text, percent_text
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
@@ -194,7 +194,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 def _more_calls(words: Mapping[str, Any]) -> str:
     if not _has_more_calls(words):
         return ""
-    return f"; it runs {words['times_as_many']:.2g} times as many products and convolutions as the other ranks"
+    return f"; it runs {number_text(words['times_as_many'], digits=2)} times as many products and convolutions as the other ranks"
 
 
 def _has_more_calls(words: Mapping[str, Any]) -> bool:

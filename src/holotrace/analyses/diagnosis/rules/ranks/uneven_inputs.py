@@ -12,6 +12,7 @@ from holotrace.analyses.diagnosis.rule import JobCase, JobRule, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, steps_of, wait_count
+from holotrace.units import number_text
 
 _UNEVEN = 1.2
 _MOSTLY = 0.8
@@ -85,7 +86,7 @@ def _larger(evidence: JobEvidence) -> pl.DataFrame:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['steps']} of {words['of']} steps" if words["steps"] < words["of"] else ""
-    larger = f"{words['times']:.2g} times as many elements as those of its peers"
+    larger = f"{number_text(words['times'], digits=2)} times as many elements as those of its peers"
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
