@@ -60,7 +60,7 @@ def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.Mon
     """Workers set the delay of Polars' allocator; a user's setting wins."""
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
-        assert pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() == "dirty_decay_ms:10000,muzzy_decay_ms:10000"
+        assert "dirty_decay_ms:10000" in (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "")
     monkeypatch.setenv(ALLOCATOR_VARIABLE, "dirty_decay_ms:0")
     with processes(1) as pool:
         assert pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() == "dirty_decay_ms:0"

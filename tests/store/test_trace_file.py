@@ -6,10 +6,12 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from holotrace.errors import InvalidOptionError
-from holotrace.schema import TABLES
+from holotrace.schema import TABLES, EventKind
+from holotrace.store import trace_file
 from holotrace.store.tables.arrow_tables import table_types
 from holotrace.store.trace_file import TraceFile
 
@@ -51,6 +53,21 @@ def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: Op
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
     assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
+
+
+@pytest.mark.parametrize("few_events", [0, 1_000])
+def test_events_have_the_requested_kinds_and_names(
+    write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int
+) -> None:
+    """A large file, whose events are not kept in memory, gives the same events as a small one."""
+    monkeypatch.setattr(trace_file, "_FEW_EVENTS", few_events)
+    file = open_file(write_trace("a.json", ["gemm", "relu"]))
+    kernels = file.events_of([EventKind.KERNEL], ["start_ns", "name"])
+    relu = kernels["name"][1:]
+    assert kernels["start_ns"].to_list() == [0, 1_000]
+    assert file.events_of([EventKind.KERNEL], ["start_ns"], relu).rows() == [(1_000,)]
+    assert file.events_of([EventKind.KERNEL], ["start_ns"], relu + 1_000).is_empty()
+    assert file.events_of([EventKind.MEMORY], ["start_ns"]).schema == {"start_ns": pl.Int64}
 
 
 def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> None:

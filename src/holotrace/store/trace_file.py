@@ -24,6 +24,8 @@ from holotrace.store.tables.arrow_tables import (
     FolderTables,
     MemoryTables,
     Tables,
+    empty_table,
+    is_of_kinds,
     known_columns,
     of_kinds,
 )
@@ -112,6 +114,8 @@ class TraceFile:
         if self._is_small:
             needed = list(dict.fromkeys([*wanted, "kind", "name"]))
             return of_kinds(self.table("events", needed), kinds, names)[wanted]
+        if not self._has_events(kinds, names):
+            return empty_table("events").select(wanted)
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def forget(self) -> None:
@@ -170,6 +174,11 @@ class TraceFile:
     @property
     def _is_small(self) -> bool:
         return self.health.event_count <= _FEW_EVENTS
+
+    def _has_events(self, kinds: Sequence[int], names: pl.Series | None) -> bool:
+        """Whether there are such events; keeping their kinds and names in memory saves reading the other columns in vain."""
+        known = self.table("events", ["kind"] if names is None else ["kind", "name"])
+        return bool(known.select(is_of_kinds(kinds, names).any()).item())
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         wanted = known_columns(name, None) if self._is_small else columns

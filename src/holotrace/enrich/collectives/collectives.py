@@ -192,7 +192,9 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
     """Return the collective named in a call's annotation: `all_reduce` for `nccl:all_reduce`."""
-    events = rank_trace.events_of([EventKind.CPU_OP, EventKind.USER_ANNOTATION], ["event_index", "name"])
+    ids = rank_trace.strings.str.contains(COLLECTIVE_CALL).arg_true().cast(pl.UInt32)
+    kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
+    events = rank_trace.events_of(kinds, ["event_index", "name"], names=ids)
     return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.devices import properties_of
 from holotrace.enrich.device.launches import launches
-from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.kernels.tensor_cores import uses_tensor_cores
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived, derived_under_rules
@@ -85,8 +85,8 @@ def written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    kinds = event_ranges(rank_trace, _KERNEL_KINDS, ["event_index"])
-    return device_work(rank_trace).join(kinds, on="event_index", how="semi", maintain_order="left")
+    kernels = device_rows(rank_trace).filter(pl.col("kind").is_in(_KERNEL_KINDS))
+    return device_work(rank_trace).join(kernels, on="event_index", how="semi", maintain_order="left")
 
 
 @derived
@@ -115,8 +115,11 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm writes them."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
+    on_host = table.filter(rows_of_events(device_rows(rank_trace), table["event_index"]) < 0)
+    if on_host.is_empty():
+        return table
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index"])
-    shapes = table.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
+    shapes = on_host.join(calls, on="event_index").filter(pl.col("grid_x").is_not_null())
     if shapes.is_empty():
         return table
     own = table.filter(pl.col("grid_x").is_not_null()).select("event_index")

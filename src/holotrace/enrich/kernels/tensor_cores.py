@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import polars as pl
 
 from holotrace.algorithms.signatures import demangled, function_name
+from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.kernels import kernel_kind
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import EventKind, KernelKind
@@ -352,7 +353,8 @@ def active_rules() -> tuple[Rule, ...]:
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
     """Return the table of `uses_tensor_cores`, calling `answer` once for each distinct name."""
-    kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
+    rows = device_rows(rank_trace).filter(pl.col("kind") == EventKind.KERNEL)
+    kernels = rows.select("event_index", "name").sort("event_index")
     distinct = kernels["name"].unique()
     answers = pl.Series(map(answer, rank_trace.texts(distinct)), dtype=pl.Boolean)
     by_name = pl.DataFrame({"name": distinct, "uses_tensor_cores": answers})

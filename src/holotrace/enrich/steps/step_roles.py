@@ -9,7 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import Int64Array, Intervals, concatenated, covered_before, intervals_of, union
 from holotrace.enrich.collectives.collectives import COLLECTIVE_CALL, HOST_COLLECTIVE
-from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass, classes_by_name, is_counted_name
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
@@ -72,7 +72,7 @@ def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
     Both tables have name, start_ns and end_ns; the table of host events also has track_id.
     """
     work = device_work(rank_trace).select("event_index", "kernel_kind", "name", "start_ns", "end_ns")
-    memsets = rank_trace.events_of([EventKind.GPU_MEMSET], ["event_index"])["event_index"]
+    memsets = device_rows(rank_trace).filter(pl.col("kind") == EventKind.GPU_MEMSET)["event_index"]
     kind, is_memset = pl.col("kernel_kind"), pl.col("event_index").is_in(memsets.implode())
     is_memory, is_communication = kind == KernelKind.MEMORY, kind == KernelKind.COMMUNICATION
     host = event_ranges(rank_trace, _HOST_KINDS, [*_HOST_COLUMNS, "kind"])

@@ -164,8 +164,13 @@ Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 def of_kinds(events: Frame, kinds: Sequence[int], names: pl.Series | None = None) -> Frame:
     """Return the events of these kinds; `names` (string ids) keeps only events with these names."""
+    return events.filter(is_of_kinds(kinds, names))
+
+
+def is_of_kinds(kinds: Sequence[int], names: pl.Series | None = None) -> pl.Expr:
+    """Return whether an event is of one of these kinds and, if `names` (string ids) is given, has one of these names."""
     is_wanted = pl.col("kind").is_in(pl.Series(list(map(int, kinds)), dtype=pl.UInt8).implode())
-    return events.filter(is_wanted if names is None else is_wanted & pl.col("name").is_in(names.implode()))
+    return is_wanted if names is None else is_wanted & pl.col("name").is_in(names.implode())
 
 
 def arrow_file(folder: Path, name: str) -> Path:

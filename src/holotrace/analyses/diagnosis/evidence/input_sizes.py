@@ -33,8 +33,7 @@ def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
     names = rank_trace.strings.str.contains(_OPERATORS).arg_true().cast(pl.UInt32)
     if names.is_empty():
         return {}
-    calls = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "name", "start_ns"])
-    calls = calls.filter(pl.col("name").is_in(names.implode()))
+    calls = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "start_ns"], names=names)
     inputs = of_events(rank_trace.table("operator_inputs", ["event_index", "input_dims"]), calls["event_index"])
     counts = answers(rank_trace.texts(inputs["input_dims"]), _element_count, pl.Int64).alias("elements")
     within = windows(rank_trace)

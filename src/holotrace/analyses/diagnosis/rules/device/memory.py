@@ -60,7 +60,7 @@ def _emptying_calls(evidence: RankEvidence) -> int:
     """Count the calls of `empty_cache` in steady steps; without recorded Python, calls that free outside all operators."""
     ids = evidence.rank_trace.strings.str.contains(_EMPTY_CACHE).arg_true().cast(pl.UInt32)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
-    named = event_ranges(evidence.rank_trace, kinds, ["name", "start_ns"]).filter(pl.col("name").is_in(ids.implode()))
+    named = evidence.rank_trace.events_of(kinds, ["start_ns"], names=ids)
     if len(named):
         return _in_steps(evidence, named["start_ns"])
     frees = evidence.activity.filter((pl.col("cause") == _ALLOCATION) & pl.col("name").str.contains(_FREE))
