@@ -12,7 +12,7 @@ _BEGINNING = """\
 # Stored tables and SQL views
 
 This page lists the tables of a [store](#a-store) and the views of [`holotrace sql`](../how-to/ask_in_sql.md). Times are whole nanoseconds
-since the Unix epoch, in UTC; durations are whole nanoseconds. A column may be null unless it says otherwise. `event_index` is the position
+since the Unix epoch, in UTC; durations are whole nanoseconds. A column may be null unless its meaning says otherwise. `event_index` is the position
 of an event in the file of its rank; together with `rank` it joins all tables and views.
 
 ## Views

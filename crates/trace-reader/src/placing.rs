@@ -181,7 +181,7 @@ impl Placing {
         new
     }
 
-    /// The id of a flow: small numbers stay numbers, and other texts get the rank as a prefix.
+    /// The id of a flow: small numbers stay numbers, and other ids get the rank as a prefix.
     fn new_id<'a>(&self, id: &'a [u8]) -> Option<New<'a>> {
         let number = std::str::from_utf8(id).ok().and_then(|text| text.parse::<u64>().ok());
         match number {

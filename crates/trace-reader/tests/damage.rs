@@ -425,7 +425,7 @@ fn damaged_gzip() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(text.as_bytes()).expect("memory");
     let mut packed = encoder.finish().expect("memory");
-    // The header is followed by uncompressed blocks: a byte, their length, its complement, and as many bytes
+    // The header is followed by uncompressed blocks: a byte, their length, its complement, and the bytes themselves
     // (<https://www.rfc-editor.org/rfc/rfc1951#page-11>).
     let first_bytes = usize::from(u16::from_le_bytes([packed[11], packed[12]]));
     packed[10 + 5 + first_bytes + 3] ^= 1;

@@ -301,7 +301,7 @@ fn samples() {
     assert_eq!(uint32(&counters, "event_index"), [Some(0), Some(0), Some(1)]);
 }
 
-/// Streams may be numbers, hexadecimal texts and an unsigned −1; without the arg, the tid is the stream.
+/// Streams may be numbers, hexadecimal strings and an unsigned −1; without the arg, the tid is the stream.
 #[test]
 fn streams() {
     let event = |args: &str| {

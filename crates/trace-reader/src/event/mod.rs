@@ -29,7 +29,7 @@ pub(crate) enum Outcome {
     Cut(usize),
 }
 
-/// The rows of a chunk; texts, tracks and events are numbered within the chunk.
+/// The rows of a chunk; strings, tracks and events are numbered within the chunk.
 #[derive(Debug)]
 pub(crate) struct ChunkRows {
     pub(crate) tables: Vec<Rows>,

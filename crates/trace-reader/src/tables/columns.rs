@@ -66,7 +66,7 @@ pub(crate) enum Values {
     UInt8(Sparse<u8>),
     Float64(Sparse<f64>),
     Bool(Sparse<bool>),
-    /// Numbers of texts in the chunk.
+    /// Numbers of strings in the chunk.
     String(Sparse<u32>),
     /// Numbers of tracks in the chunk.
     Track(Sparse<u32>),

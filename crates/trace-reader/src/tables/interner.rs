@@ -1,4 +1,4 @@
-//! Numbers texts: within a chunk by their bytes, across the file by their decoded text.
+//! Numbers strings: within a chunk by their bytes, across the file by their decoded text.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::json::{decoded, expect_json, without_unescaping, Blemishes, Raw, Unfit};
 
-/// Numbers the distinct texts of one chunk in order of appearance, without copying them.
+/// Numbers the distinct strings of one chunk in order of appearance, without copying them.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkInterner<'a> {
     ids: FxHashMap<&'a [u8], u32>,
@@ -47,13 +47,13 @@ impl<'a> ChunkInterner<'a> {
         id
     }
 
-    /// The distinct texts in the order of their numbers.
+    /// The distinct strings in the order of their numbers.
     pub(crate) fn into_texts(self) -> Vec<String> {
         self.texts.into_iter().map(Cow::into_owned).collect()
     }
 }
 
-/// Numbers the distinct texts of a whole file in order of appearance.
+/// Numbers the distinct strings of a whole file in order of appearance.
 #[derive(Debug, Default)]
 pub(crate) struct FileInterner {
     texts: IndexSet<Box<str>, FxBuildHasher>,
@@ -70,7 +70,7 @@ impl FileInterner {
         at as u32
     }
 
-    /// The texts in the order of their numbers.
+    /// The strings in the order of their numbers.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.texts.iter().map(|text| &**text)
     }

@@ -6,7 +6,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::json::{Blemishes, Raw};
 use crate::tables::interner::ChunkInterner;
 
-/// A pid or tid: a number, or the number of a text in an interner.
+/// A pid or tid: a number, or the number of a string in an interner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Lane {
     #[default]
@@ -57,7 +57,7 @@ pub(crate) struct ChunkTracks<'a> {
 }
 
 impl<'a> ChunkTracks<'a> {
-    /// The number of the track of `pid` and `tid`, and the faults of their texts.
+    /// The number of the track of `pid` and `tid`, and the faults of both.
     #[inline]
     pub(crate) fn intern(
         &mut self,
