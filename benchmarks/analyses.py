@@ -333,7 +333,7 @@ def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespac
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
         assert process.stdout is not None  # noqa: S101 -- for the type checker
         for line in process.stdout:
-            if line.startswith(b'{"name"'):  # HTA prints other lines
+            if line.startswith(b'{"name"'):  # skips what HTA prints
                 print(python, line.decode(), end="", file=sys.stderr, flush=True)
                 yield json.loads(line)
 

@@ -73,7 +73,7 @@ def _usage(option: Parameter) -> str:
     kind = option.annotation.__origin__
     choices = [choice for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)]
     value = "" if kind is bool else declared.metavar or "|".join(choices) or "N"
-    name, *_ = (declared.default, *declared.param_decls)  # typer takes the name in Annotated for a default
+    name, *_ = (declared.default, *declared.param_decls)  # typer stores the first name in `default`
     return f"{name} {value}".rstrip()
 
 

@@ -116,7 +116,7 @@ def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
 
 
 def test_traces_of_two_jobs_are_a_doubt() -> None:
-    """For world sizes 2 and 64, the verdict lists the files of each job, and a doubt says why they are two."""
+    """For files with world sizes 2 and 64, the verdict lists the files of each job, and a doubt names the two sizes."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     job_summary = summary(builder.build())

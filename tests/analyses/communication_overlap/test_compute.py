@@ -63,7 +63,7 @@ def test_devices_of_a_rank_are_added_up_and_hide_only_their_own() -> None:
 
 
 def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
-    """Rank 0 does not communicate: its fraction is null, and a finding says why. Rank 1 is measured."""
+    """Rank 0 does not communicate: its fraction is null, and a finding says why. Rank 1 has a fraction."""
     builder = TraceBuilder()
     builder.rank(0).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)

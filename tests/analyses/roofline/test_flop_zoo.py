@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "flop_zoo"
 COUNTED: dict[str, int] = json.loads((FOLDER / "truth.json").read_text())["flops"]
 
 DIFFERENT = {
-    # FlopCounterMode takes the filter of a grouped convolution for a full one in the gradient of the filter:
+    # For the gradient of a filter, FlopCounterMode counts a grouped convolution as one without groups:
     # https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py, conv_backward_flop
     "conv_grouped": 442_368,
     "conv_depthwise": 221_184,

@@ -18,7 +18,7 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
     """4096 x 1024 x 8191 takes 69.4 µs at peak, typically 115.7 µs and at best 79.8 µs: of 600 µs, at most 520 are saved.
 
-    The typical time decides whether the rule applies. The best time is the stake, which stays a bound after a replay.
+    The typical time decides whether the rule applies. The stake is the time beyond the best time: no remedy saves more.
     """
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 

@@ -39,7 +39,7 @@ def test_reading_a_value_costs_the_idle_time_after_it() -> None:
 
 
 def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
-    """A second kernel runs until the next one starts."""
+    """While the host waits and launches the next kernel, another kernel keeps the device busy."""
     assert "scalar_read" not in rules_of(reading_job(with_more_work=True))
 
 
