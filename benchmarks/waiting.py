@@ -62,8 +62,8 @@ def main() -> None:
 def write_elsewhere(folder: Path, ranks: int) -> None:
     """Simulate the job in a process of its own.
 
-    On Linux, the peak memory of a process includes that of the process that started it, up to the start. A simulation takes
-    more memory than the answers: https://man7.org/linux/man-pages/man2/getrusage.2.html
+    A simulation takes more memory than the answers. On Linux, the peak memory of a process includes that of the process that
+    started it, up to the start: https://man7.org/linux/man-pages/man2/getrusage.2.html
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         other.submit(write, folder, ranks).result()

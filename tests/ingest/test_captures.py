@@ -67,7 +67,7 @@ def test_a_folder_of_captures_alone_is_a_job(tmp_path):
 
 
 def test_no_capture_on_request_or_without_graphs(tmp_path):
-    """An empty list uses none; a rank without graphs reads none."""
+    """With an empty list of captures, and for a rank without graphs, no capture is read."""
     (path,) = replay(0).write(tmp_path / "replay")
     written(tmp_path / "replay" / "capture_traces", "bs_8_rank0.json")
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "eager")

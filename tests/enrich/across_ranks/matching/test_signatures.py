@@ -188,7 +188,10 @@ def _incomplete_jobs(draw):
 
 
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
-    """Two ranks each recorded three of four equal calls, but not the same three. If every match is impossible, no clock jumped."""
+    """Two ranks each recorded three of four equal calls, but not the same three.
+
+    Matched by order, none of their calls would overlap: this shows missing calls, not a jump of a clock.
+    """
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

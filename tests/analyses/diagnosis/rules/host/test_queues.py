@@ -73,7 +73,7 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
 
 
 def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
-    """Return three steps of the host and, 2 ms later, their work on the device, 500 µs each without a pause."""
+    """Return three steps of the host and their work on the device, which begins at 2.5 ms: 500 µs each without a pause."""
     trace = TraceBuilder()
     for number in range(3):
         begin = host_us * number
@@ -86,7 +86,7 @@ def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
 
 
 def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
-    """The host takes 800 µs for a step, the device 500 µs, from a backlog of 2.5 ms."""
+    """The device begins with a backlog of 2.5 ms; then the host takes 800 µs for each step, and the device 500 µs."""
     (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
 
     assert case.value == pytest.approx(1.6, rel=0.01)
@@ -96,7 +96,7 @@ def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
 
 @pytest.mark.parametrize("options", [{"host_us": 600}, {"host_us": 800, "wait_us": 300}])
 def test_a_host_that_keeps_up_or_waits_is_silent(options: dict[str, int]) -> None:
-    """The host is at most a fifth slower, or waits for the device."""
+    """The host takes at most a fifth longer than the device, or waits for the device."""
     assert not cases_of(job_with_a_backlog(**options), "host_falls_behind")
 
 

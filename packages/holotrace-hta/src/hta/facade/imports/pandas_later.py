@@ -48,7 +48,7 @@ def _import_pandas() -> None:
     try:
         with suppress(Exception):  # the first use of pandas raises the error again
             import_module("pandas")
-        gc.freeze()  # later collections skip the modules, which live until exit anyway; this saves 0.07 s at exit
+        gc.freeze()  # garbage collection now skips the modules, which live until exit anyway; this saves 0.07 s
     finally:
         if is_enabled:
             gc.enable()
