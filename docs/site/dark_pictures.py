@@ -21,7 +21,7 @@ class DarkPictures(SphinxTransform):
     default_priority = 400  # before Sphinx collects the pictures to copy
 
     def apply(self) -> None:
-        """Give each pair the classes by which the theme shows one of them."""
+        """Give both pictures of a pair the classes by which the theme shows only one."""
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for light in list(self.document.findall(nodes.image)):
             path = PurePosixPath(light["uri"])

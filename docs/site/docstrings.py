@@ -1,7 +1,8 @@
 """Turn our docstrings into reStructuredText.
 
-They are written for people who read them in an editor: backticks mark code, and columns are aligned with blanks. So escape what
-reStructuredText would take for markup, make lists of aligned lines, keep other indented lines as they are, and link pages of the documentation.
+The docstrings are written for reading in an editor: backticks mark code, and columns are aligned with spaces. This module escapes
+what reStructuredText would take for markup, turns aligned lines into lists, keeps other indented lines as they are, and links pages
+of the documentation.
 """
 
 from __future__ import annotations
@@ -87,6 +88,6 @@ def _process(_app: Sphinx, _what: str, _name: str, _object: object, _options: ob
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Run before napoleon, which turns the sections into fields."""
+    """Register the conversion, which must run before napoleon turns sections into fields."""
     app.connect("autodoc-process-docstring", _process, priority=400)
     return {"parallel_read_safe": True}

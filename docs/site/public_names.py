@@ -1,9 +1,9 @@
-"""The directive `public-names`: document the public names of a package that some modules define, or all others.
+"""The directive `public-names` documents the public names of a package: those that some modules define, or all others.
 
     .. public-names:: holotrace
        :from: store ingest
 
-Names that no page documents are a warning, so the API reference is complete.
+A name that no page documents causes a warning, so the API reference is complete.
 """
 
 from __future__ import annotations

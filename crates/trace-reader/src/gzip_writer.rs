@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use flate2::write::GzEncoder;
 use flate2::Compression;
 
-/// A gzip stream that is made fast: twice as fast as zlib's level 3, with a third more bytes.
+/// A gzip stream that is compressed fast: in half the time of zlib's level 3, with a third more bytes.
 #[derive(Debug)]
 pub struct GzipWriter(GzEncoder<Vec<u8>>);
 
@@ -20,7 +20,7 @@ impl GzipWriter {
     ///
     /// # Errors
     ///
-    /// As the compression reports them.
+    /// The errors that the compressor reports.
     pub fn compressed(&mut self, piece: &[u8]) -> io::Result<Vec<u8>> {
         self.0.write_all(piece)?;
         Ok(std::mem::take(self.0.get_mut()))
@@ -30,7 +30,7 @@ impl GzipWriter {
     ///
     /// # Errors
     ///
-    /// As the compression reports them.
+    /// The errors that the compressor reports.
     pub fn end(&mut self) -> io::Result<Vec<u8>> {
         self.0.try_finish()?;
         Ok(std::mem::take(self.0.get_mut()))

@@ -1,4 +1,4 @@
-//! Pairs begin and end events (`B`/`E`, `b`/`e`) to single events.
+//! Pairs begin and end events (`B`/`E`, `b`/`e`) into single events.
 
 use std::sync::Arc;
 
