@@ -10,6 +10,8 @@ pytest.importorskip("dash", reason="the extra web is not installed")
 pytest.importorskip("dash_ag_grid", reason="the extra web is not installed")
 pytest.importorskip("dash_mantine_components", reason="the extra web is not installed")
 
+from dash import html
+
 from holotrace.web.pages import runs
 from jobs import cpu_job, gpu_job
 from web_client import WebClient, components, texts
@@ -49,6 +51,23 @@ def test_a_large_run_is_not_read_unasked(client, monkeypatch) -> None:
     monkeypatch.setattr(runs, "MOST_BYTES_READ", 1)
     _, cpu = (run.id for run in client.session.runs)
     assert texts(client.part("", f"run.{cpu}"))[0].startswith("Not read yet, because it is large")
+
+
+def test_small_runs_are_summarised_first(client, monkeypatch) -> None:
+    """The large run is the newest, so its row is on top, but the others do not wait for its summary."""
+    named = {run.name: run for run in client.session.runs}
+    sizes = {named["gpu"].id: 2_000, named["the cpu"].id: 1_000}
+    monkeypatch.setattr(type(named["gpu"]), "file_bytes", property(lambda run: sizes[run.id]))
+    summarised: list[str] = []
+
+    def note(run_id: str, *_: object) -> html.Div:
+        summarised.append(run_id)
+        return html.Div()
+
+    monkeypatch.setattr(runs, "_summary", note)
+    client.page("")
+    client.part("", f"run.{named['gpu'].id}")
+    assert summarised == [named["the cpu"].id, named["gpu"].id]
 
 
 def test_one_run_has_no_list_in_front(tmp_path) -> None:

@@ -110,6 +110,11 @@ def _summary(run_id: str, session: Session, selection: Selection) -> Component:
         return _said(str(error))
 
 
+def _bytes_to_read(session: Session, name: str) -> float:
+    """Return the size of a part's run; small runs come first, so that a large one holds up no other row."""
+    return next((run.file_bytes for run in session.runs if name == f"{_PREFIX}{run.id}"), 0)
+
+
 def _headline(known: Headline) -> Component:
     busy = "" if known.busy_fraction is None else percent_text(known.busy_fraction)
     facts = (
@@ -167,4 +172,5 @@ RUNS = Page(
     layout=_layout,
     parts=_Summaries(),
     is_in_background=True,
+    cost=_bytes_to_read,
 )

@@ -44,6 +44,8 @@ class Page:
     module    the module in `assets` that only this page needs, in its own folder; empty if the page needs none
     routes    adds the page's own addresses to the server
     is_in_background  whether its parts are made behind those of other pages
+    cost      returns how long a part takes to make, in any unit: the page's cheapest parts are made first; None to make them in
+              the order of `parts`
     """
 
     name: str
@@ -56,3 +58,4 @@ class Page:
     module: str = ""
     routes: Callable[[Flask, Session], None] | None = None
     is_in_background: bool = False
+    cost: Callable[[Session, str], float] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, replace
@@ -54,8 +54,7 @@ class Parts:
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
         """Fill the placeholders of parts that are ready within `PAGE_PATIENCE_S`; start them in the page's own order."""
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
-        own = [*self.pages[selection.view].parts] if selection.view in self.pages else []
-        names.sort(key=lambda name: own.index(name) if name in own else -1)
+        names.sort(key=self._place_in_order(selection.view))
         answers = {name: self._answer(name, selection, scheme) for name in names}
         deadline = time.monotonic() + PAGE_PATIENCE_S
         for name, answer in answers.items():
@@ -63,6 +62,13 @@ class Parts:
                 shown, is_all = _shown(answer, self.session, selection, max(0, deadline - time.monotonic()))
                 if is_all:
                     page[_id("place", name)].children = shown
+
+    def _place_in_order(self, view: str | None) -> Callable[[str], float]:
+        page = self.pages.get(view or "")
+        if page is not None and page.cost is not None:
+            return partial(page.cost, self.session)
+        own = [*page.parts] if page is not None else []
+        return lambda name: own.index(name) if name in own else -1
 
     def register(self, app: Dash) -> None:
         """Answer the placeholders that `put_into` did not fill, when they poll."""
