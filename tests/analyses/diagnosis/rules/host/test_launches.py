@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 
 import holotrace
@@ -47,6 +48,23 @@ def test_a_few_functions_change_little() -> None:
     """20 functions add 24 µs."""
     assert cases_of(launching_job(functions=20), "launch_bound")
     assert not cases_of(launching_job(functions=20), "slow_recording")
+
+
+@pytest.mark.parametrize(
+    ("launches", "said"), [(False, "the CPU computes aten::randn"), (True, "the host to launch work")]
+)
+def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: str) -> None:
+    """aten::randn takes 600 of 1,000 µs: on the CPU if it launches nothing, else it prepares work for the device."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000)
+        trace.operator("aten::randn", start_us=begin, duration_us=600)
+        trace.operator("aten::mm", start_us=begin + 610, duration_us=20)
+        trace.kernel("gemm", start_us=begin + 640, duration_us=350, launch_us=begin + (590 if launches else 615))
+    findings = holotrace.diagnosis(trace.build()).per_finding.filter(pl.col("rule") == "launch_bound")
+
+    assert said in findings["finding"][0]
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,21 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
     kinds = [int(kind) for kind in (EventKind.CPU_OP, *LAUNCH_KINDS)]
     without_operators = Remove(pl.col("kind").is_in(kinds))
     for case in _unless_profiled(evidence, _IN_OPERATORS, _case(evidence, pieces, without_operators)):
-        yield _with_little_python(evidence, case, without_operators)
+        words = {**case.words, "computes": _computes_on_host(evidence, pieces, case.place.operator)}
+        yield _with_little_python(evidence, replace(case, words=words), without_operators)
+
+
+def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
+    """Whether most of this time is long work of the operator itself, which launches nothing: it computes on the CPU."""
+    time = pl.col("end_ns") - pl.col("start_ns")
+    own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
+    long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
+    if 2 * long_ns <= all_ns:
+        return False
+    activity = evidence.activity
+    row = np.searchsorted(activity["start_ns"], evidence.work["launch_start_ns"].drop_nulls(), side="right") - 1
+    launching = activity["name"].gather(row[row >= 0]).str.strip_prefix(OF_AUTOGRAD)
+    return operator not in set(launching)
 
 
 def _with_little_python(evidence: RankEvidence, case: Case, without_operators: Remove) -> Case:
@@ -276,6 +290,12 @@ _MORE_IN_GRAPHS = (
 
 def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
+    if words["computes"]:
+        return Said(
+            f"the GPU waits while the CPU computes {cases[0].place.operator}{in_line(cases[0].place)}",
+            'Compute this on the GPU (create the tensor with device="cuda", or move its inputs there first), or in the workers of '
+            "the data loader.",
+        )
     return Said(
         f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
         f"{duration_text(words['kernel_ns'])} each on average; most for {cases[0].place.operator}{in_line(cases[0].place)}",
