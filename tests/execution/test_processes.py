@@ -57,13 +57,13 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers set the delay of Polars' allocator; a user's setting wins."""
+    """Workers set the delay of Polars' allocator; a user's setting comes last in the variable and wins."""
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
         assert "dirty_decay_ms:10000" in (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "")
     monkeypatch.setenv(ALLOCATOR_VARIABLE, "dirty_decay_ms:0")
     with processes(1) as pool:
-        assert pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() == "dirty_decay_ms:0"
+        assert (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "").endswith("dirty_decay_ms:0")
 
 
 def test_a_single_worker_gets_all_cores() -> None:

@@ -57,6 +57,11 @@ class LosingPool:
 
     def __init__(self) -> None:
         self.futures: list[Future[Any]] = []
+        self.is_started = False
+
+    def start(self) -> None:
+        """Remember the start."""
+        self.is_started = True
 
     def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:  # noqa: ARG002 -- the call is never made
         """Return a future that stays pending."""
@@ -75,6 +80,13 @@ class LosingPool:
     def terminate(self) -> None:
         """Lose all workers."""
         self.lose()
+
+
+def test_workers_start_with_the_block() -> None:
+    """A `with` block starts the pool before the first call."""
+    pool = LosingPool()
+    with RetryingExecutor(lambda: pool, at_once=2):
+        _wait_until(lambda: pool.is_started)
 
 
 def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:

@@ -50,7 +50,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
 
 class WorkerPool:
-    """A pool of worker processes, which start when there is work, and end with the process that created the pool.
+    """A pool of worker processes, which end with the process that created the pool.
 
     Each worker has its own queue; calls with the same key then find what their worker remembers.
     """
@@ -78,6 +78,12 @@ class WorkerPool:
         if len(self._worker_of_key) > _MOST_KEYS:
             del self._worker_of_key[next(iter(self._worker_of_key))]
         return chosen.call(fn)
+
+    def start(self) -> None:
+        """Start all workers; until there is work, they import the libraries that all analyses need."""
+        while len(self._workers) < self._most_workers:
+            self._workers.append(self._start_worker())
+            self._workers[-1].submit(worker.import_libraries)
 
     def shutdown(self) -> None:
         """Wait for all submitted calls, then end the workers."""

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeVar
@@ -27,6 +28,9 @@ class Pool(Protocol):
 
     def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:
         """Call `fn` in a worker, if possible the one that ran the last call with this key; None stands for any worker."""
+
+    def start(self) -> None:
+        """Start the workers now, so that they are ready when the first call comes."""
 
     def shutdown(self) -> None:
         """Wait for all submitted calls, then end the workers."""
@@ -95,6 +99,11 @@ class RetryingExecutor(Executor):
         self._is_terminated = True
         self.shutdown(cancel_futures=True)
 
+    def __enter__(self) -> RetryingExecutor:  # noqa: PYI034 -- typing has no Self in Python 3.10
+        """Start the pool, whose workers get ready while this process prepares the first call."""
+        self._inbox.put(self._start_pool)
+        return self
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -112,6 +121,11 @@ class RetryingExecutor(Executor):
             self._send()
         if self._pool is not None:
             self._pool.shutdown()
+
+    def _start_pool(self) -> None:
+        with suppress(Exception):  # the first call meets the same error and reports it
+            self._pool = self._pool or self._make_pool()
+            self._pool.start()
 
     def _close(self, *, cancel_waiting: bool) -> None:
         while cancel_waiting and self._waiting:

@@ -6,6 +6,7 @@ A running call is then interrupted as by Ctrl-C, so that it removes unfinished f
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -42,6 +43,12 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     Finalize(None, _leave, exitpriority=_LAST)
+
+
+def import_libraries() -> None:
+    """Import the libraries that all analyses need."""
+    for name in ("numpy", "polars"):
+        importlib.import_module(name)
 
 
 def call(function: Callable[[], T]) -> T:
