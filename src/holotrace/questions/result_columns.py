@@ -700,7 +700,7 @@ DIAGNOSIS = (
     _text(
         "main_work", "the kernel with most device time; without device work, the operator with most time on the host"
     ),
-    _fraction("main_fraction", "share of the mean step that main_work takes", "main work"),
+    _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
     _count("cut_off_count", "files that end early", "files cut off"),
     _fraction(
         "costed_fraction", "share of the compute time whose operations are known, all that MFU counts", "known costs"

@@ -23,7 +23,7 @@ def test_the_steps_of_one_rank_are_stacked() -> None:
 
     assert bars(figure) == {"kernels": [4, 4], "operators": [2, 2], "other": [4, 14]}
     assert list(figure.data[0].y) == ["step 1", "step 2"]
-    assert figure.layout.xaxis.title.text == "ms"
+    assert figure.layout.xaxis.title.text == "time (ms)"
     assert figure.data[0].customdata[0] == "40.0 % · 4 ms (4,000,000 ns)"
 
 

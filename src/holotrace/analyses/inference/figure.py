@@ -47,7 +47,8 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
     size, unit = largest_unit(total.to_list())
     parts = [_part(table, total, part, size) for part in PARTS]
     rows = Rows(_names(table), "")
-    return bar_figure(rows, parts, Heading(_QUESTION, _EXPLANATION), ValueAxis(unit, is_share=False), theme)
+    axis = ValueAxis(f"mean time of a step ({unit})", is_share=False)
+    return bar_figure(rows, parts, Heading(_QUESTION, _EXPLANATION), axis, theme)
 
 
 def _means(result: Inference) -> pl.DataFrame:

@@ -57,7 +57,8 @@ def _figure(table: pl.DataFrame, rows: Rows, told: str, theme: Theme) -> go.Figu
     total = table.select(pl.sum_horizontal(f"{category}_part_ns" for category in CATEGORIES)).to_series()
     size, unit = largest_unit(total.to_list())
     parts = [_part(table, total, category, size) for category in CATEGORIES]
-    return bar_figure(rows, parts, Heading(_QUESTION, told + _EXPLANATION), ValueAxis(unit, is_share=False), theme)
+    axis = ValueAxis(f"time ({unit})", is_share=False)
+    return bar_figure(rows, parts, Heading(_QUESTION, told + _EXPLANATION), axis, theme)
 
 
 def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Part:
