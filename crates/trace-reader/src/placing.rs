@@ -199,7 +199,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A text, without quotes, that the rank precedes.
+    /// A text, without its quotes, written after the number of the rank.
     OfRank(u64, &'a [u8]),
 }
 

@@ -248,7 +248,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "matched_collectives",
-            "a rank's part in a collective, matched across ranks: who was late, what was waiting, how fast was the transfer",
+            "a rank's part in a collective, matched across ranks: who was late, who waited, and how fast the transfer was",
             (
                 _EVENT,
                 *_RANGE,
