@@ -12,7 +12,7 @@ pub struct MemoryEvents {
     pub times: Vec<i64>,
     /// Changes in bytes; negative if memory is freed.
     pub sizes: Vec<i64>,
-    /// Numbers of the categories of memory.
+    /// The number of each event's category of memory.
     pub categories: Vec<i64>,
 }
 
