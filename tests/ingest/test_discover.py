@@ -352,3 +352,21 @@ def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
     """Any text as the name of a missing file raises a HolotraceError and nothing else."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)
+
+
+@pytest.mark.parametrize(
+    "timeline",
+    [
+        [[-1, 1, 37888, 7], [-1, 1, 512, 7]],
+        [[1726077563878112, 1726077563878112], [[0, 102440608], [0, 102228128]]],
+    ],
+)
+def test_a_memory_timeline_is_named(tmp_path: Path, timeline: list[object]) -> None:
+    """PyTorch writes the raw events or the chart of the memory; neither is a trace, but the user may take it for one."""
+    path = tmp_path / "memory.json"
+    path.write_text(json.dumps(timeline))
+
+    with pytest.raises(NotATraceError, match="a memory timeline"):
+        names_by_rank(path)
+    with pytest.raises(TraceNotFoundError, match="a memory timeline"):
+        names_by_rank(tmp_path)

@@ -87,6 +87,13 @@ _DERIVED_FILES = {
     re.compile(r"^merged_ranks\.json"): "several ranks merged into one timeline",
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path drawn by an analysis",
 }
+_MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
+"""How `export_memory_timeline` begins: with raw events, or with all times of the chart."""
+
+_A_MEMORY_TIMELINE = (
+    "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which has its "
+    "memory events, too"
+)
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
 _TRACE_NAME_PART = ".pt.trace.json"
 
@@ -241,7 +248,7 @@ def _peek_rank(path: str) -> int | HolotraceError | None:
     except UnreadableTraceError as error:
         return error
     if not beginning.is_trace:
-        message = f"not a profiler trace: {beginning.what}"
+        message = f"not a profiler trace: {_recognised(beginning.what)}"
         return NotATraceError.maybe_damaged(message) if beginning.may_be_damaged else NotATraceError(message)
     return _stated_rank(path, beginning.rank)
 
@@ -290,7 +297,7 @@ def _expect_trace(path: str) -> int | None:
     what = _no_file(path)
     beginning = Peek(is_trace=False, rank=None, what=what) if what else peek(path)
     if not beginning.is_trace:
-        message = f"{path} is not a profiler trace: {beginning.what}"
+        message = f"{path} is not a profiler trace: {_recognised(beginning.what)}"
         raise NotATraceError(message)
     return _stated_rank(path, beginning.rank)
 
@@ -305,6 +312,11 @@ def _no_file(path: str) -> str:
     if location.is_file():
         return ""
     return "a pipe or a device; write its output to a file first"
+
+
+def _recognised(what: str) -> str:
+    """Name a memory timeline as such; any other description stays as it is."""
+    return _A_MEMORY_TIMELINE if _MEMORY_TIMELINE.search(what) else what
 
 
 def _other_format(path: str) -> str:
