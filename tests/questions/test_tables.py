@@ -22,6 +22,8 @@ from holotrace.units import percent_text
         ("slowdown", 1.90424, Cell("1.9", is_number=True)),
         ("my_number", 1.90424, Cell("1.90424", is_number=True)),
         ("idle_fraction", None, Cell(percent_text(None), is_number=True)),
+        ("device", -1, Cell("-", is_number=True)),
+        ("device", 1, Cell("1", is_number=True)),
         ("state", "memory", Cell("memory", is_number=False)),
         ("name", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),
         ("event", "void f<int>(int)", Cell("f<int>", is_number=False, whole="void f<int>(int)")),

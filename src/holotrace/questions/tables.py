@@ -28,6 +28,10 @@ from holotrace.units import (
 _KERNELS_SHOWN = 3
 
 
+_NO_DEVICE = -1
+"""The device of memory on the CPU, and of events whose file names no device."""
+
+
 _KERNEL_LENGTH = 40
 
 
@@ -125,14 +129,14 @@ def shown_names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
-    """Print a value in its column's unit, and None as a dash.
+    """Print a value in its column's unit; None and the device -1, which is the CPU, are dashes.
 
     Args:
         column: name of the column.
         value: one of its values.
         short: `shown_names` of the whole table, so that different kernels get different names.
     """
-    if value is None:
+    if value is None or (column == "device" and value == _NO_DEVICE):
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
