@@ -3,7 +3,7 @@
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-Names come from the traced program, so reading a name takes linear time and stops after `_SCANNED_LENGTH` characters. A string
+The traced program chooses the names, so reading a name must take linear time, and stops after `_SCANNED_LENGTH` characters. A string
 that does not fit the grammar is not a signature.
 """
 
@@ -45,7 +45,7 @@ _PLAIN_HEAD = re.compile(r"(void )?((?:(?:\(anonymous namespace\)|<unnamed>|\w+)
 
 @dataclass
 class _Group:
-    """The content of a pair of brackets; `is_open` if the closing one is missing."""
+    """The content of a pair of brackets; `is_open` if the closing bracket is missing."""
 
     bracket: str
     items: list[_Item] = field(default_factory=list)

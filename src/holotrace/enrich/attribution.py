@@ -145,7 +145,7 @@ class Attribution:
         return host_call_count(rank_trace)
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Return the columns about the collectives of each row of `per_step`; 0 in a step without collectives."""
+        """Return the columns of `per_step` about collectives, with 0 for steps without collectives."""
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:

@@ -1,14 +1,13 @@
 """Hard bounds on clocks, from operations in which some participants wait for others.
 
 When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each operation
-has a time G. It is after the start of every participant that others wait for, and before the end of every participant that
-waits:
+has a time G, after the start of every participant that others wait for, and before the end of every participant that waits:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
 Bounds on the clocks bound every G, and these bounds in turn tighten the bounds on the clocks, even on clocks that share no
-operation with the reference. Every round uses only the inequalities, so the true values stay within the bounds after any number
-of rounds.
+operation with the reference. The search repeats this in rounds. Every round uses only these inequalities, so the true values
+stay within the bounds after any number of rounds.
 
 Times are float64 nanoseconds, relative to a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).

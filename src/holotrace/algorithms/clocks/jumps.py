@@ -97,7 +97,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
     Clocks are examined in order of their distance from the reference. Each clock is compared with its hubs in the operations
-    that both share. A jump of a hub then does not look like a jump of the other clocks. The reference itself has one segment.
+    that it shares with them. A jump of a hub then does not look like a jump of the other clocks. The reference itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -219,7 +219,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return the number of operations, counted from the first, that one line fits."""
+        """Return how many of the first operations a single line fits."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)

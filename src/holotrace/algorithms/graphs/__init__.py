@@ -1,1 +1,1 @@
-"""Paths and amounts in graphs of dependencies."""
+"""Paths through graphs of dependencies, and amounts passed along their edges."""

@@ -187,8 +187,8 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    A description that names an axis decides. The remaining groups of equal size and stride share one axis. If descriptions give
-    groups of this shape exactly one axis, it is that axis; otherwise the collectives decide. The default group is `world` if
+    A description that names an axis decides. The remaining groups of equal size and stride share one axis. If descriptions name
+    exactly one axis for groups of this shape, the groups share that axis; otherwise the collectives decide. The default group is `world` if
     the job has other axes; otherwise it is an axis itself.
 
     Args:

@@ -244,7 +244,7 @@ def _group(world_size: int | None) -> pl.Expr:
     """Return a name for each group, which is the same on all its ranks and differs from the names of other groups.
 
     Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after 30 ranks,
-    but different groups of the same size and description already differ in these. Without a list, only the group of all ranks
+    but these are enough to tell groups of the same size and description apart. Without a list, only the group of all ranks
     can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")

@@ -193,7 +193,7 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return waits of streams that the profiler did not record, inferred from timing alone.
 
-    Work B on one stream waited for work A on another stream of the device if all of this holds: A was launched earlier; B
+    Work B on one stream waited for work A on another stream of the same device if all of this holds: A was launched earlier; B
     starts right after A ends; A ends long after B's launch, and long after the end of the previous work on B's stream. If a
     send and other work end at the same time, B waited for the other work: B may need the data of a receive, but needs
     nothing from a send.

@@ -1,4 +1,4 @@
-"""Replays of CUDA and HIP graphs whose device work is missing from the trace, so that idle time there is unknown.
+"""Replays of CUDA and HIP graphs whose device work is missing from the trace, so that idle time during them is unknown.
 
 CUPTI and roctracer may lose some or all rows of a replay while the device works: a saturated GPU then looks idle most
 of the time (https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047).
@@ -144,7 +144,7 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """For each replay without an equal, return the row count of the repeated replay that seems to contain it."""
+    """Return the row count of each replay if it is repeated, else of the repeated replay that seems to contain it, or None."""
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]

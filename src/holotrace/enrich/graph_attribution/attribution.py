@@ -48,7 +48,7 @@ class Match(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """One launch of a graph: its rows in `replayed_work`, from `first` to before `last`, and the recording that explains it."""
+    """One launch of a graph: its rows [first, last) in `replayed_work`, and the recording that explains it."""
 
     first: int
     last: int

@@ -1,4 +1,4 @@
-"""The operators and modules that launched the kernels of a graph when it was captured, once for each replay.
+"""The operators and modules that launched the kernels of a graph when it was captured, repeated for each replay.
 
 The host trees get these operators and modules at the launch of the graph, without host time: a replay does not call them.
 """
@@ -189,7 +189,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return one node for each launch, name and call, and the row of each piece of work's node; -1 without one."""
+    """Return one node for each launch, name and call and, for each piece of work, the row of its node; -1 without one."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))

@@ -39,7 +39,7 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layer of each piece of work of replays that no recording explains.
 
-    A graph that replays a whole model is divided on its own. Piecewise graphs each replay a part of a layer; they are divided
+    A graph that replays a whole model is divided into layers on its own. Piecewise graphs each replay a part of a layer; they are divided
     together if they belong to one annotation or to one pass through the model. A pass begins with the same graph each time.
 
     Returns:

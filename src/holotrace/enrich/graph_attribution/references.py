@@ -105,7 +105,7 @@ def eager_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
 
 
 def _ranges(rank_trace: RankTrace, starts: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the rows, from first to before last, of the work of the whole recording and of its longest annotated ranges."""
+    """Yield the rows [first, last) of work in the whole recording, then in each of its longest annotated ranges."""
     yield 0, len(starts)
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["start_ns", "end_ns"])
     longest = ranges.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(_MOST_RANGES)

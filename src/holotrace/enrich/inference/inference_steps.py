@@ -244,7 +244,7 @@ def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind() -> pl.Expr:
-    """Return the kind, from shapes if unknown: one token per sequence means decode; causal attention over more means prefill."""
+    """Return the kind, from shapes if unknown: one token per sequence means decode; causal attention over more tokens, prefill."""
     length, queries = pl.col("length"), pl.col("queries")
     is_joined = pl.col("batch").is_null() & length.is_not_null()
     decodes = (

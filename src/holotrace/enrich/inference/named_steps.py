@@ -87,7 +87,7 @@ def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
 
 
 def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
-    """Return the steps of a range that contains these steps."""
+    """Combine a range with the steps inside it: merge it with a single step, drop it if there are several."""
     if len(steps) != 1 or outer.said.rule.holds_steps != steps[0].said.rule.holds_steps:
         return steps or [outer]
     return [outer._replace(said=_joined(outer.said, steps[0].said))]

@@ -1,6 +1,6 @@
 """The names with which inference engines mark their steps, and the numbers in them.
 
-The first rule whose pattern matches the whole name reads it. Numbers come from the named groups of the pattern, and
+The first rule whose pattern matches the whole name interprets it. Numbers come from the named groups of the pattern, and
 from pairs such as `bs=32` in the name. Rules in order of priority: patterns passed to the analysis, rules that
 `add_step_name` added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
 """

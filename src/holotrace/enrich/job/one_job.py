@@ -260,7 +260,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
-    """Return, for each rank, the start of the earliest recording in its group of nearby recordings, in time order."""
+    """Return, in time order, the start of the earliest recording in each rank's group of nearby recordings."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None

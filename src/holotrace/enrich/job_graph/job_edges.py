@@ -1,4 +1,4 @@
-"""The edges between the points of a job: along each rank, through communication, from the step's start and to its end."""
+"""Edges between the points of a job: along each rank, through communication, and from the start and to the end of a step."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host; the first that applies counts: pipeline action, data, optimizer, backward, forward."""
+    """Return the phases of the host: the first that applies of pipeline action, data loading, optimizer, backward, forward."""
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:

@@ -195,7 +195,7 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call contains a call inside a call of the same operator, or a product inside a product.
+    """Return whether each call is or contains a call of an operator that calls itself, or a product that calls a product.
 
     An operator on a DTensor is recorded with the shapes of the whole tensor; inside, it calls itself on this rank's part. In
     `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on all of

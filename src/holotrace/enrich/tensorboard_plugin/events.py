@@ -164,7 +164,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the event that ends the recording if it is over 86.4 s after the start.
+    """Leave out the event that ends the recording if it is more than 86.4 s after the start.
 
     The plugin does so because it confuses 86.4 s with a day.
     """

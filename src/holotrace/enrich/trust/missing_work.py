@@ -55,8 +55,8 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt idle time after calls that launched a kernel for which the trace has no row.
 
-    Only launches between the first and the last launch with a row count: a recording lacks the device work at its edges. While
-    a stream is being captured, launches add to a graph and run nothing.
+    Launches before the first and after the last one with a row are ignored: a recording lacks the device work at its edges.
+    While a stream is being captured, launches add to a graph and run nothing.
 
     Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
     """

@@ -34,7 +34,7 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
         chosen = others.filter((pl.col("instance_count") > 0) == is_met)
         if len(chosen):
             names = _names(_name(*row) for row in chosen.select("host", "rank").iter_rows())
-            yield f"Clocks of unknown offset to {reference}: {names}. {reason}."
+            yield f"Clocks whose offset to {reference} is unknown: {names}. {reason}."
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:

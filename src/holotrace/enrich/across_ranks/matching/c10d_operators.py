@@ -162,7 +162,7 @@ def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64
 
 
 def _groups(rows: pl.DataFrame) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the rows of each family and dims, sorted by start_ns."""
+    """Return the rows for each pair of family and input shapes, sorted by start_ns."""
     numbered = rows.select("family", "input_dims", "start_ns", pl.int_range(pl.len()).alias("row")).sort("start_ns")
     grouped = numbered.group_by("family", "input_dims").agg("row")
     return {(family, dims): row.to_numpy() for family, dims, row in zip(*grouped.get_columns(), strict=True)}

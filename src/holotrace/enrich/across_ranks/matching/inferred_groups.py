@@ -187,7 +187,7 @@ def _is_fitting() -> pl.Expr:
 
 
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of ranks with the most common number of such calls in a step, with `instance` and `is_possible`."""
+    """Return each signature's calls on the ranks that have its most common count in a step, with `instance` and `is_possible`."""
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))

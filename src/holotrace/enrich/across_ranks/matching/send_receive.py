@@ -124,7 +124,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how far the receive's end is from the later start of the two calls; with gloo, it may end before this start."""
+    """Return how far the receive's end is from the later start of the two calls; a gloo receive may end before it."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 

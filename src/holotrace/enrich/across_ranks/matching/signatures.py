@@ -1,7 +1,7 @@
 """Match calls of a group by their signature (family, element type and size) and order.
 
 A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
-equal calls, the calls around them show which call is missing. If these do not, times decide.
+equal calls, the calls around them show which call is missing. If they do not, times decide.
 """
 
 from __future__ import annotations

@@ -74,8 +74,8 @@ def delay_costs(
 ) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
-    Rank b waits in a communication for rank a, the last to arrive. Both ranks have divided their time among causes p since the
-    ranks of this communication last met. If t(p) is the time spent on a cause:
+    Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this
+    communication last met, both have spent their time on causes p. With t(p) the time spent on a cause:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
@@ -84,7 +84,7 @@ def delay_costs(
     divided among its own causes in the same way, until no wait is left.
 
     Args:
-        calls: `JobCalls.calls`, with the column of `with_call_rows`.
+        calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.
         histories: {rank: what the rank did before its calls}.
         steps: divide only the waits in these steps.
     """

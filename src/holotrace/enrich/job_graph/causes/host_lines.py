@@ -164,7 +164,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
 
 
 def main_track(known: HostRanges, wanted: int | None) -> int:
-    """Return `wanted`, the thread of the steps, or if it is None the thread with the most ranges; -1 without ranges."""
+    """Return `wanted` (the thread of the steps) or, if it is None, the thread with the most ranges; -1 without ranges."""
     if wanted is not None:
         return wanted
     tracks = known.ranges["track_id"].to_numpy()

@@ -109,7 +109,7 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
     """Return the functions of the user that lose their time in several calls, none of which explains half of it.
 
-    Functions that also run operators for long are left out: what Python does between operators is spread over the model.
+    Functions that also spend long in operators are left out: what Python does between operators is spread over the model.
     """
     cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
     of_function = ["cause_rank", "frame"]

@@ -70,7 +70,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     Every start and end on every rank is computed anew. A faster rank arrives earlier in its collectives, and ranks that waited
     for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. If Python functions were
-    recorded, changes also select them; this applies to their time outside the operators and calls that they contain.
+    recorded, changes also select them, and apply to their time outside the operators and calls that they contain.
 
     Args:
         trace: the job.
@@ -115,8 +115,8 @@ def predicted(
     if error > REPLAY_TOLERANCE and not force:
         message = (
             f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns and {window.name} took "
-            f"{graph.duration_ns:,} ns, {percent_text(error)} apart, because dependencies end before they begin by the "
-            "clocks of the trace; predict anyway with force=True"
+            f"{graph.duration_ns:,} ns, {percent_text(error)} apart, because, by the clocks of the trace, dependencies "
+            "end before they begin; predict anyway with force=True"
         )
         raise InconsistentTimesError(message)
     after = _changed(window, before, changes, executor)

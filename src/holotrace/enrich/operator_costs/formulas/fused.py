@@ -46,7 +46,7 @@ def generated(arguments: Arguments) -> Cost:
 
 
 def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
-    """Return the cost of a template of torch.compile: a product, or attention whose mask is data."""
+    """Return the cost of a template of torch.compile: a product, or attention whose mask is not recorded."""
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (

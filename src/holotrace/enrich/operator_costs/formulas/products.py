@@ -94,7 +94,7 @@ def _summed_in_groups(arguments: Arguments) -> Cost:
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
     """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices) per pass; weights and input once.
 
-    The backward pass counts as two: gradients of inputs and of weights.
+    The backward pass counts as two passes: gradients of inputs and of weights.
     """
     sequence = arguments.shape(0, 3)
     weights = [shape for shape in _weights(arguments) if len(shape) == 2]  # noqa: PLR2004 -- matrices, not biases
