@@ -271,7 +271,7 @@ def _split(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _evidence(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Return row, batch, length, queries, keys and is_causal of the steps whose shapes show tokens."""
+    """Return row, batch, length, queries, keys and is_causal of the steps in which recorded shapes give token counts."""
     shapes = token_shapes(rank_trace)
     windows = table.select("start_ns", end_ns="until_ns")
     firsts = [

@@ -292,7 +292,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return the names whose rules have been found so far, given the rules that do not ship with holotrace."""
+    """Return the rules found so far, by operator name; empty after a change of the users' rules."""
     return {}
 
 
