@@ -169,7 +169,7 @@ def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
         ("··gemm", "host", 0, 0),
     ]
     assert result.findings == (
-        "some rank of control and test has no steps: both traces are compared whole, and times are sums",
+        "at least one rank of control and test has no steps: both traces are compared as a whole, and times are sums",
         "no device work was recorded in control: host times are compared",
     )
 
@@ -183,7 +183,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
     assert {("·aten::mm", "unchanged"), ("··gemm", "unchanged")} <= set(rows(result.tree, "change"))
     assert "module" not in set(result.tree["kind"])
     assert result.findings == (
-        "test was recorded without modules (with_stack=True): modules of the other trace are ignored",
+        "test has no modules, so those of the other trace are ignored; record with with_stack=True",
     )
 
 

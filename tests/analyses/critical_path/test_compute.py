@@ -142,7 +142,7 @@ def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
 
     assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
     assert any("no synchronisation events" in finding for finding in result.findings)
-    assert any("1 waits of one stream for another are inferred" in finding for finding in result.findings)
+    assert any("timing alone suggests 1 wait of one stream for another" in finding for finding in result.findings)
     assert not result.per_rank["waits_recorded"][0]
 
 
@@ -366,7 +366,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
     result = critical_path(builder.build())
 
     assert path_of(builder)[-2:] == [("computation", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
-    assert any("1 dependencies end before they begin" in finding for finding in result.findings)
+    assert any("contradict 1 dependency: the end is before the beginning" in finding for finding in result.findings)
 
 
 def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
@@ -394,7 +394,7 @@ def test_kernels_without_recorded_launches_are_on_the_path() -> None:
         ("kernel_kernel_delay", "b", 35, 36),
         ("computation", "b", 36, 40),
     ]
-    assert any("launches of 2 pieces of device work were not recorded" in finding for finding in result.findings)
+    assert any("the launch of 2 pieces of device work was not recorded" in finding for finding in result.findings)
 
 
 def served(first_start_us: int) -> TraceBuilder:

@@ -26,8 +26,8 @@ def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
     figure = plot_diagnosis(holotrace.diagnosis(small_job()))
     bars = {bar.name: list(bar.x) for bar in figure.data}
 
-    assert bars["bound: it may save less"] == [0, 0, 100.0]
-    assert bars["what-if: a replay of the step saves it"] == [260.0, 200.0, 0]
+    assert bars["bound: a fix may save less"] == [0, 0, 100.0]
+    assert bars["what-if: predicted by a replay of the step"] == [260.0, 200.0, 0]
     assert figure.layout.xaxis.title.text == "at stake per step, µs"
 
 

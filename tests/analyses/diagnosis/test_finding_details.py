@@ -72,5 +72,5 @@ def test_the_line_comes_before_the_kernel() -> None:
 
 
 def test_each_rule_says_from_where_on_it_applies(result) -> None:
-    """The text of a rule names the threshold and its unit."""
-    assert threshold_text(of_rule(result, "late_rank").rule) == "from 0.1 of all waiting on"
+    """The threshold has its unit."""
+    assert threshold_text(of_rule(result, "late_rank").rule) == "at least 0.1 of all waiting"

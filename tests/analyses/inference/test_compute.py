@@ -143,7 +143,7 @@ def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
     builder = product_and_sum().header(deviceProperties=[])
     result = inference(builder.build())
     assert result.per_step.select("unknown_bound_ns", "bound").row(0) == (4_000_000, "unknown")
-    assert "the file does not name its device; name one with device=" in result.findings[0]
+    assert "the file does not name its device; pass the name of a known device as device=" in result.findings[0]
     named = first_step(product_and_sum().header(deviceProperties=[]), device="NVIDIA H100 80GB HBM3")
     assert (named["compute_bound_ns"], named["memory_bound_ns"]) == (2_000_000, 2_000_000)
 
@@ -260,7 +260,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
     assert result.per_kind.select("output_token_ns", "draft_fraction").row(0) == (None, 9 / 39)
     assert result.summary["inter_token_ns"].to_list() == [None]
     assert result.findings[0] == (
-        "rank 0: 8 of 12 tokens in decoding were drafted; how many were accepted, and so the output tokens, is not recorded"
+        "rank 0: 8 of 12 tokens in decoding were drafted; how many of them were accepted and output was not recorded"
     )
 
 
@@ -399,7 +399,7 @@ def test_the_answer_names_the_steps_with_most_time() -> None:
         "100 µs is the median decode step, the kind with the most time; what bounds these steps is unknown."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "5 ms is the median decode step, the kind with the most time; 42.0 % of their time is memory-bound kernels."
+        "5 ms is the median decode step, the kind with the most time; 42.0 % of the time of these steps is memory-bound kernels."
     )
 
 

@@ -35,4 +35,4 @@ def test_many_batches_are_drawn_as_one_kind() -> None:
 def test_a_figure_without_steps_says_so() -> None:
     """A trace without steps of inference gives a message."""
     figure = plot_inference(inference(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()))
-    assert figure.layout.annotations[0].text == "No steps of inference were found."
+    assert figure.layout.annotations[0].text == "No inference steps were found."

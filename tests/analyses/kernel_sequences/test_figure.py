@@ -36,4 +36,4 @@ def test_a_long_operator_is_cut_with_an_ellipsis() -> None:
 def test_without_sequences_the_figure_says_so() -> None:
     """When no call launches `min_kernel_count` kernels, the figure shows a message."""
     (note,) = plot_kernel_sequences(kernel_sequences(launching_job().build(), min_kernel_count=4)).layout.annotations
-    assert "launches so many" in note.text
+    assert "launches the required number of kernels" in note.text

@@ -36,7 +36,7 @@ def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
 
     figure = plot_kernels(kernels(builder.build()))
 
-    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for 30.0 % the kernels' names do not show it"
+    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for 30.0 %, the names of the kernels do not show the cores"
     assert figure.layout.title.subtitle.text == subtitle
 
 

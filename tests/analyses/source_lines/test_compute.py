@@ -77,7 +77,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
         ("main", 8_000, 8_000, 8_000, 38_000, 5_000),
         ("forward", 30_000, 30_000, 20_000, 30_000, 7_000),
     ]
-    assert result.answer == "78.9 % of the device time (30 µs) is that of model.py(2): forward, the largest part."
+    assert result.answer == "78.9 % of the device time (30 µs) comes from model.py(2): forward, the largest part."
 
 
 def test_a_line_lists_what_it_called() -> None:
@@ -140,7 +140,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
         (None, "aten::mul", 7_000, 9_000, None, None),
     ]
     assert result.findings == (
-        "rank 0: 100.0 % of the device time has no line: no line of the user launched it, or its launch is unknown",
+        "rank 0: 100.0 % of the device time has no line: no user code launched the work, or its launch is unknown",
     )
 
 

@@ -35,7 +35,7 @@ def test_names_are_text() -> None:
     builder = TraceBuilder().python(f"a{HOSTILE}.py(1): f", start_us=0, duration_us=100)
     figure = plot_source_lines(source_lines(builder.operator("op", start_us=0, duration_us=5, thread=9).build()))
     assert "<script>" not in "".join(figure.data[0].customdata)
-    assert list(figure.layout.yaxis.ticktext)[1] == "no line of the user"
+    assert list(figure.layout.yaxis.ticktext)[1] == "no user code"
 
 
 def test_without_stacks_the_figure_says_what_to_record() -> None:

@@ -63,4 +63,4 @@ def test_waiting_for_a_rank_that_is_not_recorded_is_charged_to_nobody(tmp_path: 
 
     assert result.per_worker["rank"][0] == 4
     assert result.per_worker["slowdown"][1] < 1.2
-    assert any("have no counterpart on another rank" in finding for finding in result.findings)
+    assert any("no other rank recorded the counterpart" in finding for finding in result.findings)

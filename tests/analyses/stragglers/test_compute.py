@@ -133,7 +133,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
     assert result.findings == (
         (
             "rank 1 arrives last: the others waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
-            "last in 1 of 1 collective; it also waits itself, 0 ns in these and up to 45 µs in other communication, so "
+            "last in 1 of 1 collective; it also waits itself, 0 ns in these collectives and up to 45 µs in other communication, so "
             "another rank may be the cause"
         ),
     )
@@ -154,7 +154,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
     assert result.answer == "646 ms is how long all ranks together wait because rank 2 is late."
     assert "<built-in function sleep>" in result.findings[0]
-    assert result.findings[1].endswith("it is a victim, since it waits itself and passes that on")
+    assert result.findings[1].endswith("it is a victim: it is late because it waits for other ranks itself")
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:

@@ -176,7 +176,9 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
     result = user_annotations(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert result.per_annotation.is_empty()
     assert result.per_kernel.rows() == [(0, None, "gemm", 1, 1_000)]
-    assert result.findings == ("rank 0: no user annotations; mark parts with torch.profiler.record_function",)
+    assert result.findings == (
+        "rank 0: no user annotations; mark parts of the program with torch.profiler.record_function",
+    )
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:

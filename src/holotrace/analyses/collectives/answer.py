@@ -18,7 +18,7 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time is waiting, and for whom; calls that no other rank recorded are left out."""
+    """Say how much of the time in collectives is waiting, and for whom; calls that no other rank recorded do not count."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:
@@ -27,7 +27,7 @@ def _waiting(result: Collectives, collective_ns: float) -> str:
     if matched_ns == collective_ns:
         return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"
     known = percent_text(matched_ns / collective_ns)
-    return f"{share} of the matched time in collectives ({known} of {whole}) is waiting{_for_whom(result)}"
+    return f"{share} of the time in matched collectives ({known} of {whole}) is waiting{_for_whom(result)}"
 
 
 def _for_whom(result: Collectives) -> str:

@@ -1,4 +1,4 @@
-"""Who was late in each collective, what was waiting, and how fast was the transfer?"""
+"""Who was late in each collective, how much of its time was waiting, and how fast was the transfer?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holotrace.store.trace import Trace
 from holotrace.units import duration_text, size_text
 
 _EQUAL = ("process_group", "group_size", "collective", "dtype", "message_bytes")
-"""Collectives that agree in all these columns are summed in one row."""
+"""Collectives with equal values in all these columns share a row."""
 
 _PER_COLLECTIVE = {
     "process_group": pl.String,
@@ -91,7 +91,7 @@ class Collectives(Result):
         group_size             int64
         collective             str      all_reduce, send …
         dtype                  str      null if unknown
-        message_bytes          int64    of one collective, as nccl-tests counts; null if unknown
+        message_bytes          int64    size of one collective, as nccl-tests counts it; null if unknown
         instance_count         int64    how often it ran
         collective_ns          int64    time in it, summed over ranks
         wait_ns                int64    part of collective_ns spent waiting for other ranks; null if all calls lack a counterpart
@@ -101,13 +101,13 @@ class Collectives(Result):
         bus_bytes_per_s        float64  algorithm_bytes_per_s times the bus factor
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
         late_rank              int32    the rank that came last most often; null if nobody waits
-        late_fraction          float64  0..1 of the instances, in which late_rank came last
-        mergeable_count        int64    calls that latency dominates and that follow one another; 0 without a fit
+        late_fraction          float64  0..1, the share of instances in which late_rank came last
+        mergeable_count        int64    small calls that could be merged with an equal call just before them
         mergeable_ns           int64    latency saved per rank if each series of such calls were one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 
-        instance                int64    equal on all ranks of one collective; null if it was not matched
+        instance                int64    number of the collective, the same on all its ranks; null if the call was not matched
         step                    int64    null outside the steps
         process_group, group_size, collective, dtype, message_bytes
         rank                    int32
@@ -151,7 +151,7 @@ class Collectives(Result):
         bytes               int64    null if a size is unknown
         median_transfer_ns  float64
         median_bytes_per_s  float64
-        slowdown            float64  median of each transfer over that of its peers, see `per_pair` in the folder of the question
+        slowdown            float64  median over the transfers of their time divided by the median time of their peers
         is_slow             bool     whether the slowdown stands out; null with fewer than 3 transfers
 
     slow            hosts, links and groups that are slower than their peers:
@@ -204,7 +204,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     Args:
         trace: the job.
         steps: count only collectives of these steps.
-        executor: where the ranks run.
+        executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: a step does not exist; the message lists the steps that do.
@@ -261,7 +261,7 @@ def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per collective, summed over its ranks; each unmatched call has its own row."""
+    """Return one row per collective, with the values of its ranks combined; each unmatched call has its own row."""
     return calls.group_by("operation", maintain_order=True).agg(
         pl.col("process_group", "group_size", "collective", "dtype", "step").first(),
         pl.col("message_bytes", "bus_bytes", "transfer_ns").max(),

@@ -26,7 +26,7 @@ _HEADING = Heading(
 )
 _PAIRS = Heading(
     "How fast are the links between ranks?",
-    "Median bandwidth from each rank to each other; red edges: slower than elsewhere",
+    "Median bandwidth from each rank to every other rank; red edges mark slow pairs",
 )
 _MATRICES = {"send": "Sends", "all_to_all": "All-to-alls"}
 MOST_SQUARES = 10_000

@@ -55,7 +55,7 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     """Return, for each instance, whether it extends a series of small messages, and the latency that merging it would save.
 
-    A message is small if its latency takes longer than the transfer of its bytes: if it has fewer bytes than latency *
+    A message is small if its latency takes longer than the transfer of its bytes, that is, if it has fewer bytes than latency *
     bandwidth. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is the latency. A
     series is a run of equal collectives of one group in one step, each beginning at most one latency after the previous one
     ended; all could be merged into the first.

@@ -25,7 +25,7 @@ FEWEST_INSTANCES = 3
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""All-to-alls of larger groups, and all-to-alls after this many transfers, are left out."""
+"""All-to-alls of more than 128 ranks are left out, and so are all-to-alls after the first million transfers."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")
@@ -47,7 +47,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     stands out (`holotrace.enrich.job.outliers`).
 
     Args:
-        calls: `JobCalls.calls` with `operation`.
+        calls: `JobCalls.calls` with the column `operation` added.
         groups: `JobCalls.groups`.
     """
     transfers = pl.concat([_sends(calls), _exchanges(calls, groups)])
@@ -64,7 +64,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
-    """Name the slow pairs of all-to-alls; slow sends are named as slow links or groups."""
+    """Name the pairs of ranks whose all-to-alls are slow; `slow_parts` reports slow sends, as links or groups."""
     slow = pairs.filter(pl.col("is_slow") & (pl.col("collective") == "all_to_all")).select(
         pl.min_horizontal("source_rank", "destination_rank").alias("one"),
         pl.max_horizontal("source_rank", "destination_rank").alias("other"),
@@ -86,7 +86,7 @@ def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
     """Say how many all-to-alls `per_pair` leaves out, if any."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
-    sentence = f"the pairs of ranks cover {MOST_TRANSFERS:,} of {total:,} transfers of all-to-alls, the first ones; choose steps"
+    sentence = f"the pairs of ranks cover only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"
     return (sentence,) if total > MOST_TRANSFERS else ()
 
 

@@ -18,10 +18,10 @@ QUESTION = Analysis(
         ("bus bandwidth", "what each rank's link carries: algorithm bandwidth times the factor of nccl-tests"),
         (
             "verdict",
-            "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one; mixed: between",
+            "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one quarter; mixed: between",
         ),
         ("mergeable", "small calls that follow one another: as one call they would save their latencies"),
-        ("lateness", "how much later than the first rank; empty where the clocks do not resolve it"),
+        ("lateness", "how long after the first rank a rank arrived; empty where the clocks do not resolve it"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
 )

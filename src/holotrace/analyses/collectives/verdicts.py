@@ -1,4 +1,4 @@
-"""Whether a collective spends its time in the transfer or in waiting for a late rank."""
+"""Whether a collective spends its time on the transfer or waiting for a late rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def verdict() -> pl.Expr:
     """Return the verdict on a group of equal collectives: whether transfer or skew bounds them.
 
     transfer-bound  at most a quarter of the ranks' time in them is waiting: a faster link or fewer bytes help
-    skew-bound      at least three quarters are: ranks arrive at different times, and the link hardly matters
+    skew-bound      at least three quarters is waiting: ranks arrive at different times, and the link hardly matters
     mixed           in between
     inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
     """

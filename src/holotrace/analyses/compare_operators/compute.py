@@ -49,7 +49,7 @@ class OperatorComparison(Result):
     """Two traces, aligned by call path.
 
     tree          one row per call path in either trace: phase, modules, operators, kernel. Each row follows its
-                  parent; siblings are sorted by the largest change first:
+                  parent; siblings are sorted by change, the largest first:
 
         node                  int64    row number
         parent                int64    row of the enclosing path; -1 for phases
@@ -91,7 +91,7 @@ class OperatorComparison(Result):
 
 
 class _Facts(NamedTuple):
-    """Whether the recording of a rank or a trace has modules, steps and device work."""
+    """The number of steps of a rank (for a trace, whether every rank has steps), and whether modules were recorded."""
 
     step_count: int
     has_modules: bool
@@ -122,15 +122,15 @@ def compare_operators(
     """Align the operators and kernels of two traces by phase, module and call path, and say what changed.
 
     All threads, ranks and steps of a trace count together. Times are means per step of a rank, so that traces of
-    different lengths and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times
+    different lengths and rank counts can be compared. If a rank has no steps, both traces are compared as a whole, and times
     are sums. Backward operators belong to the module of their forward operator. All kinds of data loaders are named
     `DataLoader`.
 
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: the time to compare and sort by; by default device time if both traces have it, otherwise host time. Data
-            loading, and phases that launch nothing, are always compared by host time.
+        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; data
+            loading and phases that launch nothing are then compared by host time.
         compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
             the first rank of each trace, in order. A pair whose names differ is named `control → test`.
         executor: runs the work on the ranks.
@@ -285,9 +285,9 @@ def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Ite
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
     yield from (f"{label}: {text}" for label, (side, _) in labels.items() for text in side.skipped)
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
-        yield f"some rank of {_listed(without)} has no steps: both traces are compared whole, and times are sums"
+        yield f"at least one rank of {_listed(without)} has no steps: both traces are compared as a whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
-        yield f"{_listed(without)} was recorded without modules (with_stack=True): modules of the other trace are ignored"
+        yield f"{_listed(without)} has no modules, so those of the other trace are ignored; record with with_stack=True"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
         yield f"no device work was recorded in {_listed(without)}: host times are compared"
     control, test = (", ".join(side.devices) for side in sides)

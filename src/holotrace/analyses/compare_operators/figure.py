@@ -18,7 +18,7 @@ MOST_PLACES = 20
 _SIDES = ("control", "test")
 _LABEL_LENGTH = 90
 _QUESTION = QUESTION.question
-_OF_A_STEP = "Self time per mean step of the operators that changed most: on devices, or on the host where noted"
+_OF_A_STEP = "Mean self time per step of the operators that changed most: on devices, or on the host where noted"
 _IN_ALL = "Self time of the operators that changed most: on devices, or on the host where noted"
 
 
@@ -56,7 +56,7 @@ def _own_time(side: str) -> pl.Expr:
 
 
 def _places(tree: pl.DataFrame) -> pl.Series:
-    """Return the phase, module and name of each path, with a mark if the path shows host time."""
+    """Return the phase, module and name of each path, with `(host)` appended if its host time is compared."""
     phases: list[str] = []
     modules: list[str] = []
     places: list[str] = []

@@ -15,7 +15,7 @@ QUESTION = Analysis(
     definitions=(
         ("control", "the trace to compare with"),
         ("test", "the trace in question"),
-        ("difference", "time of a mean step in test, minus the time in control"),
+        ("difference", "mean time per step in test, minus that in control"),
         ("phase", "data loading, forward, backward or optimizer, by the outermost call"),
     ),
     options=(

@@ -11,7 +11,7 @@ _PATHS_SHOWN = 30
 
 
 def compared_tree(result: OperatorComparison) -> pl.DataFrame:
-    """Return the call paths that changed most per mean step, each after its parent path."""
+    """Return the call paths whose mean time per step changed most, each after its parent path."""
     tree = result.tree
     parents, shown = tree["parent"].to_list(), set[int]()
     for node in tree.sort(pl.col("difference_ns_per_step").abs(), descending=True, maintain_order=True)["node"].head(
@@ -35,7 +35,7 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
 
 
 def compared_operators(result: OperatorComparison) -> pl.DataFrame:
-    """Return the change of each operator's self time per mean step."""
+    """Return how much the mean self time of each operator per step changed."""
     columns = (
         "operator",
         "change",
@@ -57,7 +57,7 @@ def compared_runs(result: OperatorComparison) -> pl.DataFrame:
 VIEWS = (
     View("The two traces", compared_runs, "host_total_ns"),
     View(
-        "Call paths that changed most; per mean step, if both traces have steps",
+        "Call paths that changed most; mean per step, if both traces have steps",
         compared_tree,
         "difference_ns_per_step",
     ),

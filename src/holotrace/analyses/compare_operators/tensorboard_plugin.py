@@ -97,7 +97,7 @@ class Pair:
 def plugin_pairs(control: PluginSide, test: PluginSide) -> Pair:
     """Align the steps, modules, backward passes, data loaders and optimizers of two runs by name, in order.
 
-    The nodes between two aligned pairs form one pair.
+    The unmatched nodes of both runs between two matches form one pair.
     """
     root = Pair(control.top(), test.top())
     open_pairs = [(root, root.control, root.test)]

@@ -1,7 +1,7 @@
 """The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the lines behind kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
-line, with glog's prefix and JSON. If it has a payload, the payload is the following lines that begin with a tab. Files may be
+line, with glog's prefix and JSON. The following lines that begin with a tab are the payload of the record. Files may be
 compressed with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its output as `raw.log` or,
 with `--all-ranks-html`, as `rank_<N>/raw.log`.
 """
@@ -54,7 +54,7 @@ class Compilation:
 class CompileLog:
     """The compilations of one process.
 
-    compilations  by region, such as `0/1`; regions that the log describes in two ways are left out
+    compilations  by region, such as `0/1`; regions with contradictory records are left out
     kernel_lines  lines of the user's code by the name of the kernel, and by the name of its file if that is known
     """
 
@@ -112,7 +112,7 @@ def _files(location: Location) -> list[Location]:
 
 
 def _read(file: Location) -> dict[int | None, CompileLog]:
-    """Return the log of each rank that wrote to a file; the rank is None if neither a record nor a name states it."""
+    """Return the log of each rank that wrote to a file; the rank is None if neither the records nor the path state it."""
     named = _RANK.search(file.name) or _FOLDER.match(file.parent.name)
     parts: dict[int | None, _Collected] = defaultdict(_Collected)
     for record, payload in _records(_lines(file)):
@@ -159,7 +159,7 @@ def _record(line: str) -> dict[str, Any] | None:
 
 
 class _Collected:
-    """Collects the contents of the records of one process."""
+    """Collects the records of one process."""
 
     def __init__(self) -> None:
         self._compilations: dict[str, Compilation] = {}
@@ -199,11 +199,11 @@ class _Collected:
         for (region, kernel), lines in self._lines.items():
             for name in (kernel, *self._files.get((region, kernel), ())):
                 by_name[name] |= lines
-        return CompileLog(self._compilations, _said_once(by_name))
+        return CompileLog(self._compilations, _unambiguous(by_name))
 
 
-def _said_once(said: dict[str, set[str]]) -> dict[str, str]:
-    return {name: min(texts) for name, texts in said.items() if len(texts) == 1}
+def _unambiguous(texts_of: dict[str, set[str]]) -> dict[str, str]:
+    return {name: min(texts) for name, texts in texts_of.items() if len(texts) == 1}
 
 
 def _region(record: dict[str, Any]) -> str:
@@ -240,7 +240,7 @@ def _texts(traces: object) -> list[str]:
 
 
 def _innermost(trace: str) -> str | None:
-    """Return the innermost frame of a Python stack that is outside libraries, written as the profiler writes frames."""
+    """Return the innermost frame outside libraries of a Python stack, written as the profiler writes frames."""
     frames = pl.Series([f"{file}({line}): {name}" for file, line, name in _FRAME.findall(trace)], dtype=pl.String)
     of_user = frames.filter(is_user_frame(frames))
     return of_user[-1] if len(of_user) else None
@@ -263,5 +263,5 @@ def _joined(logs: list[CompileLog]) -> CompileLog:
             lines[kernel].add(text)
     return CompileLog(
         {region: min(said, key=str) for region, said in compilations.items() if len(said) == 1},
-        _said_once(lines),
+        _unambiguous(lines),
     )

@@ -111,18 +111,18 @@ class CompiledRegions(Result):
         compiled_frame       int64
         compiled_function    str    null without a log
         recompilation_count  int64  how often it was compiled again since the process began: its highest version
-        compilation_count    int64  compilations during the recording; null if the recording does not say of which frame
-        compilation_ns       int64  host time of these
+        compilation_count    int64  compilations during the recording; null if the recording does not name their frames
+        compilation_ns       int64  host time of these compilations
         call_count           int64  calls of all its regions
-        recompile_reason     str    the reasons of its versions, one a line; null without a log
+        recompile_reason     str    why it was recompiled, one line per version; null without a log
 
     per_rank     one row per rank that used torch.compile:
 
         rank                int32
         compilation_count   int64    compilations during the recording
-        compilation_ns      int64    host time of these
+        compilation_ns      int64    host time of these compilations
         guard_count         int64    lookups of the compiled version that fits the inputs
-        guard_ns            int64    host time of these
+        guard_ns            int64    host time of these lookups
         graph_break_count   int64    functions that continue behind a graph break; null if Python was not recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
         compiled_fraction   float64  0..1 of all device work; null without device work
@@ -134,7 +134,7 @@ class CompiledRegions(Result):
         source_file     str    generated source; null if not recorded
         call_count      int64
         device_self_ns  int64
-        source_line     str    lines of the user's code that it computes, joined by `; `; null without a log
+        source_line     str    lines of user code that the kernel computes, joined by `; `; null without a log
 
     findings     recompilations, graph breaks, and calls without a compiled region
 
@@ -189,7 +189,7 @@ def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegion
 
 
 def has_signs_of_compile(rank_trace: RankTrace) -> bool:
-    """Whether a rank's file has any sign of torch.compile; reads names only. Without a sign, all tables are empty."""
+    """Say whether a rank's file has any sign of torch.compile; if it has none, all tables are empty."""
     described = described_events(rank_trace, "compiled_kernels", ["event_index"])
     return not described.is_empty() or bool(rank_trace.strings.str.contains(_SIGNS).any())
 

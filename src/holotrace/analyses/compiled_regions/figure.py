@@ -1,4 +1,4 @@
-"""The figure of the compiled regions: the host and the device time of each."""
+"""The figure of the compiled regions: the device time of generated kernels or, without any, the host time of regions."""
 
 from __future__ import annotations
 

@@ -39,12 +39,12 @@ class JobCriticalPath(Result):
     per_rank   one row per rank, sorted by rank:
 
         rank           int32
-        window         str      its name: `ProfilerStep#5`
+        window         str      name of the rank's window, such as `ProfilerStep#5`
         start_ns       int64    when the rank's own window begins
         end_ns         int64    when it ends, with its device work
         total_ns        int64    time of the path on this rank; over all ranks, the length of the step
         fraction  float64  0..1 of the step
-        slack_ns       int64    how much later every event of the rank could be without the step ending later; 0 on the path
+        slack_ns       int64    how much later all the rank's events could be without delaying the step's end; 0 on the path
         contradicted_count  int64  dependencies within the rank that end before they begin, by the clock of the trace
 
     per_class  rank, path_class, total_ns, fraction: every class on each rank's part of the path, sorted by rank and class
@@ -52,7 +52,7 @@ class JobCriticalPath(Result):
     per_name   rank, path_class, module, name, total_ns, fraction, segment_count: the longest first
 
         module   str  innermost `nn.Module` around it; null if unknown
-        name     str  of the event; outside all events that of the innermost Python function, else `host gap`
+        name     str  name of the event or, outside all events, of the innermost Python function; `host gap` without either
 
     path       the longest segments, at most `segment_limit`, in time order:
 
@@ -60,15 +60,15 @@ class JobCriticalPath(Result):
         event_index  uint32  null outside all events
         start_ns, end_ns, duration_ns  int64
 
-    hops       where the path leads from one rank to another, in time order:
+    hops       where the path crosses from one rank to another, in time order:
 
-        time_ns        int64  when the last rank had arrived
+        time_ns        int64  when the last rank arrived
         from_rank      int32  the rank that arrived last
-        to_rank        int32  the rank that went on
+        to_rank        int32  the rank on which the path continues
         collective     str
         process_group  str
-        transfer_ns    int64  from the last arrival until `to_rank` went on
-        clock_half_width_ns  int64  of the difference between the clocks of both ranks; null if unknown
+        transfer_ns    int64  from the last arrival until `to_rank` leaves the collective
+        clock_half_width_ns  int64  half-width of the difference between the two ranks' clocks; null if unknown
 
     steps      one row: the step of the job
 
@@ -77,9 +77,9 @@ class JobCriticalPath(Result):
         rank_count     int64  ranks in the graph
         hop_count      int64
         clock_half_width_ns  int64  the largest half-width of a hop; null if one is unknown
-        unknown_ns     int64  time of the path of which the cause was not recorded
-        incomplete_ns   int64  time of the path in communication of which some rank is not known: it may contain waiting
-        clock_contradiction_ns  int64  the sum by which dependencies between ranks end before they begin, by the clocks
+        unknown_ns     int64  time of the path whose cause was not recorded
+        incomplete_ns   int64  time of the path in communication that not all ranks recorded: it may contain waiting
+        clock_contradiction_ns  int64  total by which dependencies between ranks, by the clocks, end before they begin
     """
 
     per_rank: pl.DataFrame
@@ -270,14 +270,14 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["unknown_ns"]:
         sentences.append(
-            f"the cause of {duration_text(row['unknown_ns'])} of the path was not recorded: it lies before the recording "
-            "of a rank begins, after it ends, or before its first work; record whole steps with warmup steps before"
+            f"the cause of {duration_text(row['unknown_ns'])} of the path was not recorded: that time is before or after the "
+            "recording of a rank, or before the rank's first work; record whole steps, and warmup steps before them"
         )
     if row["clock_half_width_ns"] is None:
         sentences.append("the clocks of some ranks on the path cannot be compared; hops between them are uncertain")
     elif row["clock_half_width_ns"]:
         sentences.append(
-            f"the clocks along the path are compared with a half-width of up to {duration_text(row['clock_half_width_ns'])}"
+            f"the clocks of ranks on the path are aligned to within ±{duration_text(row['clock_half_width_ns'])}"
         )
     if row["clock_contradiction_ns"]:
         sentences.append(

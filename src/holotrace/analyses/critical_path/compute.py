@@ -26,7 +26,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class CriticalPath(Result):
     per_rank   one row per rank, sorted by rank:
 
         rank                  int32
-        window                str    its name: `ProfilerStep#5`, `forward, instances 0 to 2`, `whole recording`
+        window                str    such as `ProfilerStep#5`, `forward, instances 0 to 2` or `whole recording`
         start_ns              int64
         end_ns                int64
         duration_ns           int64  length of the window, up to the end of its device work if that is later
@@ -47,7 +47,7 @@ class CriticalPath(Result):
         unknown_launch_count  int64  pieces of device work whose launch is not recorded
         contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
 
-    per_class  time of every class on each rank's path, sorted by rank and class; sums to the window:
+    per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
 
         rank             int32
         path_class       str    name of `PathClass` in lower case: `cpu_operator`, …
@@ -132,8 +132,8 @@ def critical_path(  # noqa: PLR0913 -- options by name
         time_range_ns: start and end of the window, instead of an annotation.
         data_loading: regular expressions; host ranges whose names match one of them count as data loading.
         segment_limit: the maximum number of segments that `path` lists for each rank, or for the job's path.
-        across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where a rank waits for another
-            rank, the path continues on that rank. The job's window extends from the earliest start to the latest end of its
+        across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where one rank waits for another,
+            the path follows the rank that arrives later. The job's window extends from the earliest start to the latest end of its
             ranks' windows.
         executor: runs the work on the ranks.
 
@@ -287,15 +287,15 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "{inferred_wait_count:,} waits of one stream for another are inferred from timing alone: work began right after other work, and long after it could have",
+        "timing alone suggests {inferred_waits} of one stream for another: work began right after other work, and long after it could have",
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "the launches of {unknown_launch_count:,} pieces of device work were not recorded; why the first of these on a stream waited is not known",
+        "the launch of {unknown_launches} of device work was not recorded; why the first such piece on a stream waited is unknown",
     ),
     (
         pl.col("contradicted_count") > 0,
-        "{contradicted_count:,} dependencies end before they begin, by the clocks of the trace; the path is cut there",
+        "the clocks of the trace contradict {contradictions}: the end is before the beginning, and the path is cut there",
     ),
 )
 """Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet it."""
@@ -327,5 +327,10 @@ def _together(rows: pl.DataFrame) -> str:
     return longest if len(rows) == 1 else f"up to {longest}"
 
 
-def _counts(rows: pl.DataFrame) -> dict[str, int]:
-    return rows.select(pl.col("^.*_count$").sum()).row(0, named=True)
+def _counts(rows: pl.DataFrame) -> dict[str, str]:
+    counts = rows.select(pl.col("^.*_count$").sum()).row(0, named=True)
+    return {
+        "inferred_waits": counted(counts["inferred_wait_count"], "wait"),
+        "unknown_launches": counted(counts["unknown_launch_count"], "piece"),
+        "contradictions": counted(counts["contradicted_count"], "dependency", "dependencies"),
+    }

@@ -56,13 +56,14 @@ QUESTION = Analysis(
     options=(
         Option(
             "annotation",
-            "Instead of a step, take host annotations whose name is or contains this text; an empty text takes "
+            "Instead of a step, analyse host annotations whose names contain this text; an empty text selects "
             "the whole recording.",
             metavar="NAME",
         ),
         Option(
             "instance",
-            "Take the step with this number, or the annotation, counted from 0; 3-5 is one window over several.",
+            "Analyse the step with this number or, with --annotation, this instance of it, counted from 0; 3-5 joins "
+            "several into one window.",
             metavar="3-5",
             read=parse_instance,
         ),

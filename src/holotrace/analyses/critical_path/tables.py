@@ -70,14 +70,14 @@ def _job_event(result: JobCriticalPath) -> pl.DataFrame:
 
 JOB_VIEWS = (
     View(
-        "Each rank: its part of the path through all ranks, and how much later it could be",
+        "Each rank: its part of the path through all ranks, and its slack",
         lambda result: result.per_rank.select("rank", "window", "total_ns", "fraction", "slack_ns"),
         "total_ns",
     ),
     View("The job's window", lambda result: result.steps.drop("start_ns", "end_ns"), "duration_ns"),
     View("The path by rank, class, module and name", _job_name, "total_ns"),
     View(
-        "Where the path goes on at another rank",
+        "Where the path crosses to another rank",
         lambda result: result.hops.with_columns(pl.col("time_ns") - result.steps["start_ns"][0]).rename(
             {"time_ns": "after_ns"}
         ),

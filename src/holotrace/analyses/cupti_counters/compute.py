@@ -51,7 +51,7 @@ class CuptiCounters(Result):
 
         rank            int32
         event_index     uint32
-        start_ns, duration_ns  int64      as recorded; measured kernels run one by one, and slower
+        start_ns, duration_ns  int64      as recorded; kernels run one at a time, and slower, while they are measured
         name            str        name of the kernel or range, as recorded
         flop            float64    floating-point operations; null where their counters were not measured
         launch_index    uint32     event_index of the call that launched the kernel; null if unknown
@@ -81,8 +81,8 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
     A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
     belongs to the n-th launch of that kernel. If the profiler replaced the kernel events, the names of launched kernels were
-    not recorded either. Then the n-th range belongs to the n-th launch, provided that the counts agree. Other ranges keep their
-    values and have no operators.
+    not recorded either. Then the n-th range belongs to the n-th launch, provided that the counts agree. Ranges without a launch
+    keep their values and have no operators.
 
     Args:
         trace: the job.

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def counters_by_operator(result: CuptiCounters) -> pl.DataFrame:
-    """Return the floating-point operations below each outermost operator, over all ranks."""
+    """Return the floating-point operations of the kernels that each outermost operator launched, over all ranks."""
     sums = result.per_kernel.group_by("top_operator").agg(_whole_flop().sum(), pl.len().alias("kernel_count"))
     return sums.sort(["flop", "top_operator"], descending=[True, False])
 

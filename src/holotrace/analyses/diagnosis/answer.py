@@ -9,7 +9,7 @@ from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text
 
 _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
-"""How a cost begins, by its basis."""
+"""The words before a cost, by its basis."""
 
 _MAIN = 0.05
 """Work below this share of the step explains nothing."""
@@ -46,9 +46,7 @@ def _finding_text(row: dict[str, Any], whole: str) -> str:
 def _device_clause(row: dict[str, Any]) -> str:
     if row["busy_fraction"] is not None:
         subject = "the GPU is" if row["rank_count"] == 1 else "the GPUs are"
-        unknown = (
-            f"; for {percent_text(row['unknown_fraction'])} it is unknown, because graph replays lack their kernels"
-        )
+        unknown = f"; {percent_text(row['unknown_fraction'])} is unknown, because the kernels of graph replays were not recorded"
         return (
             f"and {subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
         )

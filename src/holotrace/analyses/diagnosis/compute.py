@@ -30,7 +30,7 @@ ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
     "collectives": collectives,
     "parallelism": parallelism,
 }
-"""The plans of the questions that the rules about several ranks read."""
+"""The analyses whose results the rules about several ranks read, by name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,13 @@ class Diagnosis(Result):
         step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
-        busy_fraction    float64  0..1: a device works; null without device work
-        unknown_fraction float64  0..1: no work was recorded, but a graph replay that lacks its device rows may run
-        exposed_fraction float64  0..1: a rank communicates, and no kernel computes
-        waiting_fraction float64  0..1: ranks wait for other ranks; null if unknown
+        busy_fraction    float64  0..1, time in which a device works; null without device work
+        unknown_fraction float64  0..1, time in which only a graph replay without recorded kernels may run
+        exposed_fraction float64  0..1, time in which a rank communicates, and no kernel computes
+        waiting_fraction float64  0..1, time that ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1 of the compute time: operators whose operations are known; `mfu_fraction` counts only those
+        costed_fraction  float64  0..1 of the compute time: operators whose FLOPs are known; `mfu_fraction` counts only those
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  all memory of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
@@ -68,7 +68,7 @@ class Diagnosis(Result):
         advice          str      what to do about it
         stake_ns        int64    what fixing it saves per step at most, averaged over all ranks; null if unknown. No time
                                  counts for two findings, so together they are at most the step
-        stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were
+        stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were replayed
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` otherwise, and
                                  where the replay assumes the best speed that kernels reach; `estimate` where the cost
@@ -87,10 +87,10 @@ class Diagnosis(Result):
 
         rule, subject, rank  as above
         measured        float64  what the rule measured
-        threshold       float64  it applies from this value on
-        unit            str      of both
-        claimed_ns      int64    of this rank per step, after findings before it have claimed their time
-        explained_ns    int64    of this rank per step: all time that it explains
+        threshold       float64  the smallest value at which the rule applies
+        unit            str      of measured and threshold
+        claimed_ns      int64    time of this rank per step that the finding claims; rules with precedence claim theirs first
+        explained_ns    int64    all time of this rank per step that the finding explains
         saved_ns        int64    what the replay without it saves in a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them
@@ -103,10 +103,10 @@ class Diagnosis(Result):
 
 
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
-    """Look for everything that is known to make jobs slow, and rank what was found by its cost.
+    """Look for known causes of slow jobs, and rank those that apply by their cost.
 
-    A cause costs the time that it explains, or less if a replay of the step without the cause saves less. Causes that explain
-    the same time share it: certain causes claim it before symptoms do.
+    A cause costs the time that it explains, or less if a replay of the step without the cause saves less. Time that several
+    causes explain counts once: certain causes claim it first, then likely causes, then symptoms.
 
     Args:
         trace: the job.

@@ -18,13 +18,13 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import percent_text
 
 _BASES = (
-    ("what-if: a replay of the step saves it", "what-if", ADVICE),
-    ("bound: it may save less", "bound", ADVICE_BOUND),
-    ("estimate: it may save less or more", "estimate", ADVICE_ESTIMATE),
+    ("what-if: predicted by a replay of the step", "what-if", ADVICE),
+    ("bound: a fix may save less", "bound", ADVICE_BOUND),
+    ("estimate: a fix may save less or more", "estimate", ADVICE_ESTIMATE),
 )
 _HEADING = Heading(QUESTION.question, "What each finding costs in a step, the costliest first")
 _LONGEST = 120
-"""Number of letters of a finding above its bar, on a wide screen."""
+"""Longest text of a finding above its bar, in characters; fits a wide screen."""
 
 
 def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:

@@ -1,4 +1,4 @@
-"""Details of each finding: its ranks, its place, its effects, and the rule behind it."""
+"""Details of each finding: its ranks, its location in the code, its effects, and the rule behind it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FindingDetails(NamedTuple):
     places   (what, name): the line, module, operator and kernel, as far as they are known
     effects  its effects, in words: the findings that are part of it
     basis    how sure its cost is, in words
-    rule     what decided that it applies
+    rule     the rule that applies
     """
 
     key: str
@@ -46,8 +46,8 @@ def finding_details(result: Diagnosis) -> tuple[FindingDetails, ...]:
 
 
 def threshold_text(rule: Rule | JobRule) -> str:
-    """Say from which value on a rule applies: `from 0.02 of the step on`."""
-    return f"from {rule.threshold:g} {rule.unit} on"
+    """Return the least value at which a rule applies, such as `at least 0.02 of the step`."""
+    return f"at least {rule.threshold:g} {rule.unit}"
 
 
 def _details(result: Diagnosis) -> Iterator[FindingDetails]:

@@ -1,4 +1,4 @@
-"""The few numbers that describe a job, all in shares of its mean steady step."""
+"""The few numbers that describe a job, most of them shares of its mean steady step."""
 
 from __future__ import annotations
 

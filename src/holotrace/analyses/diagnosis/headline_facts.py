@@ -8,7 +8,7 @@ from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.units import duration_text, percent_text, size_text, small_percent_text
 
 _NEARLY_ALL = 0.995
-"""From this share of known costs on, MFU needs no remark."""
+"""If the costs of at least this share of the compute time are known, MFU needs no remark."""
 
 
 class Fact(NamedTuple):

@@ -29,7 +29,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def has_steps(self) -> bool:
-        """Whether any rank has steps; otherwise, each recording counts as one."""
+        """Whether any rank has steps; otherwise, each recording counts as one step."""
         return any(of_rank.numbers.has_steps for of_rank in self.ranks.values())
 
     @property

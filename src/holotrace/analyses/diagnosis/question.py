@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("what-if", "the step was replayed without the cause, and got this much shorter"),
         ("bound", "fixing the cause saves at most this, and may save less"),
         ("estimate", "other jobs show about what fixing the cause saves: it may save less or more"),
-        ("part of", "most of the same time belongs to the finding of this rule"),
+        ("part of", "the rule whose finding explains most of the same time"),
     ),
     alias="diagnose",
 )

@@ -27,7 +27,7 @@ class RankExamination(EqualByContent):
     cases            by rule name: the cases that reach the threshold, by subject
     not_checked      by rule name: the input that is missing, and how to record it
     left_out         a sentence on the steps that were not examined; empty if all were
-    input_sizes      how much the rank multiplies in each step
+    input_sizes      how many elements its products, convolutions and embeddings read in each step
     working_ns       how long its devices compute and copy in each step; without device work, how long it runs operators
     gradient_rounds  how often it reduces its gradients before it updates the weights
     """

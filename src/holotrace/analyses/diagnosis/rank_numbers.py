@@ -39,13 +39,13 @@ class RankNumbers(NamedTuple):
     step_count        steady steps
     step_ns           mean length
     step_std_ns       standard deviation of the length
-    busy_ns           a device works; null without device work
-    unknown_ns        a device may run a graph replay of which the device rows are lost
-    exposed_ns        the rank communicates, and no kernel computes
+    busy_ns           time in which a device works; None without device work
+    unknown_ns        time in which only a graph replay without recorded kernels may run
+    exposed_ns        time in which the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
-    costed_fraction   share of the compute time whose operations are known, all that `mfu_fraction` counts; None if unknown
+    costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these
     memory            the highest peak of memory on a device; None if not recorded
     main_work         what takes most time; None if no operator ran
     host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices

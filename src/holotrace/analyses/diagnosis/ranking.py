@@ -58,20 +58,21 @@ LEAST_COST = 0.005
 """A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
 
 LEAST_COST_BETWEEN_RANKS = 0.02
-"""The same limit for findings about several ranks, because ranks always wait a little for each other."""
+"""The limit for findings about several ranks, higher because ranks always wait a little for each other."""
 
 _REST = "jitter"
 _REST_COUNTS = 0.25
-"""In the order of findings, waiting without a single cause counts this share of its cost: causes that can be fixed come first."""
+"""Waiting without a single cause is sorted by this share of its cost, so that causes that can be fixed come first."""
 
 _MOST_NAMED = 4
 """A caveat names at most this many rules that could not be checked, and counts the rest."""
 
 _MOST_OF_WAITING = 2
-"""A cause that costs all ranks more than this many times what others wait for one rank is not what makes this rank late."""
+"""A cause does not make a rank late if it costs that rank more than this many times as long as others wait for the rank, and
+costs the other ranks about as much."""
 
 _ABSORBED = 0.2
-"""A finding that keeps less than this share of the time that it explains is part of the finding that took the rest."""
+"""A finding that claims less than this share of the time that it explains is part of the finding that claimed the rest."""
 
 
 class Ranking(NamedTuple):
@@ -147,7 +148,7 @@ def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]
 
 
 def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
-    """Return how long each late rank delays the others: as long as the rank that waits longest for it."""
+    """Return how long each late rank delays the others: the longest time that any rank waits for it."""
     if case.rank is None:
         return case.delays
     line = case.place.source_line
@@ -160,7 +161,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Separate the cases that make a rank late: return the other cases, and those of each finding about late ranks.
 
-    A late line costs its own rank the time of the line, and the other ranks the time of their waiting.
+    The line of code that makes a rank late costs that rank the time of the line, and the other ranks their waiting.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -176,7 +177,7 @@ def _without_shared(
 
 
 def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
-    """Return what the same cause costs on the median other rank."""
+    """Return what the same cause costs on the median of the other ranks."""
     costs = [other.cost_ns for other in group.cases if other.rank != case.rank]
     missing = max(0, rank_count - 1 - len(costs))
     return median([*costs, *[0.0] * missing]) if costs or missing else 0.0
@@ -185,8 +186,8 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 def _is_delay(late: _Group, case: RankCase, elsewhere_ns: float) -> bool:
     """Return whether this case makes a rank late.
 
-    The line must be the same. The case must also cost the rank about as long as others wait for it, or cost the other ranks far
-    less: a cause that slows all ranks makes none of them late.
+    The case must name a line of code that delays the rank. It must also cost the rank about as long as others wait for it, or
+    cost the other ranks far less: a cause that slows all ranks makes none of them late.
     """
     delay = late.delays.get(case.rank)
     if delay is None or case.place.source_line not in delay.lines:

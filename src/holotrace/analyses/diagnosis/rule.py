@@ -55,9 +55,9 @@ class Case:
     count           how many events caused it, in all steady steps
     subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
     place           where to look
-    change          the change, or changes, of the critical path's graph that fix the cause, to predict what it saves
-    words           what the sentences of the rule need besides
-    is_at_most      the change is the best that fixing the cause can do, so that what its replay saves is still a bound
+    change          how the critical path's graph changes when the cause is fixed; the replay predicts what that saves
+    words           further values for the sentences of the rule
+    is_at_most      the change assumes the best possible fix, so that what the replay saves is only an upper bound
     is_estimate     the cost is estimated from other jobs: fixing the cause may save more, too
     """
 
@@ -155,7 +155,7 @@ class Rule:
 
     name        unique, in snake case; its section on the page of the documentation
     looks_for   what it looks for, in words
-    threshold   it applies from this value on
+    threshold   the smallest value at which the rule applies
     unit        the unit of the threshold, and of `Case.value`: `of the step`, `calls per step` …
     reason      why this threshold
     source      where the rule comes from: a URL, or a page of this documentation
@@ -181,10 +181,13 @@ class Rule:
 
 @dataclass(frozen=True)
 class JobRule:
-    """A rule about the communication between ranks; the fields are those of `Rule`, its cases `JobCase`.
+    """A rule about the communication between ranks.
+
+    Its fields are those of `Rule`, except for:
 
     analyses  names of the questions whose results it reads
-    needs     as in `Rule`; an empty sentence if the rule is about other jobs, and nothing is missing
+    check     yields each `JobCase`, also those below the threshold
+    needs     as in `Rule`; an empty text if nothing is missing, but the rule does not concern this job
     """
 
     name: str

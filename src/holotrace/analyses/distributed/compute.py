@@ -168,7 +168,7 @@ def _has_shapes(rank_trace: RankTrace) -> bool:
 
 
 def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFrame:
-    """Return how each step divides: |K and C| = |K| + |C| - |K or C|."""
+    """Return how each step divides into computation K and communication C: |K and C| = |K| + |C| - |K or C|."""
     computation = roles["kernel"] if len(roles["kernel"][0]) else roles["cpu"]
     both = union(*concatenated([computation, roles["communication"]]))
     starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
@@ -286,7 +286,7 @@ def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls have no recorded size, on ranks with and without record_shapes; earlier launches do not count."""
+    """Say how many calls launched in the recording have no recorded size, on ranks with and without record_shapes."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

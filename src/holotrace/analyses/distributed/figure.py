@@ -85,7 +85,7 @@ def plot_distributed(result: Distributed, *, step: int | None = None, theme: The
 
 
 def _mean_steps(result: Distributed) -> pl.DataFrame:
-    """Return the mean step of each rank under the names of `per_step`."""
+    """Return the mean step of each rank under the column names of `per_step`."""
     return result.per_rank.rename(lambda name: name.removeprefix("mean_"))
 
 

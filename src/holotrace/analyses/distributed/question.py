@@ -11,16 +11,16 @@ QUESTION = Analysis(
     question="How do the ranks share the work, and who waits?",
     section="Distributed",
     definitions=(
-        ("step", "as the host announced it, extended to the device work that it launched"),
+        ("step", "the step as marked on the host, extended to the end of the device work that it launched"),
         (
             "only computing, hidden, exposed, neither",
             "parts of the step: only computation, communication with and without computation, and the rest",
         ),
         (
             "data transfer",
-            "the rank's time in a collective, send or receive from the last arrival of a rank to its own end",
+            "the rank's time in collectives, sends and receives after the last rank arrived",
         ),
-        ("waiting", "the time before, until the last of the other ranks has arrived"),
+        ("waiting", "the rank's time in them until the last of the other ranks arrived"),
         (
             "not known",
             "time in collectives, sends and receives that no other rank recorded, or that could not be matched",

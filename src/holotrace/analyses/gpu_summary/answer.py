@@ -14,10 +14,10 @@ def answer(result: GpuSummary) -> str:
         return "The utilization of the devices is unknown."
     least = busy.row(0, named=True)
     unknown = total(busy, "unknown_fraction") / len(busy)
-    more = f"; for {percent_text(unknown)} of the time it is unknown" if unknown else ""
+    more = f"; for {percent_text(unknown)} of the time, this is unknown" if unknown else ""
     if len(busy) == 1:
-        return f"{percent_text(least['utilization_fraction'])} of the time the device is busy{more}."
+        return f"{percent_text(least['utilization_fraction'])} of the time, the device is busy{more}."
     return (
-        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time the devices are busy on average, the least on "
-        f"rank {least['rank']} ({percent_text(least['utilization_fraction'])}){more}."
+        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time, the devices are busy on average, the least busy "
+        f"on rank {least['rank']} ({percent_text(least['utilization_fraction'])}){more}."
     )

@@ -76,16 +76,16 @@ class GpuSummary(Result):
         device_name                   str      null if not recorded
         memory_bytes                  int64    memory of the whole device; null if not recorded
         compute_capability            str      for example "9.0"; null if not recorded
-        utilization_fraction          float64  0..1 of the time of the steps in which a kernel runs
-        unknown_fraction              float64  0..1 of the time in which no kernel was recorded, but a graph replay that
-                                               lacks device rows may run
+        utilization_fraction          float64  0..1, share of the steps' time in which a kernel runs
+        unknown_fraction              float64  0..1, share of the time in which no kernel was recorded, but a graph replay
+                                               that lacks device rows may run
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
-        sm_efficiency_known_fraction  float64  0..1 of the time with kernels in which SM efficiency is known
+        sm_efficiency_known_fraction  float64  0..1, share of the time with kernels in which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
         occupancy_known_fraction      float64  0..1 of the summed kernel time for which the occupancy is known
         tensor_core_fraction          float64  0..1 of the summed kernel time in kernels known to use tensor or matrix
                                                cores, a lower bound; null if all are unknown
-        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time in kernels whose name does not show it
+        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time in kernels whose names do not show their cores
         is_estimated                  bool     whether SM efficiency and occupancy are estimated from launch shapes
         start_ns, end_ns              int64    start of the first step, end of the last
 

@@ -9,7 +9,10 @@ from holotrace.questions.tables import View, one_device_hidden, with_bounds, wit
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
-    """Return the properties and use of each device; columns of known shares appear only if a value is partly unknown."""
+    """Return the properties and use of each device.
+
+    If a value is known only for part of the time, a column says for how much.
+    """
     known = [] if result.per_device["unknown_fraction"].sum() else ["unknown_fraction"]
     table = without_wholly_known(result.per_device.drop("start_ns", "end_ns", "is_estimated", *known))
     return one_device_hidden(with_bounds(table, "tensor_core_fraction", "tensor_core_unknown_fraction"))

@@ -10,7 +10,7 @@ from holotrace.units import duration_text, percent_text
 
 _CAUSES = {
     "host_wait": "waiting for the host",
-    "kernel_wait": "in the launches of kernels",
+    "kernel_wait": "in launch delays",
     "other": "for another reason",
 }
 
@@ -20,9 +20,9 @@ def answer(result: IdleTime) -> str:
     unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
     known = result.per_device.filter(pl.col("category") != UNKNOWN)
     cause = largest(known, "category", "idle_ns")
-    unknown = f"whether they idle for another {duration_text(unknown_ns)} is unknown" if unknown_ns else ""
+    unknown = f"whether the devices idle for another {duration_text(unknown_ns)} is unknown" if unknown_ns else ""
     if not cause.total:
         return f"The devices never idle between two pieces of work{f', though {unknown}' if unknown else ''}."
     idle = duration_text(total(known, "idle_ns"))
-    said = f"{idle} pass idle between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
+    said = f"{idle} is the idle time between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
     return f"{said}{f'; {unknown}' if unknown else ''}."

@@ -38,8 +38,7 @@ _STREAM = ("device", "stream")
 class IdleTime(Result):
     """What the devices waited for between pieces of work.
 
-    The call that launched the work after a gap divides the gap into two parts; the second part has one of two
-    categories:
+    The call that launched the work after a gap divides the gap into two parts, each with a category:
 
         host_wait    the part before the call: the device had nothing to run
         kernel_wait  the part from the call on, if shorter than the threshold: launch delay
@@ -64,7 +63,7 @@ class IdleTime(Result):
 
         rank, device, stream, category     as above
         gap_count        int64    as in per_stream
-        mean_ns, std_ns  float64  std_ns is that of a sample, 0 for one part; null without parts
+        mean_ns, std_ns  float64  std_ns is the sample standard deviation, 0 for a single part; null without parts
         min_ns, max_ns   int64    null without parts
         p25_ns, median_ns, p75_ns  float64  null without parts
 

@@ -45,7 +45,7 @@ _UNKNOWN = ("unknown", "unknown", UNRECORDED)
 def plot_idle_time(
     result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw one bar for each device or stream with its idle time, in ns or shares, by reason."""
+    """Draw one bar for each device or stream: its idle time by reason, as durations or as shares."""
     table = result.per_device if by == "device" else result.per_stream
     heading = _HEADINGS[by]
     if not table.get_column("idle_ns").sum():

@@ -22,7 +22,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "gap_threshold_ns",
-            "Waits from launch to start of at least this length count as `something else` (µs).",
+            "Count waits of at least this many µs from launch to start as `something else`.",
             kind=float,
             default=30,
             flag="--gap-threshold-us",

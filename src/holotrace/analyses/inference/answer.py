@@ -21,7 +21,7 @@ _WORDS = {
 
 
 def answer(result: Inference) -> str:
-    """Describe the kind of step that takes most time: how long it is, and what bounds it."""
+    """Describe the kind of step that takes the most time: how long it is, and what bounds it."""
     sums = result.per_kind.with_columns(pl.sum_horizontal(*PARTS).alias("time"))
     row = sums.sort("time", "kind", descending=[True, False], nulls_last=True).row(0, named=True)
     kind = "draft" if row["is_draft"] else row["kind"] or "unknown"
@@ -34,4 +34,4 @@ def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
         return "what bounds these steps is unknown"
-    return f"{percent_text(row[part] / max(1, row['time']))} of their time is {_WORDS[row['bound']]}"
+    return f"{percent_text(row[part] / max(1, row['time']))} of the time of these steps is {_WORDS[row['bound']]}"

@@ -113,7 +113,7 @@ class Inference(Result):
         inference_step  int64  number of the step, from 0
         step_name       str    the range that marks it; null if it was found without a name
         engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation or pattern for names
-                               of users; null if unknown
+                               that users chose; null if unknown
         found_by        str    annotation, python function, module, compiled graph, token embedding, or profiler step
         kind            str    prefill, decode, mixed or denoising; null if unknown
         is_draft        bool   whether it runs the draft model of speculative decoding
@@ -122,31 +122,31 @@ class Inference(Result):
         request_count, prefill_request_count, decode_request_count  int64
         token_count, prefill_token_count, decode_token_count        int64  new tokens
         padded_token_count    int64  tokens that it computes, padding included; null if equal to token_count or unknown
-        output_token_count    int64  tokens that it returns to requests; null unless it only decodes, one token for each
+        output_token_count    int64  tokens that it returns to requests; null unless it only decodes one token per request
         draft_token_count     int64  tokens in decode beyond one for each request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
-        start_ns, end_ns      int64  with its device work, after that of the steps before
+        start_ns, end_ns      int64  including its device work, after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts
         gap_before_ns         int64  time since the end of the step before; null for the first
         host_ns               int64  length of its range on the host
         launch_call_ns        int64  time of the host in calls that launch work
         busy_ns               int64  time in which its work runs
         kernel_ns             int64  summed durations of its kernels, copies and memsets
-        kernel_count          int64  how many there are
-        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what their rooflines say
+        kernel_count          int64  number of its kernels, copies and memsets
+        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what bounds them on the roofline
         copying_ns            int64  part: copies and memsets, and no kernel
         exposed_ns            int64  part: communication, and neither of the above
         unknown_idle_ns       int64  part: nothing runs; the launch of the next work, or kernels of a graph, were not recorded
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and nothing has been launched
-        bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if it could be another
-        attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if no work of the rank shows any
+        bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
+        attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if the rank shows no such work
         attention_flops       int64  operations of its attention; null if unknown
         wait_ns               int64  time in collectives in which it waits for other ranks; null if no other rank recorded them
 
     per_kind   one row per rank, kind and is_draft, sorted by them:
 
-        step_count, apart_count  int64  steps, and those that are not steady; the other columns are of steady steps
+        step_count, apart_count  int64  steps, and those that are not steady; the other columns cover only steady steps
         p50_step_ns, p90_step_ns, p99_step_ns  int64  percentiles of step_ns (nearest rank)
         mean_token_count, mean_gap_before_ns, mean_host_ns  float64
         output_token_ns          float64  time of the steps and of the gaps before them, per output token
@@ -159,10 +159,10 @@ class Inference(Result):
     summary    one row per rank:
 
         engine, found_by         str      of the first step
-        step_count, apart_count  int64    as in per_kind; the other columns are of steady steps
+        step_count, apart_count  int64    as in per_kind; the other columns cover only steady steps
         elapsed_ns               int64    from the first step to the end of the last
         busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
-        inter_token_ns           float64  elapsed_ns over the steps that decode: what a request waits for each token
+        inter_token_ns           float64  elapsed_ns / number of steps that decode: how long a request waits for each token
         tokens_per_s             float64  new tokens of all steps per second; null if some are unknown
         bound, the fractions     as in per_kind
 
@@ -177,7 +177,7 @@ class Inference(Result):
 
 
 class InferenceRank(NamedTuple):
-    """One rank.
+    """The partial result of one rank.
 
     steps          `Inference.per_step` without rank and wait_ns; None without steps
     findings       of this rank
@@ -254,7 +254,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str,
 
 
 def _output_tokens() -> pl.Expr:
-    """Return how many tokens a step returns: one for each request, if it only decodes and does not speculate."""
+    """Return how many tokens a step returns: one per request if it only decodes and does not speculate, otherwise null."""
     requests = pl.col("decode_request_count")
     one_each = (pl.col("kind") == "decode") & (pl.col("decode_token_count") == requests) & ~pl.col("is_draft")
     return pl.when(one_each).then(requests).alias("output_token_count")

@@ -23,9 +23,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 
 MOST_ROWS = 16
 _QUESTION = QUESTION.question
-_EXPLANATION = (
-    "The mean steady step of each kind and batch, over all ranks; if several parts run at once, the first one counts"
-)
+_EXPLANATION = "The mean steady step of each kind and batch, over all ranks; time in several parts counts for the first in the legend"
 _LOOKS = {
     "compute_bound_ns": ("compute-bound kernels", COMPUTATION),
     "memory_bound_ns": ("memory-bound kernels", MEMORY),
@@ -42,7 +40,7 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for the mean step of each kind and batch or, if there are many batches, of each kind."""
     table = _means(result)
     if table.is_empty():
-        return empty_figure(_QUESTION, "No steps of inference were found.", theme)
+        return empty_figure(_QUESTION, "No inference steps were found.", theme)
     total = table.select(pl.sum_horizontal(*PARTS)).to_series()
     size, unit = largest_unit(total.to_list())
     parts = [_part(table, total, part, size) for part in PARTS]

@@ -59,7 +59,10 @@ def _unknown_tokens(steps: pl.DataFrame) -> str:
     of_tokens = steps.filter(pl.col("kind").is_in(["prefill", "decode", "mixed"]) & pl.col("token_count").is_null())
     if of_tokens.is_empty():
         return ""
-    return f"the tokens of {_counted(len(of_tokens))} are unknown: the name does not give them, and record_shapes=True was off or shows none"
+    return (
+        f"the number of tokens in {_counted(len(of_tokens))} is unknown: neither the names nor recorded shapes (record_shapes=True) "
+        "show it"
+    )
 
 
 def _drafted(steps: pl.DataFrame) -> str:
@@ -67,8 +70,8 @@ def _drafted(steps: pl.DataFrame) -> str:
     if not drafted:
         return ""
     return (
-        f"{drafted:,} of {steps['decode_token_count'].sum():,} tokens in decoding were drafted; how many were accepted, and so the "
-        "output tokens, is not recorded"
+        f"{drafted:,} of {steps['decode_token_count'].sum():,} tokens in decoding were drafted; how many of them were accepted and "
+        "output was not recorded"
     )
 
 
@@ -95,7 +98,7 @@ def _why(known: StepWork) -> str:
     if not known.is_known_device:
         name = known.device_name
         which = f"the table of devices does not have {name!r}" if name else "the file does not name its device"
-        return f"{which}; name one with device="
+        return f"{which}; pass the name of a known device as device="
     inside = (pl.col("row") >= 0) & (pl.col("kernel_kind") == KernelKind.COMPUTATION) & pl.col("bound").is_null()
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     faster = "the lower bounds of their operators exceed their times"

@@ -47,7 +47,9 @@ def parts_of_steps(
 
 
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
-    """Return when launched work has not begun yet, and when the cause of idle time is unknown: before work without a launch.
+    """Return when launched work has not begun yet, and when the cause of idle time is unknown.
+
+    It is unknown before work whose launch was not recorded, and while work may run that was not recorded.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
@@ -64,10 +66,10 @@ def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Inte
 
 
 def bounds(steps: pl.DataFrame) -> pl.Series:
-    """Return what bounds each step: the largest part whose meaning is known, or `unknown` if another part may be larger.
+    """Return what bounds each step: the bound of its largest part, or `unknown` if another part may be larger.
 
-    A bound is certain if no other part would exceed it even with all time of unknown meaning added. A step of length 0 has no
-    bound.
+    A bound is certain if no other part would exceed it even with the time of all parts without a bound added. A step of length
+    0 has no bound.
     """
     meaning = {bound: part for part, bound in PARTS.items() if bound is not None}
     times = steps.select(meaning.values()).to_numpy()

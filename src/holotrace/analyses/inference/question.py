@@ -14,11 +14,11 @@ QUESTION = Analysis(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "from when its range begins and all earlier work has ended, to the end of the range and of its own work",
+            "begins once its range has begun and all earlier work has ended; ends with the range or its last work",
         ),
         (
             "compute-bound, memory-bound",
-            "kernels run; at the device's peak rates, their arithmetic or their memory traffic would take longer",
+            "time of kernels that, at the device's peak rates, arithmetic or memory traffic limits",
         ),
         ("bound unknown", "kernels run whose operations, bytes or device are unknown"),
         ("waits for launch", "nothing runs, but the host has begun to launch work"),
@@ -28,7 +28,7 @@ QUESTION = Analysis(
         ("steady", "steps without those set apart at the beginning (warm-up, growing batch) and end (cut off)"),
         (
             "time per output token",
-            "what the steps cost for each token that they return; between tokens: what a request waits",
+            "time of the steps for each token that they return; between tokens: how long a request waits for the next",
         ),
     ),
     options=(

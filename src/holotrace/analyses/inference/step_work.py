@@ -32,9 +32,10 @@ class StepWork(NamedTuple):
     """The device work of a rank.
 
     work      one row per piece, sorted by start: event_index, start_ns, end_ns, kernel_kind, launch_start_ns (null if
-              unknown), asked_ns (when the host asked for it; long ago if before the recording), row (of the step; -1 outside), bound (compute or memory; null if unknown), is_attention, is_moe,
-              is_draft, owner (row of its call in `call_stacks`; -1 if unknown), flops (of that call; null if unknown),
-              reason (why its cost is unknown; empty if known)
+              unknown), asked_ns (when the host requested it; the smallest int64 if before the recording), row (of the step;
+              -1 outside), bound (compute or memory; null if unknown), is_attention, is_moe, is_draft, owner (row of its call
+              in `call_stacks`; -1 if unknown), flops (of that call; null if unknown), reason (why its cost is unknown; empty
+              if known)
     is_known_device  whether the peak rates of the device are known
     device_name      null if the file does not say
     """

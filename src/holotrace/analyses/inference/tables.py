@@ -31,7 +31,7 @@ def parts_of_kinds(result: Inference) -> pl.DataFrame:
 
 
 def ranks_in_short(result: Inference) -> pl.DataFrame:
-    """Return the sums of each rank."""
+    """Return the counts, times and rates of each rank over its steady steps."""
     return _shown(result.summary.drop(*PARTS), "elapsed_ns")
 
 
@@ -58,7 +58,7 @@ def _shown(table: pl.DataFrame, *kept: str) -> pl.DataFrame:
 
 VIEWS = (
     View("Steps by kind", kinds_of_steps, "p50_step_ns"),
-    View("Parts of their time", parts_of_kinds, "busy_ns"),
+    View("Parts of the time of each kind", parts_of_kinds, "busy_ns"),
     View("Steps by kind and number of requests", batches_of_steps, "p50_step_ns"),
     View("All steps of each rank", ranks_in_short, "elapsed_ns"),
     View("Steps set apart", steps_set_apart, "step_ns", is_detail=True),

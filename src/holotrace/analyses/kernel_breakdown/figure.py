@@ -159,7 +159,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
         f"{row['kernel_kind']}, {percent_text(row['fraction'])} of all kernel time",
         f"sum {exact_duration(row['total_ns'])}",
         f"{counted(row['call_count'], 'call')} on {counted(row['rank_count'], 'rank')}",
-        f"a call: mean {exact_duration(row['total_ns'] / row['call_count'])}",
+        f"mean per call {exact_duration(row['total_ns'] / row['call_count'])}",
         f"shortest {exact_duration(row['min_ns'])}, longest {exact_duration(row['max_ns'])}",
     )
     return "<br>".join(lines)

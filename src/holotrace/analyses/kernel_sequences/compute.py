@@ -133,7 +133,7 @@ def sequence_work(rank_trace: RankTrace, *, operator_name: str | None) -> pl.Dat
 
 
 def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Count the sequences of `sequence_calls`.
+    """Count how often each sequence occurs in `sequence_calls`, and sum its times.
 
     Returns:
         `name` and `sequence` as in `calls`, then the other columns of `KernelSequences.per_pattern`, without the rank.

@@ -25,7 +25,7 @@ _HEADING = Heading(
 def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") -> go.Figure:
     """Draw one bar for each of the most frequent sequences over all ranks: the time of its kernels."""
     if result.per_pattern.is_empty():
-        return empty_figure(_HEADING.question, "No call of an operator launches so many kernels.", theme)
+        return empty_figure(_HEADING.question, "No call of an operator launches the required number of kernels.", theme)
     shown = sequences_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
     names = [_name(row) for row in shown.iter_rows(named=True)]

@@ -11,7 +11,10 @@ QUESTION = Analysis(
     question="Which sequences of kernels do operators launch again and again?",
     section="Work",
     definitions=(
-        ("sequence", "the kernels, copies and memsets that one call of an outermost operator launches, by start"),
+        (
+            "sequence",
+            "the kernels, copies and memsets that one call of an outermost operator launches, in order of start",
+        ),
     ),
     options=(
         Option(

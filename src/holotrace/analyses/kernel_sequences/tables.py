@@ -22,4 +22,4 @@ def _kernels_of_a_pattern(pattern: str) -> str:
     return kernels.replace(PATTERN_SEPARATOR, SEQUENCE_SEPARATOR)
 
 
-VIEWS = (View("Sequences of at least 3 kernels, over all ranks", frequent_sequences, "call_count"),)
+VIEWS = (View("Sequences of kernels, over all ranks", frequent_sequences, "call_count"),)

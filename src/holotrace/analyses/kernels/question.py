@@ -18,7 +18,7 @@ QUESTION = Analysis(
             "blocks of the launch divided by the device's SMs, the mean over the calls, weighted by duration",
         ),
         ("est. occupancy", "threads on an SM relative to its maximum; the mean over the calls, weighted by duration"),
-        ("known for", "share of the calls' time whose launch shape is known; the means cover only these"),
+        ("known for", "share of the calls' time in calls with a known launch shape; the means cover only these calls"),
     ),
     options=(COMPAT,),
 )

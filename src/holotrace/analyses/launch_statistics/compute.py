@@ -62,12 +62,12 @@ class LaunchStatistics(Result):
         rank                    int32
         call_count              int64    calls that launched something
         kernel_count            int64    kernels, copies and memsets with a known launch
-        total_call_ns           int64    each call once
+        total_call_ns           int64    time in these calls; each counts once, also if it launched several kernels
         mean_call_ns            float64  null without launches, like the next two
         median_launch_delay_ns  float64  from the call's end to the start of the work; negative if it starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64
-        slow_call_count         int64    calls, each once
+        slow_call_count         int64    slow calls; each counts once
         late_start_count        int64
         unknown_launch_count    int64    kernels, copies and memsets without a known launch
 
@@ -239,7 +239,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the lengths of one measure in each class."""
+    """Count the bad launches of one measure in each class of length."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

@@ -40,7 +40,7 @@ def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") 
     """Draw three panels of bars: short kernels, slow calls and late starts of all ranks, in classes of length."""
     if result.lengths.is_empty():
         return empty_figure(
-            _QUESTION, "No kernel is shorter than its launch, and no launch is beyond the cutoffs.", theme
+            _QUESTION, "No kernel is shorter than its launch, and no launch exceeds the cutoffs.", theme
         )
     titles = [_title(result, panel) for panel in _PANELS]
     figure = make_subplots(rows=len(_PANELS), cols=1, subplot_titles=titles, vertical_spacing=0.16)
@@ -64,7 +64,7 @@ def _title(result: LaunchStatistics, panel: _Panel) -> str:
 
 
 def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
-    """Return a logarithmic axis with a tick at each end of a class or, if these are many, at each power of ten."""
+    """Return a logarithmic axis with ticks at both ends of each class or, if these are many, at each power of ten."""
     chosen = result.lengths.filter(pl.col("measure") == panel.measure)
     ends = sorted({*chosen["from_ns"].clip(1), *chosen["to_ns"]})
     powers = [10**power for power in range(len(str(max(ends, default=1))) + 1)]

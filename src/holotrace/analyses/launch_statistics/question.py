@@ -20,7 +20,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "runtime_cutoff_ns",
-            "Count calls that take longer than this as slow (µs).",
+            "Count calls of more than this many µs as slow.",
             kind=float,
             default=50,
             flag="--runtime-cutoff-us",
@@ -29,7 +29,7 @@ QUESTION = Analysis(
         ),
         Option(
             "delay_cutoff_ns",
-            "Count work that starts later than this after its call as late (µs).",
+            "Count work that starts more than this many µs after its call as late.",
             kind=float,
             default=100,
             flag="--delay-cutoff-us",
@@ -38,7 +38,7 @@ QUESTION = Analysis(
         ),
         Option(
             "include_launches",
-            "Add a row for each launch to the JSON.",
+            "Add a row for each launch to the JSON output.",
             kind=bool,
             default=False,
             flag="--launches",

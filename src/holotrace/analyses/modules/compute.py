@@ -121,7 +121,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _in_columns(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Order the columns; device columns are null if no device was recorded."""
+    """Order the columns; device columns are null if no device work was recorded."""
     if device_rows(rank_trace).is_empty():
         table = table.with_columns(pl.lit(None, pl.Int64).alias(name) for name in _DEVICE)
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")

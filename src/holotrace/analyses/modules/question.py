@@ -11,7 +11,7 @@ QUESTION = Analysis(
     question="Which modules take the time?",
     section="Work",
     definitions=(
-        ("module", "one dot for each enclosing module; repeated calls at the same position in the model share a row"),
+        ("module", "dots count the enclosing modules; repeated calls at the same position in the model share a row"),
         ("operators", "calls directly in the module: not inside another operator or module"),
         ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
         ("host, itself", "time in the module outside operators, annotations, inner modules and runtime calls: Python"),

@@ -1,4 +1,4 @@
-"""Which operators allocate memory, and how much of it stays?"""
+"""Which operators allocate memory, and how much of it stays allocated?"""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return a row for each change and each distinct name among its operator and the operators around it."""
+    """Repeat each change for its operator and the operators around it, once for each distinct name."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]

@@ -29,7 +29,7 @@ def plot_operator_memory(
 ) -> go.Figure:
     """Draw a bar for each of the `top` operators that themselves allocate the most memory on one type of device.
 
-    By default, this is the type on which the most memory was allocated.
+    The default is the type on which the most memory was allocated.
     """
     allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
     if allocating.is_empty():

@@ -232,7 +232,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
-    """Return the covered time of each group, summed over the devices."""
+    """Return how long at least one piece of each group's work runs, summed over the devices."""
     devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
     start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
     lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
@@ -242,7 +242,7 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
 def _shown(
     rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
 ) -> pl.DataFrame:
-    """Replace ids with strings; if no device was recorded, set the device columns to null."""
+    """Replace ids with strings; if no device work was recorded, set the device columns to null."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )

@@ -81,7 +81,7 @@ class Parallelism(Result):
 
     per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns and its parts
 
-    per_module       the same over all ranks, by what asked for it, the longest first:
+    per_module       the same over all ranks, by the module that requested it, the longest first:
 
         axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
@@ -92,7 +92,7 @@ class Parallelism(Result):
         axis           str
         named_by       str        description, equal groups, collectives, or nothing
         candidates     list[str]  axes that fit
-        collectives    list[str]  what the group does for this axis
+        collectives    list[str]  collectives that the group runs for this axis
 
     per_stage        one row per rank of a pipeline and step:
 
@@ -109,11 +109,11 @@ class Parallelism(Result):
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
-        imbalance           float64  received tokens without those that come back from experts / their mean over the group
+        imbalance           float64  received tokens, except those that come back from experts, divided by the group's mean
         product_count       int64    grouped matrix products
         computed_tokens     int64    the rows of these products; a token counts once in each product
         expert_count        int64    the most experts in one product
-        computed_imbalance  float64  computed_tokens / their mean over the group
+        computed_imbalance  float64  computed_tokens divided by the group's mean
 
     findings         what is ambiguous, uneven or unknown
     """
@@ -271,7 +271,8 @@ def _several_axes(per_group: pl.DataFrame) -> Iterator[str]:
     for (purposes_text,), of_kind in several.with_columns(pl.col("purposes").list.join("; ")).group_by(
         "purposes", maintain_order=True
     ):
-        yield f"{_listed(of_kind['process_group'].to_list())} serves several axes: {purposes_text}"
+        names = of_kind["process_group"].to_list()
+        yield f"{_listed(names)} serve{'s'[: len(names) == 1]} several axes: {purposes_text}"
 
 
 def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
@@ -279,7 +280,7 @@ def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
         pl.col("candidates").list.join(" or ").alias("may_be"), (pl.col("named_by") == "description").alias("is_named")
     )
     for (may_be, is_named), groups in undecided.group_by("may_be", "is_named", maintain_order=True):
-        reason = "its description names them all" if is_named else f"the collectives fit both; {_ADVICE}"
+        reason = "its description names all of them" if is_named else f"its collectives fit each of them; {_ADVICE}"
         yield f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: {reason}"
 
 

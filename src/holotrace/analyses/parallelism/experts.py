@@ -88,7 +88,7 @@ def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean of its group.
 
     A recording may begin after tokens went to the experts and before they come back, so a call may have either
-    direction. Every rank has about as many tokens of its own, so the direction in which the ranks differ more is the
+    direction. Ranks have about equally many tokens of their own, so the direction in which the ranks differ more is the
     way to the experts.
     """
     there, back = pl.col("there"), pl.col("back")
@@ -107,4 +107,4 @@ def expert_findings(table: pl.DataFrame) -> Iterator[str]:
         loaded = table.filter(pl.col(column) >= UNEVEN).sort(column, "rank", descending=[True, False])
         for row in loaded.unique("process_group", keep="first", maintain_order=True).head(1).iter_rows(named=True):
             group = f" of {row['process_group']}" if row["process_group"] else ""
-            yield f"experts are unevenly loaded: rank {row['rank']}{group} {what} {row[column]:.2f} times the mean of tokens"
+            yield f"experts are unevenly loaded: rank {row['rank']}{group} {what} {row[column]:.2f} times the mean number of tokens"

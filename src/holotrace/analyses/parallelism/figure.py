@@ -22,7 +22,7 @@ _HEADING = Heading(
 _KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("wait_ns", "waiting", {"shape": "/", "size": 6, "solidity": 0.4}),
     ("transfer_ns", "transfer", {}),
-    ("unmatched_ns", "on no other rank", {"shape": ".", "size": 6, "solidity": 0.3}),
+    ("unmatched_ns", "recorded on no other rank", {"shape": ".", "size": 6, "solidity": 0.3}),
 )
 
 
@@ -41,7 +41,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
 
 
 def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
-    """Return the waiting and the transfer on one axis; both are 0 for ranks without that axis."""
+    """Yield waiting, transfer and unmatched time on one axis; they are 0 for ranks without that axis."""
     times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
     for column, word, hatching in _KINDS:
         durations = times[column].fill_null(0)

@@ -38,7 +38,7 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 class ParallelRank(NamedTuple):
     """The partial result of one rank.
 
-    communicating  its calls and facts
+    communicating  its calls, to be matched with those of other ranks
     steps          step, start_ns, end_ns, computation_ns
     exposed        step (null outside), start_ns, end_ns: communication that computation does not hide
     asked_by       event_index, module: the FSDP unit or module that asked for the call (null if unknown), in_forward: whether

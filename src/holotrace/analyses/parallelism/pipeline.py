@@ -65,7 +65,7 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 
 
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
-    """Return the messages from one stage to the next in each step: the largest number that any rank sends or receives."""
+    """Return how many messages pass from one stage to the next in each step: the most that any rank sends or receives."""
     place = stages.select("group", "rank", "stage")
     messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(

@@ -11,11 +11,11 @@ QUESTION = Analysis(
     section="Distributed",
     definitions=(
         ("axis", "parallelism that a process group serves: pipeline, tensor, context, expert, (fully sharded) data"),
-        ("world", "the group of all ranks, beside groups of another axis"),
+        ("world", "a group of all ranks, in a job that also has groups of other axes"),
         ("exposed", "the rank communicates and does not compute; the axes of a rank add up to its exposed time"),
         ("waiting", "exposed time until the last rank has arrived; the rest is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; their transfers do not count"),
         ("expected", "bubble of p equal stages and m microbatches, as a part of the step: (p - 1) / (m + p - 1)"),
-        ("imbalance", "tokens that a rank's experts receive over the mean of its group"),
+        ("imbalance", "tokens that a rank's experts receive, divided by the mean of its group"),
     ),
 )

@@ -55,7 +55,7 @@ class QueueLength(Result):
         unknown_launch_count                       int64    work without a recorded launch, which is never queued
         early_start_count                          int64    work that begins before its launch according to the clocks
         window_ns                                  int64    from the first change to the last
-        waiting_fraction                           float64  0..1 of the window in which work waits
+        waiting_fraction                           float64  0..1, share of the window in which work waits
         mean_length, std_length                    float64
         p25_length, median_length, p75_length      float64
         max_length                                 int64
@@ -66,7 +66,7 @@ class QueueLength(Result):
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
-        mean_length, std_length                    float64  std_length is the sample's, 0 for one change
+        mean_length, std_length                    float64  std_length is the sample standard deviation, 0 for one change
         p25_length, median_length, p75_length      float64  interpolated linearly between two lengths
 
     findings   one sentence per rank without device work
@@ -91,7 +91,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
     begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work may seem to begin before its
-    launch, because the clocks of host and device disagree. It then enters and leaves at the launch, so a length is never
+    launch, because the clocks of host and device disagree. Such work enters and leaves at its launch, so a length is never
     negative. If work leaves at the very time other work enters, it leaves first.
 
     Args:

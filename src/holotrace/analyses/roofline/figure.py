@@ -43,7 +43,7 @@ def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
 
 
 def _dots(result: Roofline) -> pl.DataFrame:
-    """Return the operators that have a position, the longest first."""
+    """Return the operators whose intensity and rate are known, the longest first."""
     known = result.per_operator.filter((pl.col("flops_per_byte") > 0) & (pl.col("flops_per_s") > 0))
     longest = known.sort("busy_ns", "operator", "input_shape", descending=[True, False, False]).head(MOST_OPERATORS)
     most = max(1, longest["busy_ns"].max() or 1)
@@ -113,4 +113,4 @@ def _explanation(result: Roofline) -> str:
     where = ", ".join(hover_text(name) for name in names) if names else "a device that the file does not name"
     is_attained = result.peaks["source"].str.starts_with("attained").any()
     roof = "the best rates in this trace" if is_attained else "dense peaks of the data sheet"
-    return f"Each dot is an operator with its shapes, its area the time, on {where}; roof: {roof}"
+    return f"Each dot is an operator with its input shapes, on {where}; its area shows the time; roof: {roof}"

@@ -45,8 +45,8 @@ def _coverage(per_operator: pl.DataFrame, totals: dict[str, Any], *, on_device: 
         f"{operator or 'work without an operator'} ({duration_text(busy)}): {reason}"
         for operator, reason, busy in missing.iter_rows()
     )
-    without = f"; without: {named}" if named else ""
-    return f"the costs of {share} of the {work}, communication apart, are known{without}"
+    without = f"; unknown: {named}" if named else ""
+    return f"the costs of {share} of the {work}, not counting communication, are known{without}"
 
 
 def _unknown_device(totals: dict[str, Any], peaks: Peaks, *, on_device: bool) -> str:
@@ -57,7 +57,7 @@ def _unknown_device(totals: dict[str, Any], peaks: Peaks, *, on_device: bool) ->
         return f"the operators ran on the host, whose peak rates are unknown; {instead}"
     name = totals["device_name"]
     which = f"the table of devices does not have {name!r}" if name else "the file does not name its device"
-    return f"{which}; {instead}. Name one with device=, or add it with add_device"
+    return f"{which}; {instead}. Pass the name of a known device as device=, or add yours with add_device"
 
 
 def _contradictions(per_operator: pl.DataFrame) -> list[str]:
@@ -77,7 +77,7 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
 def _steps_above_the_peak(steps: pl.DataFrame) -> str:
     above = steps.filter(pl.col("hfu_fraction") > 1).height
     return (
-        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: another device, or a wrong clock"
+        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the device is a different one, or its clock is wrong"
         if above
         else ""
     )

@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("lower bound", "the longer of operations / peak and bytes / bandwidth, over all calls"),
         ("above the bound", "time of the operator's work minus its lower bound: what a perfect kernel would save"),
         ("bound by", "the longer part of the lower bound: compute, or memory"),
-        ("known", "share of the time, communication apart, in operators whose operations or bytes are known"),
+        ("known", "share of the time, not counting communication, in operators whose operations or bytes are known"),
         (
             "MFU, HFU",
             "share of a step that the products of the model, or all products, take at peak rate; HFU counts recomputation",

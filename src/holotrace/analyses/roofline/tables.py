@@ -20,7 +20,7 @@ def operators_above_their_bounds(result: Roofline) -> pl.DataFrame:
 
 
 def ranks_above_their_bounds(result: Roofline) -> pl.DataFrame:
-    """Return the sums of each rank."""
+    """Return the time of each rank, its lower bound, and how much of it has known costs."""
     return known_columns(result.per_rank)
 
 

@@ -29,7 +29,7 @@ def answer(result: SourceLines) -> str:
         return idle_text(result)
     side = "device" if total(lines, "device_self_ns") else "host"
     line = _largest_known(lines, f"{side}_self_ns")
-    return f"{percent_text(line.share)} of the {side} time ({duration_text(line.total)}) is that of {line.name}, the largest part."
+    return f"{percent_text(line.share)} of the {side} time ({duration_text(line.total)}) comes from {line.name}, the largest part."
 
 
 def idle_text(result: SourceLines) -> str:

@@ -105,7 +105,7 @@ def source_lines(
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: folders whose files do not count as user code either, written as file names begin, such as `mylib`.
+        libraries: folders whose files do not count as user code either, written as recorded file names begin, such as `mylib`.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.
@@ -141,7 +141,7 @@ def _findings(rank_trace: RankTrace, per_line: pl.DataFrame) -> Iterator[str]:
     of_all = int(per_line["device_self_ns"].sum())
     unknown = int(per_line.filter(pl.col("file").is_null())["device_self_ns"].sum())
     if unknown:
-        yield f"{percent_text(unknown / of_all)} of the device time has no line: no line of the user launched it, or its launch is unknown"
+        yield f"{percent_text(unknown / of_all)} of the device time has no line: no user code launched the work, or its launch is unknown"
 
 
 def _combine(partials: dict[int, _Partial]) -> SourceLines:

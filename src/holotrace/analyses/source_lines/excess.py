@@ -1,4 +1,4 @@
-"""The time per step that a rank spends above the median rank, by line and by callee of the line."""
+"""How much longer a rank spends per step than the median rank, by line and by callee of the line."""
 
 from __future__ import annotations
 

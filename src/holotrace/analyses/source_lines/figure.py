@@ -20,10 +20,10 @@ from holotrace.units import percent_text
 
 TOP_LINES = 20
 _QUESTION = QUESTION.question
-_NO_LINE = "no line of the user"
+_NO_LINE = "no user code"
 _EXPLANATIONS = {
     "device": "Kernels, copies and memsets over all ranks, by the line that launched them or called their forward operator",
-    "host": "Time of all host threads and ranks, by the innermost line of the user",
+    "host": "Time of all host threads and ranks, by the innermost line of user code",
 }
 _PARTS = {
     "device": (("forward and other", "forward_ns", FORWARD), ("backward", "backward_device_self_ns", BACKWARD)),

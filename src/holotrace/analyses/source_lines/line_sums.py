@@ -41,7 +41,7 @@ _LENGTH = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
 
 
 class LineSums(NamedTuple):
-    """The tables of a rank, without `rank`, and the times of its lines in its steps."""
+    """The tables of a rank, without the column `rank`, and the times of its lines in its steps."""
 
     per_line: pl.DataFrame
     per_callee: pl.DataFrame
@@ -162,7 +162,7 @@ def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end
 
 
 def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of each line and callee row."""
+    """Return the times of each pair of a line and a callee's row."""
     rows = np.arange(len(known.ranges))
     begun = rows[known.callee[:-1] == rows]
     parts = (
@@ -217,7 +217,10 @@ def _step_fractions(rank_trace: RankTrace, in_steps: pl.DataFrame) -> pl.DataFra
 
 
 def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Join sums by line, and drop lines whose sums are all 0. Missing sums become 0, except in columns that need frames."""
+    """Join sums by line, and drop lines whose sums are all 0.
+
+    Missing sums become 0, except in columns that need recorded Python functions.
+    """
     joined = tables[0]
     for table in tables[1:]:
         joined = joined.join(table, on="line", how="full", coalesce=True)

@@ -15,19 +15,19 @@ QUESTION = Analysis(
             "line",
             "innermost of the user's own Python functions on the thread, ignoring PyTorch, installed libraries and built-in functions",
         ),
-        ("host, itself", "time of all host threads in which the line is the innermost one of the user"),
+        ("host, itself", "time of all host threads in which the line is the innermost line of user code"),
         ("host in Python", "the part outside operators, runtime calls and waits"),
         ("host blocked", "the part in which the thread waits for a device, another rank or another thread"),
         (
             "device, itself",
-            "work launched while the line was the innermost one; in the backward pass, by its operators",
+            "work launched while the line was the innermost one or, in the backward pass, by operators that it called",
         ),
         (
             "no work for a device",
-            "a device has nothing to do while the line of the thread that launches its next work runs",
+            "time in which a device has nothing to do while the thread that launches its next work runs the line",
         ),
         ("called", "functions and operators that the line called directly, the longest first"),
-        ("longer by", "time per step that a rank spends longer than the median rank, without waits"),
+        ("longer by", "how much longer a rank spends in the line per step than the median rank, without waits"),
     ),
     options=(
         Option(

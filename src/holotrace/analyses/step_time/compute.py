@@ -182,7 +182,10 @@ def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str
     is_whole = annotation is None and steps(rank_trace).is_empty()
     sentences = (
         (is_whole, "there are no steps, so the whole recording counts as step 0: call prof.step() after each step"),
-        (ignored, f"{counted(ignored, 'step')} at the end not counted: device rows are missing"),
+        (
+            ignored,
+            f"{counted(ignored, 'step is', 'steps are')} left out at the end, because device work was not recorded",
+        ),
         (device_rows(rank_trace).is_empty(), missing_device_work(rank_trace)),
         (not _has_operators(rank_trace), "no operators were recorded; record with ProfilerActivity.CPU"),
     )

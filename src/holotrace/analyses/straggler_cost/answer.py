@@ -15,7 +15,7 @@ def answer(result: StragglerCost) -> str:
     if len(result.per_worker) == 1:
         return "1 rank alone does not show what stragglers cost; open all ranks of the job."
     if result.slowdown is None:
-        return "No step tells what stragglers cost."
+        return "No step shows what stragglers cost."
     lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
     if result.slowdown < LEAST_SLOWDOWN:
         return f"{lost} of the job's time is lost to stragglers: its ranks, stages and microbatches are alike."

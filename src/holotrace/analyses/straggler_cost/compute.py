@@ -22,7 +22,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.result import Result
 from holotrace.store.plan import Plan
 from holotrace.store.trace import Trace
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 
 _PER_STEP = {
     "step": pl.Int64,
@@ -154,8 +154,8 @@ def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[st
         return ()
     length = duration_text(int(alone["duration_ns"].sum()))
     finding = (
-        f"{len(alone):,} calls ({length} over all ranks) have no counterpart on another rank, so how long they wait is "
-        "unknown; they count with the median of their kind, and the rest is no rank's cost"
+        f"the waiting in {counted(len(alone), 'call')} ({length} over all ranks) is unknown, because no other rank recorded the "
+        "counterpart; each call counts with the median of its kind, and the rest counts for no rank"
     )
     return (finding,)
 

@@ -11,7 +11,7 @@ from holotrace.drawing.category_axis import category_axis
 from holotrace.drawing.colors import LITTLE_TO_MUCH
 from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
 
-_EXPLANATION = "How many times longer the ideal step gets with the recorded times of one worker"
+_EXPLANATION = "Slowdown of the ideal step if only one worker keeps its recorded times"
 _WIDTH, _TALLEST, _SHORTEST = 720, 700, 300
 _AROUND = 190
 _MOST_MARKER, _LEAST_MARKER = 40, 3

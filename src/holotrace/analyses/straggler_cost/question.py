@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ),
         (
             "slowdown",
-            "S: the step as recorded over the ideal step; of a part: if only this part keeps its recorded times",
+            "S: the replayed step / the ideal step; of a part: the same if only this part keeps its recorded times",
         ),
         ("cost", "by how much a part with its recorded times prolongs the ideal step, mean of the steps"),
         ("worker share", "M_W: share of the loss that vanishes if the worst 3 % of the workers take ideal times"),

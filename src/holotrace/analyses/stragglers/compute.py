@@ -356,10 +356,10 @@ def _doubt(row: dict[str, Any]) -> str:
     if row["is_cause"]:
         return ""
     if row["role"] == VICTIM:
-        return "; it is a victim, since it waits itself and passes that on"
+        return "; it is a victim: it is late because it waits for other ranks itself"
     return (
-        f"; it also waits itself, {duration_text(row['wait_ns'])} in these and up to {duration_text(row['uncompared_ns'])} in "
-        "other communication, so another rank may be the cause"
+        f"; it also waits itself, {duration_text(row['wait_ns'])} in these collectives and up to "
+        f"{duration_text(row['uncompared_ns'])} in other communication, so another rank may be the cause"
     )
 
 
@@ -389,5 +389,5 @@ def _doubts(partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: 
     alone = sorted(set(partials) - set(per_rank["rank"]))
     named = ", ".join(map(str, alone[:_MOST_NAMED])) + (", …" if len(alone) > _MOST_NAMED else "")
     if alone:
-        yield f"no collective of rank {named} was also recorded on another rank"
+        yield f"no collective of rank{'s'[: len(alone) != 1]} {named} was also recorded on another rank"
     yield from matched_without_numbers(collectives)

@@ -15,7 +15,10 @@ QUESTION = Analysis(
         ("mean skew", "how much later the rank arrives than the first"),
         ("came last", "collectives in which the rank alone waited least"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
-        ("late", "the rank waits at most half as long as the median rank, and causes most waiting in its collectives"),
+        (
+            "late",
+            "the rank waits at most half as long as the median rank, and causes most of the waiting in its collectives",
+        ),
         ("last", "late, but perhaps only because it waited for another rank"),
         ("culprit, victim, cost", "as in the causes of waiting, where ranks communicate in several groups"),
     ),

@@ -17,5 +17,5 @@ def answer(result: TemporalBreakdown) -> str:
     ]
     subject = "the devices compute" if len(per_device) > 1 else "the device computes"
     unknown_ns = total(per_device, "unknown_ns")
-    unknown = f"; for {percent_text(unknown_ns / window_ns)} it is unknown" if unknown_ns else ""
-    return f"{shares[0]} of the time {subject}; {shares[1]} is other work only, and {shares[2]} idle{unknown}."
+    unknown = f"; {percent_text(unknown_ns / window_ns)} is unknown" if unknown_ns else ""
+    return f"{shares[0]} of the time, {subject}; {shares[1]} is other work only, and {shares[2]} idle{unknown}."

@@ -44,11 +44,11 @@ class TemporalBreakdown(Result):
         rank                      int32
         device                    int32
         window_ns                 int64    from the start of the first work to the end of the last
-        computation_ns            int64    at least one computation kernel runs
-        non_computation_ns        int64    work runs, but no computation kernel
-        idle_ns                   int64    no work runs
-        unknown_ns                int64    no work was recorded, but a graph replay that lacks its device rows may run; these
-                                           four times add up to window_ns
+        computation_ns            int64    time in which at least one computation kernel runs
+        non_computation_ns        int64    time in which work runs, but no computation kernel
+        idle_ns                   int64    time in which no work runs
+        unknown_ns                int64    time in which no work was recorded, but a graph replay that lacks its device rows
+                                           may run; these four times add up to window_ns
         computation_fraction      float64  0..1 of the window; null if window_ns is 0
         non_computation_fraction  float64  0..1 of the window
         idle_fraction             float64  0..1 of the window

@@ -10,7 +10,7 @@ from holotrace.units import percent_text
 def answer(result: Trust) -> str:
     """Say how much of the recorded time can be trusted, and why not all of it."""
     recorded_ns, doubtful_ns = total(result.per_rank, "recorded_ns"), total(result.per_rank, "doubtful_ns")
-    share = _floor_text(1 - doubtful_ns / recorded_ns) if recorded_ns else "Nothing"
+    share = _floor_text(1 - doubtful_ns / recorded_ns) if recorded_ns else "None"
     said = f"{share} of the recorded time can be trusted"
     if result.doubts.is_empty():
         return f"{said}: the recording breaks no rule."
@@ -23,5 +23,5 @@ def answer(result: Trust) -> str:
 
 
 def _floor_text(share: float) -> str:
-    """Print a share; only a share of exactly 1 is printed as 100 %."""
+    """Format a share; only a share of exactly 1 becomes 100 %."""
     return percent_text(share) if share == 1 else percent_text(min(share, 0.999))

@@ -273,6 +273,9 @@ def _findings(partials: dict[int, _Partial]) -> tuple[str, ...]:
             derived,
             f"{ranks_text(derived)}: GPU annotations are derived from launches, because the profiler recorded none",
         ),
-        (without, f"{ranks_text(without)}: no user annotations; mark parts with torch.profiler.record_function"),
+        (
+            without,
+            f"{ranks_text(without)}: no user annotations; mark parts of the program with torch.profiler.record_function",
+        ),
     )
     return tuple(sentence for ranks, sentence in sentences if ranks)

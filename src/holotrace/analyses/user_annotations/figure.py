@@ -60,5 +60,5 @@ def _part(table: pl.DataFrame, name: str, column: str, size: int, color: str) ->
 def _hover(row: dict[str, Any]) -> str:
     return (
         f"<b>{hover_text(row['name'])}</b><br>{exact_duration(row['total_ns'])} in {counted(row['call_count'], 'call')}"
-        f"<br>{exact_duration(row['self_ns'])} of it outside the annotations inside"
+        f"<br>{exact_duration(row['self_ns'])} of it outside nested annotations"
     )

@@ -73,7 +73,7 @@ class WaitCauses(Result):
         error_ns        int64  how far off cost_ns may be
         wait_count  int64  calls in which ranks waited directly for this cause, over all steps
         first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
-        first_ns        int64  when the late rank arrived there, on its own clock
+        first_ns        int64  when the late rank arrived at the first of these calls, on its own clock
 
     per_rank   one row per rank, sorted by rank:
 

@@ -18,7 +18,7 @@ from holotrace.units import percent_text
 MOST_RANKS = 64
 _HEADING = Heading(
     QUESTION.question,
-    "Time that each rank (column) waits because of what another rank (row) did longer, directly or indirectly",
+    "Time that each rank (column) waits because another rank (row) took longer, directly or indirectly",
 )
 _SQUARE = 640
 _MOST_MARKER = 40

@@ -42,7 +42,7 @@ def steps_that_differ(result: WaitCauses) -> pl.DataFrame:
 VIEWS = (
     View("What each cause costs all ranks", causes, "cost_ns"),
     View("Culprits and victims", ranks, "cost_ns"),
-    View("Which rank costs which", pairs, "cost_ns", is_detail=True),
+    View("What each rank costs each other rank", pairs, "cost_ns", is_detail=True),
     View("What each rank costs in each step", steps, "cost_ns", is_detail=True),
     View("How much each step differs, and which cause grew", steps_that_differ, "wait_excess_ns", is_detail=True),
     View("The causes of each step and waiting rank", waits, "cost_ns", is_detail=True),

@@ -30,7 +30,7 @@ class GradientRounds(NamedTuple):
 
 
 ONE_PER_UPDATE = GradientRounds(1.0, 0.0)
-"""What a job does that reduces its gradients once per update, or does not reduce any."""
+"""The rounds of a job that reduces its gradients once per update, or never."""
 
 
 def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
@@ -38,7 +38,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
     A round begins with a forward pass of DistributedDataParallel. Rounds count as repeated only if they reduce as many bytes
     as the last round before the update: alternating models reduce different gradients, and metrics are small. An optimizer that
-    runs forward passes itself, such as LBFGS, needs the gradients of each.
+    runs forward passes itself, such as LBFGS, needs the gradients of each pass.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():
@@ -54,7 +54,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
 
 def _rounds(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the reductions of each group, update and round, in order: byte_count and time_ns."""
+    """Return byte_count and time_ns of the all-reduces, summed by process group, update and round, and sorted by them."""
     forward, updates = _ranges(evidence, f"^{_FORWARD}$"), _ranges(evidence, _UPDATE)
     begins = forward["start_ns"].to_numpy()
     if forward.is_empty() or updates.is_empty() or (holding(intervals_of(updates), begins) >= 0).any():

@@ -14,7 +14,7 @@ from holotrace.enrich.steps.steps import windows
 from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
-"""A host whose steps take this many times as long as those of the devices falls behind; below, steps scatter as much."""
+"""A host whose steps take this many times as long as those of the devices falls behind; steps vary by less than that."""
 
 
 class HostPace(NamedTuple):

@@ -34,20 +34,20 @@ _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "bloc
 
 
 def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None) -> pl.DataFrame:
-    """Return work of a rank, without communication, with its operations, bytes and lower bound.
+    """Return the computation and the copies of a rank, with their operations, bytes and lower bounds.
 
     Operations, bytes and the lower bound of a call are divided among its kernels by their time.
 
     Args:
         rank_trace: the rank.
         work: rows of `RankEvidence.work`.
-        device: its figures; without them, `floor_ns` is null.
+        device: the peak rates of the rank's device; without them, `floor_ns` is null.
 
     Returns:
         The rows of `work` that compute or copy, with:
 
         kernel        str      name of the function, without its arguments
-        row           int64    row in `call_stacks` of the operator that the work counts for; -1 if unknown
+        row           int64    row in `call_stacks` of the operator whose costs include the work; -1 if unknown
         operator      str      its name; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown
@@ -91,7 +91,7 @@ def floor_at(precision: str, device: Device) -> pl.Expr:
 def attainable_products(device: Device | None) -> pl.Expr:
     """Return the share of the peak that products of a row's precision can reach: `ATTAINABLE_PRODUCTS`, or less.
 
-    AMD measures 54 % on MI300X in bfloat16, at the clock that holds under load; see `holotrace.enrich.device.peaks`.
+    AMD measures 54 % on MI300X in bfloat16, at the clock that it sustains under load; see `holotrace.enrich.device.peaks`.
     """
     rates = dict(device.matrix_tflops) if device is not None else {}
     measured = dict(device.attainable_tflops) if device is not None else {}
@@ -110,7 +110,7 @@ class CallInputs(NamedTuple):
 
 
 def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
-    """Return the inputs of each of these keys; lists are empty if not recorded."""
+    """Return the inputs of each key, a row in `CostedCalls.keys`; lists are empty if not recorded."""
     known = costed_calls(rank_trace).keys
     distinct = keys.drop_nulls().unique().sort()
     rows = known[distinct]

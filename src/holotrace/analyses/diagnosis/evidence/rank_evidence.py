@@ -53,9 +53,9 @@ _ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
 
 
 class RankEvidence:
-    """The evidence about one rank. Everything is computed when a rule first asks.
+    """The evidence about one rank. Each property is computed when a rule first reads it.
 
-    All times are those of the steady steps: `step_windows`. Intervals are disjoint and in order.
+    Properties cover only the steady steps, `step_windows`. Intervals are disjoint and in order.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
@@ -88,7 +88,7 @@ class RankEvidence:
 
     @cached_property
     def step_windows(self) -> Intervals:
-        """The time in steady steps; steps that touch are one interval."""
+        """The time in steady steps; adjacent steps form one interval."""
         return union_of(self.steady)
 
     @cached_property
@@ -155,7 +155,7 @@ class RankEvidence:
 
     @cached_property
     def work(self) -> pl.DataFrame:
-        """`launched_work` whose start is in a steady step, with its `duration_ns`."""
+        """The rows of `launched_work` that start in a steady step, with `duration_ns`."""
         work = launched_work(self.rank_trace)
         starts = (work["start_ns"].to_numpy(), work["start_ns"].to_numpy() + 1)
         inside = np.zeros(len(work), np.bool_)
@@ -255,7 +255,7 @@ class RankEvidence:
         return int(known.partition(".")[0]) if known else 0
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
-        """Cut the rows of a table with start_ns and end_ns, disjoint and in order, to intervals."""
+        """Cut the rows of a table (start_ns and end_ns, disjoint and in order) to these intervals."""
         shared = overlaps(intervals_of(table), intervals)
         return table[shared.first].with_columns(
             pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
@@ -279,7 +279,7 @@ class RankEvidence:
     def _working_tracks(self) -> list[int]:
         """Return the threads that launch a fair share of the kernels or, without device work, run a fair share of the operators.
 
-        A thread that pins batches for the data loader launches no kernels.
+        A thread that only pins batches for the data loader launches copies but no kernels, and is left out.
         """
         ranges = host_ranges(self.rank_trace).ranges
         if self.has_device_work:
@@ -303,8 +303,8 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another; if rows overlap in time, keep the row of `above`.
 
-    Autograd's threads do not run the user's Python. Their rows without a frame get the frame of the row below at their start:
-    the line that called `backward`. Python rows without a frame belong to PyTorch and stay without one.
+    Autograd's threads do not run the user's Python. If a row of `above` has no frame, it gets the frame of `below` at its
+    start: the line that called `backward`. Python rows without a frame are PyTorch's own and stay without one.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -14,7 +14,7 @@ from holotrace.store.trace import RankTrace
 
 MOST_EVENTS = 500_000
 MOST_STEPS = 8
-"""In a recording with more events, at most this many steady steps, evenly spread, are examined."""
+"""In a recording of more than 500,000 events, at most 8 steady steps, evenly spread, are examined."""
 
 
 def sampled(rank_trace: RankTrace) -> tuple[RankTrace, str]:

@@ -1,4 +1,4 @@
-"""How much a rank works in each step; ranks with more work than others are outliers."""
+"""How long a rank works in each step, to find ranks with more work than others."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 ONLY_THE_HOST = "no GPU work was recorded, so only the rules about the host and between ranks apply"
 """The only caveat for a rank whose file shows no GPU."""
 
-_ONE_RANK = "one rank alone shows nobody waiting; open all ranks of the job together"
+_ONE_RANK = "one rank alone does not show who waits for whom; open all ranks of the job together"
 
 
 def needs_device(evidence: RankEvidence) -> str | None:
@@ -22,7 +22,7 @@ def needs_device(evidence: RankEvidence) -> str | None:
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return a function that says how to record communication if questions about several ranks have no results."""
+    """Return the `needs` of a rule: a function that says what is missing if one of these questions has no result."""
     return partial(_missing_results, names=names)
 
 

@@ -37,10 +37,10 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
-    The stake is the mean step times a share: the time that all replays save together, over the length of all replayed
+    The stake is the mean step times a share: the time that all replays save together, divided by the length of all replayed
     windows. These windows are longer than steps: on ranks that are behind, they also contain the end of the previous step. All
-    replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that the
-    other findings leave.
+    replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that no
+    other finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -91,8 +91,9 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
     """Return the findings with the new stakes, the costliest first.
 
     To order the findings, the stake of a late rank counts twice, but not more than the bound it replaces, because the
-    other findings are ordered by bounds that no replay has lowered. If the job is hardly faster without a late rank, its delay is chance and the finding is left out. A
-    line of code keeps its bound, because other late ranks may hide its effect.
+    other findings are ordered by bounds that no replay has lowered. If the job is hardly faster without a rank's delay, the
+    delay is chance, and the finding is left out. A finding with a known line of code keeps its bound instead, because other late
+    ranks may hide the effect of the line.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]

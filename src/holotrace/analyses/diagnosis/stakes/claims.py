@@ -12,11 +12,11 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """The time that a case gets out of the time that it explains, summed over all steps.
+    """How much of the time that it explains a case claims, summed over all steps.
 
     claimed_ns    time that no case before it claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps
-    absorbed_by   the rule that claims more than half of the explained time before it; "" if none does
+    absorbed_by   the rule that claimed the largest part before it; "" if at least half of the explained time was left
     """
 
     claimed_ns: float

@@ -72,8 +72,8 @@ def _is_idle(evidence: RankEvidence, case: Case) -> bool:
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
     """Whether a replay without the cause saves almost nothing, so that another cause may claim the time.
 
-    Less than half of the rule's threshold also counts as almost nothing. If Python functions were recorded, it does not:
-    recording them slows the host and so hides part of the cost.
+    Less than half of the rule's threshold also counts as almost nothing, unless Python functions were recorded: recording them
+    slows the host and so hides part of the cost.
     """
     if saved_ns is None:
         return False

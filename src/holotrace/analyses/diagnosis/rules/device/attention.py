@@ -22,7 +22,7 @@ _ATTAINABLE, _ATTAINABLE_AMPERE = 0.3, 0.4
 """Share of the peak that fused attention reaches: FlashAttention-2 reports 0.5 to 0.73 on A100, less for short sequences
 (https://arxiv.org/abs/2307.08691), and only 0.35 on H100 (https://arxiv.org/abs/2407.08608)."""
 _AMPERE = 8
-"""Major compute capability of A100 and its relatives."""
+"""Major compute capability of A100 and other Ampere GPUs."""
 _BEST = 0.75
 """Share of the peak that the fastest fused attention reaches; FlashAttention-3 on H100; https://arxiv.org/abs/2407.08608"""
 _MATH = r"scaled_dot_product_attention_math"
@@ -34,7 +34,7 @@ _PRODUCT, _SOFTMAX, _OTHER_PRODUCT = (
 
 
 def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for attention as two products with a softmax between them, forward and backward."""
+    """Yield a case for attention that runs as two products with a softmax between them, in either direction."""
     operators = pl.concat([_math_attention(evidence), _written_out(evidence)]).unique()
     rows = _work_of(evidence, operators)
     if rows.is_empty() or evidence.peaks is None:
@@ -74,7 +74,7 @@ def _math_attention(evidence: RankEvidence) -> pl.Series:
 
 
 def _written_out(evidence: RankEvidence) -> pl.Series:
-    """Return the operators from a batched product to the next one with only a softmax of products between them."""
+    """Return the operators of attention that is written out: a batched product, a softmax and another batched product."""
     names = {"product": _PRODUCT, "softmax": _SOFTMAX, "other": _OTHER_PRODUCT}
     parts = [_named(evidence, pattern).with_columns(part=pl.lit(part)) for part, pattern in names.items()]
     ordered = pl.concat(parts).sort("track_id", "start_ns")
@@ -102,7 +102,7 @@ def _named(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
 
 
 def _precision(evidence: RankEvidence, products: pl.DataFrame) -> str | None:
-    """Return the precision of the fused kernel: 16 bits if anything computes in 16 bits, because mixed precision is then presumably on."""
+    """Return the precision that a fused kernel would use: 16 bits if any product uses 16 bits, presumably by mixed precision."""
     all_products = evidence.costed.filter(pl.col("cores") == "matrix")["precision"].drop_nulls()
     low = next((name for name in ("bfloat16", "float16") if (all_products == name).any()), None)
     return low or products.row(int(np.argmax(products["duration_ns"].to_numpy())), named=True)["precision"]
@@ -112,8 +112,8 @@ def _say(_: Sequence[RankCase]) -> Said:
     return Said(
         "attention runs as separate kernels: a product, a softmax and another product, with the whole matrix of scores in "
         "memory",
-        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs, and a mask that its fused kernels take "
-        "(is_causal=True, or FlexAttention for others); do not force SDPBackend.MATH.",
+        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs and is_causal=True, or FlexAttention for "
+        "other masks; do not force SDPBackend.MATH.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The rule about computation on several streams that runs one after the other, although the device has room for both."""
+"""The rule about kernels on two streams that run one after the other, although the device has room for both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READY_NS = 30_000
 """Work that was ready this long before the other work ended waited neither for the host nor for its own stream."""
 _CLOCK_NOISE_NS = 1_000
 _OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
-"""What a wait keeps of the run for which it waits."""
+"""Columns of the run for which another run waits; they are kept with the suffix `_before`."""
 _WAIT_CALL = r"(?i)stream_?wait_?event"
 
 
@@ -32,9 +32,8 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the kernels of one stream that wait for those of another, though both together do not fill the device.
 
     Let two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the longer run if a + b
-    is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one needs the results of the other.
-    Streams that take turns kernel by kernel presumably need each other's results. If no call made a stream wait, they
-    presumably do not.
+    is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs the results of the other.
+    Streams that take turns kernel by kernel presumably need each other's results, unless no call made a stream wait.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -67,7 +66,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 def _kernels(evidence: RankEvidence) -> pl.DataFrame:
     """Return the kernels that compute, in order of their start on each device, with `use`: the share of the SMs that they fill.
 
-    Kernels of unknown size count as 1.
+    Kernels of unknown size count as filling all SMs.
     """
     kernels = evidence.costed.filter(pl.col("kernel_kind") != KernelKind.MEMORY)
     shaped = with_launch_shapes(evidence.rank_trace, kernels)
@@ -158,7 +157,7 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out streams that take turns repeatedly with kernels that are small enough to overlap.
 
     A script that waits too early does so once, where its branches begin or end. A script that waits at each turn passes results
-    on.
+    from stream to stream.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])
@@ -217,7 +216,7 @@ RULES = (
         "kernels that wait for those of another stream although both together leave SMs free",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of the step, rearranging streams is not worth the care that it takes.",
+        reason="Below 5 % of the step, rearranging streams is not worth the effort.",
         source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams",
         check=streams_in_turn,
         say=_say,

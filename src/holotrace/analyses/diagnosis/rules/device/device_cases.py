@@ -25,7 +25,7 @@ LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 dl-performance-convolutional/index.html (tensor layouts)."""
 
 FIXED_NS = 2_000
-"""What starting and draining any kernel takes on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
+"""Time that any kernel takes to start and drain on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 
 _LEAST_VALUE = 0.02
 """Cases below this value get no replay, because the thresholds of all rules in this folder are higher."""
@@ -48,7 +48,7 @@ def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl
 
 
 def share_of(part: pl.Series, whole: pl.Series) -> float:
-    """Return the sum of one column over the sum of another; 0 if that is 0."""
+    """Return the sum of `part` over the sum of `whole`; 0 if `whole` sums to 0."""
     total = float(whole.sum())
     return float(part.sum()) / total if total else 0.0
 
@@ -68,10 +68,10 @@ def case_of(
     words: Mapping[str, Any] | None = None,
     waits: Intervals | None = None,
 ) -> Case:
-    """Return the case of these rows of `RankEvidence.costed`.
+    """Build a case from these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow. Device work may then look hidden by the host, although it
-    would not be without the profiler. Such a recording is not replayed.
+    Recording Python functions makes the host up to twice as slow. A replay may then show no gain from faster device work,
+    although there is one without the profiler. Such a recording is not replayed.
 
     Args:
         evidence: the rank.
@@ -79,7 +79,7 @@ def case_of(
             limits, `saved_ns` is the typical saving, which decides whether the rule applies. `most_ns` is then the largest
             possible saving: the stake.
         subject: tells several cases of one rule apart.
-        words: what the sentences need besides; `kernel`, `operator`, `count` per step and `shape` are there already.
+        words: further values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains, all of which fixing it saves.
     """
     busy = union_of(rows)
@@ -119,7 +119,7 @@ def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
 
 
 def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return the idle time of at most 2 µs that ends when one of these rows starts: the device itself needs it between kernels."""
+    """Return the idle gaps of at most 2 µs right before these rows, which the device itself needs between kernels."""
     begins, ends = evidence.idle
     chosen = (ends - begins <= FIXED_NS) & np.isin(ends, rows["start_ns"].to_numpy())
     return begins[chosen], ends[chosen]
@@ -132,7 +132,7 @@ def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return when a thread makes only calls of these rows, until it makes another call or none for 0.2 ms.
+    """Return the spans in which a thread makes only calls of these rows; another call, or 0.2 ms without one, ends a span.
 
     Returns:
         track_id, start_ns and end_ns, sorted by start.

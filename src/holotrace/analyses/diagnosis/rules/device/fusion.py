@@ -1,4 +1,4 @@
-"""Rules about kernels that better code would not need: unfused chains, unfused attention, casts, conversions of layout."""
+"""Rules about kernels that better code would avoid or speed up: unfused chains, casts, copies between layouts, recomputation."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6
-"""The most that these kernels reach: two thirds of a simple kernel's bandwidth, because normalisations read their input
-twice.
+"""The largest share that normalisations and pooling reach: two thirds of a simple kernel's bandwidth, because normalisations
+read their input twice.
 """
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3
 _IRREGULAR = (
     r"pool|batch_norm|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
 )
-"""Operators that read scattered or overlapping elements, or their inputs twice, so that they cannot reach the bound of
-their bytes.
+"""Operators that read scattered or overlapping elements, or their inputs twice, so that they cannot reach the peak
+bandwidth.
 """
 _SHORTEST_CALL_NS = 20_000
 
@@ -166,8 +166,8 @@ def _say_casts(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"{words['count']:,.0f} kernels per step only convert element types, mostly {words['of']} to {words['to']}",
-        "Keep tensors in one type across operators that follow each other, or compile the model with torch.compile, which "
-        "fuses conversions into other kernels.",
+        "Keep tensors in one type across consecutive operators, or compile the model with torch.compile, which fuses "
+        "conversions into other kernels.",
     )
 
 
@@ -211,7 +211,7 @@ _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 RULES = (
     Rule(
         "unfused_chain",
-        "runs of eight or more element-wise kernels on one stream, the optimizer's left out",
+        "runs of eight or more element-wise kernels on one stream, except the optimizer's",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Models rarely have eight element-wise operations in a row by design; each reads and writes memory again.",
@@ -259,7 +259,7 @@ RULES = (
         "operators bound by memory, longer than 20 µs, below 30 % of the peak bandwidth",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Simple kernels reach 70 % and reductions 40 %; below 5 % of the step another kernel hardly pays.",
+        reason="Simple kernels reach 70 % and reductions 40 %; below 5 % of the step, a better kernel hardly pays off.",
         source=_TUNING,
         check=slow_memory_kernels,
         say=_say_slow_memory,

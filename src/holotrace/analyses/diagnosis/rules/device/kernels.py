@@ -1,4 +1,4 @@
-"""Rules about the shape of kernels: too few blocks, low occupancy, and very short ones."""
+"""Rules about kernels that have too few blocks, have a low occupancy, or are very short."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _REGISTER_UNIT = 256
 
 
 def small_grids(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each kernel with less than one block for every two SMs; only long ones count."""
+    """Yield a case for each kernel with less than one block for every two SMs; only kernels of 10 µs and more count."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
     # With a block on every SM, the kernel takes proportionally less time, but at least its lower bound.
@@ -67,7 +67,7 @@ def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each long kernel of which few warps fit on an SM, except matrix products.
 
-    The names of kernels that users write do not show whether they use tensor cores; the rule counts such kernels.
+    The names of user-written kernels do not show whether they use tensor cores; the rule includes such kernels.
     """
     limits = _limits(evidence)
     if limits is None:

@@ -40,7 +40,7 @@ def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
-    """Yield the case; its place is the longest call whose name contains `first`, if there is one."""
+    """Yield the case of the allocator's calls; it points to the longest one whose name matches `first`, if any does."""
     pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
     if pieces.is_empty():
         return
@@ -57,7 +57,7 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
 
 
 def _emptying_calls(evidence: RankEvidence) -> int:
-    """Count the calls of `empty_cache` in steady steps; without recorded Python, calls that free outside all operators."""
+    """Count the calls of `empty_cache` in steady steps; without recorded Python, count calls that free memory outside operators."""
     ids = evidence.rank_trace.strings.str.contains(_EMPTY_CACHE).arg_true().cast(pl.UInt32)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
     named = evidence.rank_trace.events_of(kinds, ["start_ns"], names=ids)
@@ -74,7 +74,7 @@ def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
 
 
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
-    """Whether most calls that free memory are not inside an operator, where the allocator frees to try again."""
+    """Say whether most calls in `frees` are outside operators; inside an operator, the allocator frees memory to retry."""
     if frees.is_empty():
         return False
     columns = ["event_index", "start_ns", "end_ns", "kind"]
@@ -169,8 +169,8 @@ def _by(operator: str) -> str:
 def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"the allocator reserves {size_text(words['unused'])} of device {words['device']} that no tensor ever uses at the same "
-        "time, on an almost full device",
+        f"the allocator reserves {size_text(words['unused'])} more of device {words['device']} than tensors ever use at once, "
+        "and the device is almost full",
         "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
     )
 

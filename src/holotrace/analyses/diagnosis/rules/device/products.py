@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of a row in memory that is not a multiple of 16 bytes, and the bytes of its elements."""
+    """Return the length of an unaligned row, and of which multiple it should be, both in elements; None if all are aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -190,7 +190,7 @@ def _mostly_ordinary(products: pl.DataFrame) -> bool:
 
 
 def _common_precisions(evidence: RankEvidence) -> tuple[str, ...]:
-    """Return the low-precision types that all devices of the rank have."""
+    """Return the low-precision types that all devices of the rank support."""
     known = [
         low_precisions(device["device_name"], device["compute_capability"], is_rocm=is_rocm(evidence.rank_trace))
         for device in evidence.devices
@@ -233,7 +233,7 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_few_channels(inputs: CallInputs) -> bool:
-    """Whether this is a convolution with too few channels to fill tensor cores, such as one of images."""
+    """Say whether this is a convolution with too few channels to fill tensor cores, such as the first one of an image model."""
     images = [dims for dims in inputs.dims if isinstance(dims, list) and len(dims) >= _IMAGE_DIMENSIONS]
     return any(isinstance(dims[1], int) and dims[1] < _LEAST_CHANNELS for dims in images)
 
@@ -244,7 +244,7 @@ def _say_unaligned(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"matrix products run far below the speed of the tensor cores, because rows of {length:,} elements are not aligned "
         f"({words['operator']}, {words['shapes']})",
-        f"Pad this dimension to a multiple of {multiple}, better of 64: {-(-length // 64) * 64:,} instead of {length:,}. It is "
+        f"Pad this dimension to a multiple of {multiple}, ideally of 64: {-(-length // 64) * 64:,} instead of {length:,}. It is "
         "often the vocabulary, the width of a head or the number of classes.",
     )
 
@@ -322,7 +322,7 @@ def needs_costs(evidence: RankEvidence) -> str | None:
     if evidence.costed["flops"].null_count() == evidence.costed.height:
         return "the shapes of the operators' inputs were not recorded; record with record_shapes=True"
     if evidence.peaks is None:
-        return "the peak rates of the device are unknown; add it to a file that HOLOTRACE_DEVICES names"
+        return "the peak rates of the device are unknown; add the device to a file that HOLOTRACE_DEVICES names"
     return None
 
 
@@ -359,7 +359,7 @@ RULES = (
         "products in float32 or TF32, on a device with bfloat16 or float16",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Changing the precision of training is worth a test only for a gain that shows.",
+        reason="A change of the training's precision is worth testing only for a clear gain.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=mixed_precision_off,
         say=_say_mixed,
@@ -371,7 +371,7 @@ RULES = (
         "products of unknown shapes, in a job without any kernel on tensor cores, on devices that have them",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Without shapes, the peak rates only bound the gain, so only large ones count.",
+        reason="Without shapes, the peak rates only bound the gain, so only large gains count.",
         source=_MATMUL,
         check=tensor_cores_unused,
         say=_say_unused,
@@ -406,7 +406,7 @@ RULES = (
         "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Well-shaped products reach 55 to 78 %; below a tenth of the step, trying other kernels hardly pays.",
+        reason="Well-shaped products reach 55 to 78 %; below a tenth of the step, trying other kernels hardly pays off.",
         source=_TUNING,
         check=slow_products,
         say=_say_slow,

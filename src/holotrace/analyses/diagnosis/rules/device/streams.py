@@ -1,4 +1,4 @@
-"""Rules about work that could overlap other work on another stream."""
+"""The rule about copies that could overlap computation on another stream."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device, at least 80 % of which nothing hides, as far as computation could hide them",
+        "asynchronous copies to the device, of which at least 80 % is not hidden, as far as computation could hide them",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Copying on a second stream takes some lines of code, which a few percent of the step do not justify.",

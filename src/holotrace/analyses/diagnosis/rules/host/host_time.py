@@ -19,14 +19,14 @@ _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
 _IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
-"""Between two operators, Python runs for a few microseconds; a hundred are separate work."""
+"""Between two operators, Python runs for a few microseconds; a hundred microseconds are separate work."""
 
 _READY_NS = 300_000
 """Taking a batch that workers have prepared costs up to this much per step, under a profiler that records Python."""
 _OF_MODELS = 0.25
-"""A function that spends more than this share of its time in operators is the model: what else it does is overhead of Python."""
+"""A function that spends more than this share of its time in operators is model code; the rest of its time is Python overhead."""
 _OF_TRAINING = 0.02
-"""A function that spends more than this share of its time in operators is a part of training, which cannot move elsewhere."""
+"""A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
 
@@ -84,13 +84,13 @@ def _steps_of(evidence: RankEvidence, rows: pl.DataFrame) -> int:
 
 
 def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the functions that spend a quarter of their time in operators; the rest is Python's overhead."""
+    """Return the functions that spend more than a quarter of their time in operators; the rest is Python's overhead."""
     shares = _operator_shares(evidence)
     return shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
 
 
 def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the share of the time of each function of the user that is spent in operators: name, operator_share."""
+    """Return the share of its time that each user function spends in operators: name, operator_share."""
     time = pl.col("end_ns") - pl.col("start_ns")
     operators = time.filter(pl.col("cause") == "operator").sum()
     return evidence.activity.group_by(name="frame").agg((operators / time.sum()).alias("operator_share"))
@@ -117,7 +117,7 @@ def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterat
 
 
 def _largest(pieces: pl.DataFrame) -> dict[str, str | None]:
-    """Return the name, module and frame with most time."""
+    """Return the name, module and frame that take the most time."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(time)
     return sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
@@ -187,8 +187,8 @@ RULES = (
         "time in which no device works and the training thread waits for its data loader",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue; less than "
-        "0.3 ms per step count only from a tenth of the step on.",
+        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue. Less than "
+        "0.3 ms per step counts only if it is at least a tenth of the step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=data_loading,
         say=_say_loading,
@@ -199,7 +199,7 @@ RULES = (
         "time in which no device works and Python collects garbage",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="A young generation takes microseconds; only full collections reach 2 % of a step.",
+        reason="Collecting a young generation takes microseconds; only full collections reach 2 % of a step.",
         source="https://docs.python.org/3/library/gc.html",
         check=garbage_collection,
         say=_say_collection,

@@ -33,19 +33,20 @@ _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
 """Longer pieces of Python are separate work, not overhead between operators."""
 
 _MUCH_PYTHON = 0.1
-"""The share of the step from which on Python between operators counts by itself."""
+"""Python between operators is a finding of its own if it takes at least this share of the step."""
 
 _IN_OPERATORS, _IN_PYTHON = ("operator",), ("python", "host_idle")
 _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: 1_200},
 }
-"""What a profiler that records Python functions adds to each event of the host, by the causes of the time that it lengthens: half
-of 24 jobs in examples/gpu whose device idles without the profiler, too, take 0.9 to 1.7 times as much longer with it."""
+"""Nanoseconds that a profiler adds to each host event if it records Python functions, by the causes of the idle time that it
+lengthens. For half of 24 jobs in examples/gpu whose devices idle even without the profiler, the measured delay is 0.9 to 1.7 times
+this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
-"""On the host, optimizers update one tensor after the other by default; below 5 % of the step, this is as good."""
+"""On the host, optimizers update one tensor after the other by default; below 5 % of the step, this is good enough."""
 _FEW_KERNELS = 20
 """About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
 
@@ -84,7 +85,7 @@ def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: st
 def _with_little_python(evidence: RankEvidence, case: Case, without_operators: Remove) -> Case:
     """Add the time of Python between operators to a case, if it is too short for a case of its own.
 
-    A CUDA graph saves both.
+    A CUDA graph saves the time of the operators and of Python.
     """
     overhead = next(python_overhead(evidence), None)
     if overhead is None or overhead.value >= _MUCH_PYTHON:
@@ -103,7 +104,7 @@ def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
     """Lower the measured values by the fraction of idle time that recording Python functions adds.
 
-    The costs stay those of the recording.
+    The costs are not lowered.
     """
     left = 1 - _share_of_profiler(evidence, causes)
     for case in cases:
@@ -113,7 +114,7 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate the fraction of the idle time with these causes that recording host events adds.
 
-    Recording may add more to other events than their idle time; the rest delays the host elsewhere, so it counts here.
+    If recording adds more time to other events than they are idle, the surplus delays the host elsewhere and counts here.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -133,7 +134,7 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, as an estimate: a share of each piece."""
+    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each idle piece."""
     time = pl.col("end_ns") - pl.col("start_ns")
     shares = {
         cause: min(1.0, _added_ns(evidence, causes) / max(1, _idle_ns(evidence, causes)))
@@ -183,7 +184,7 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Intervals) -> Iterator[Case]:
-    """Yield a case if an optimizer on the host runs many operators, and takes a fair share of the step."""
+    """Yield a case if an optimizer on the host runs many operators and takes at least 5 % of the step."""
     share = evidence.share(times)
     if share < _LEAST_SHARE_ON_HOST:
         return
@@ -231,8 +232,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
-    While the devices have queued work, a break delays only the host. If they are still idle when the next region begins,
-    the break caused this too. That idle time counts up to the length of the part of the break in which they were busy.
+    While the devices have queued work, a break delays only the host. If they are idle when the next region begins, the break
+    caused this too: that idle time counts, up to the part of the break during which the devices were busy.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -298,7 +299,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
         )
     return Said(
         f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
-        f"{duration_text(words['kernel_ns'])} each on average; most for {cases[0].place.operator}{in_line(cases[0].place)}",
+        f"{duration_text(words['kernel_ns'])} each on average; mostly for {cases[0].place.operator}{in_line(cases[0].place)}",
         _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
     )
 
@@ -314,7 +315,7 @@ def _say_python(cases: Sequence[RankCase]) -> Said:
 
 def _say_recording(_: Sequence[RankCase]) -> Said:
     return Said(
-        "the GPU waits for a host that recording Python functions slows down, by an estimate from the number of events",
+        "the GPU waits because recording Python functions slows the host down (estimated from the number of events)",
         "Record once without with_stack to see the times of the job itself; the lines of code are the same.",
     )
 
@@ -329,7 +330,7 @@ def _say_compiling(cases: Sequence[RankCase]) -> Said:
 
 def _say_breaks(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{who_waits(cases[0])} between compiled regions: {cases[0].words['regions']} regions, so the graph breaks"
+        f"{who_waits(cases[0])} between the {cases[0].words['regions']} compiled regions into which graph breaks split the step"
         f"{in_line(cases[0].place)}",
         "Find the breaks with TORCH_LOGS=graph_breaks or fullgraph=True; printing, .item() and unsupported calls cause them.",
     )
@@ -396,8 +397,8 @@ RULES = (
         "an optimizer that updates one tensor after the other",
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
-        reason="A multi-tensor optimizer launches about 20 for a group of parameters; 100 are clearly one by one. On a CPU, where this "
-        "is the default, the optimizer must also take 5 % of the step.",
+        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters; one that launches 100 updates tensors one "
+        "by one. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,
@@ -419,7 +420,7 @@ RULES = (
         "idle time between the compiled regions of a step",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, whole graphs save little.",
+        reason="Below 5 % of a step, removing graph breaks saves little.",
         source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
         check=graph_breaks,
         say=_say_breaks,

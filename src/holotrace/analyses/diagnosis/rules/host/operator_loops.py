@@ -15,7 +15,7 @@ from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.1
 _MANY = 64
-"""Models rarely call a module or an operator of their own code this often in one call of a function, except in a loop."""
+"""One call of a function rarely calls a module or an operator this often, except in a loop."""
 _SMALL_NS = 200_000
 """Longer operators compute; a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
@@ -69,7 +69,7 @@ def _outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Return how often each place calls each operator: module, frame, name, call_count, median_ns, per_function."""
+    """Return how often each function calls each operator: module, frame, name, call_count, median_ns, per_function."""
     operators = pieces.filter((pl.col("cause") == "operator") & ~pl.col("name").str.starts_with(OF_AUTOGRAD))
     events = evidence.rank_trace.table("events", ["event_index", "name", "duration_ns"])
     own = operators.unique("event_index", keep="first", maintain_order=True).join(
@@ -93,9 +93,10 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 
 
 def _pieces_of_loop(pieces: pl.DataFrame, module: str | None, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
-    """Return the looped operators of a place, the Python between them, and the backward pass of a looped module.
+    """Return the looped operators of a module and function, the Python between them, and the module's backward pass.
 
-    Python counts only if the loop takes at least half of the operators' time there: a training function may contain a short loop.
+    Python counts only if the loop takes at least half of the time of the function's operators: a training function may contain a
+    short loop.
     """
     here = pieces.filter(pl.col("module").eq_missing(pl.lit(module, pl.String)))
     of_frame = here.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
@@ -144,8 +145,8 @@ RULES = (
         "loops of at least 64 calls of a small operator in one call of a function, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Models call an operator of a function or module a few dozen times at most. Below a tenth of the step, a loop is hardly "
-        "worth rewriting.",
+        reason="A function or module of a model rarely calls an operator more than a few dozen times. Below a tenth of the step, a loop "
+        "is hardly worth rewriting.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=operator_loops,
         say=_say,

@@ -22,7 +22,7 @@ from holotrace.schema import EventKind
 from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
-"""Late starts needed for a case; once or twice, work may wait for something that was not recorded."""
+"""With fewer late starts, the confidence is low: work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
 """In all recorded jobs, a device that nobody else uses starts work within 20 µs of its launch."""
@@ -93,7 +93,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _longest(activity: pl.DataFrame) -> dict[str, Any]:
-    """Return the name, module and frame with most time, and its first event."""
+    """Return the name, module and frame that take the most time, with their first event."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     sums = activity.group_by("name", "module", "frame", maintain_order=True).agg(
         time, pl.col("event_index").first(), pl.col("start_ns").first()
@@ -178,7 +178,7 @@ RULES = (
         "a host whose shortest step, without waits for a device, is longer than the steps of the devices, which work on a backlog",
         threshold=FALLS_BEHIND,
         unit="times the step of the devices",
-        reason="In the long run the slower of host and device decides; below a quarter, steps scatter as much.",
+        reason="In the long run, the slower of host and device sets the pace; steps of equal work may differ by up to a quarter.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=host_falls_behind,
         say=_say_behind,
@@ -191,7 +191,7 @@ RULES = (
         "idle time in which the profiler requests buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, the profiler disturbs the times less than steps scatter.",
+        reason="Below 5 % of a step, the profiler changes the times less than they vary from step to step.",
         source=_KINETO,
         check=profiler_overhead,
         say=_say_profiler,

@@ -27,7 +27,7 @@ from holotrace.enrich.host.source_lines import records_python
 _SHARE = 0.02
 _LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
-"""Bandwidth of pinned copies by the lowest compute capability: about 80 % of PCIe 5.0 x16 and 4.0 x16.
+"""Bandwidth of pinned copies from this major compute capability on: about 80 % of PCIe 5.0 x16 and 4.0 x16.
 
 https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
 _PINNED_ELSEWHERE = 12e9
@@ -42,8 +42,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`.
 
-    Recording Python functions makes the host up to twice as slow. Without the wait, the device may still become idle, so a
-    replay shows no gain; needless calls still cost the idle time after them.
+    Recording Python functions makes the host up to twice as slow. The device may then become idle even without the wait, so
+    that a replay shows no gain; needless calls still cost the idle time after them.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -74,7 +74,7 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
     """Return the later idle time in which the host only launches work: the wait cost the host its lead.
 
-    Pieces of Python of 0.1 ms and more belong to another rule.
+    Another rule reports pieces of Python of 0.1 ms and more.
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
@@ -231,7 +231,7 @@ RULES = (
     ),
     _rule(
         "stream_synchronisation",
-        "idle time after the host waited for a stream or an event, for no reason that the other rules know",
+        "idle time after the host waited for a stream or an event, unless another rule covers the reason",
         _IS_OTHER,
         "waits for a stream or an event",
         "Let streams wait for each other (stream.wait_event) rather than the host.",

@@ -14,11 +14,12 @@ from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs
 from holotrace.units import number_text
 
 _GRADIENTS = ("dp", "unknown")
-"""Axes of data parallelism: a lone process group whose only calls are all-reduces may serve other purposes, too."""
+"""Axes on which gradients are reduced. The axis of a job's only process group is unknown if the group runs only all-reduces,
+which may serve other purposes, too."""
 
 
 def repeated_reductions(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of reductions that a later one before the same update repeats."""
+    """Yield a case for the exposed communication of gradient reductions that are repeated before the weights change."""
     rounds = {rank: of_rank.gradient_rounds for rank, of_rank in evidence.ranks.items()}
     per_update = fmean(of_rank.per_update for of_rank in rounds.values())
     waits = evidence.results["parallelism"].per_step.drop_nulls("step").filter(pl.col("axis").is_in(_GRADIENTS))

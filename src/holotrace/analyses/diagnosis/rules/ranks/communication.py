@@ -30,10 +30,10 @@ _LONGEST_TRANSFER = 3
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
 """The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth: a late receiver holds up most of them."""
 _ON_ONE_RANK = 0.8
-"""A cause belongs to a rank if this share of its cost arises there."""
+"""A cause is attributed to a rank if at least this share of its cost arises there."""
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
-"""Of fewer calls, the median wait may be one that a late rank causes."""
+"""With fewer calls, a late rank may determine the median wait."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
@@ -98,7 +98,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of ranks whose partner was not recorded; part of it may be waiting."""
+    """Yield a case for the exposed communication if only one rank was opened; part of it may be waiting."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
@@ -157,12 +157,12 @@ def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes, if most of it is for irregular hosts and launches."""
+    """Yield a case for the waiting that no single rank causes, if most of it is for Python, data loading and launches."""
     yield from _waiting_in_turn(evidence, is_work=False)
 
 
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no other rule explains, if most of it is for this kind of cause."""
+    """Yield a case for the waiting that no other rule explains, if it is mostly for work (`is_work`) or mostly not."""
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
@@ -212,7 +212,7 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return the delay of each rank: in each step, the longest wait for it, without waits for its work."""
+    """Return the mean delay of each rank per step: the longest wait for it in each step, without waits for its work."""
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())
@@ -224,7 +224,7 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes that differ because ranks have different work to do.
 
-    If all ranks make about as many calls, slow operators of the host have another cause and do not count.
+    If all ranks make about equally many calls, slow operators on the host have another cause and do not count.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
@@ -284,7 +284,7 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"{words['count']:,} small {words['name']} calls follow each other, and latency is most of their time",
-        "Send them as one: larger buckets (bucket_cap_mb), coalesced or flattened tensors.",
+        "Merge them: use larger buckets (bucket_cap_mb), or coalesce or flatten the tensors.",
     )
 
 
@@ -351,7 +351,7 @@ RULES = (
         "hosts, links and groups whose transfers take longer than those of their peers",
         threshold=1.25,
         unit="times as long",
-        reason="Below a quarter, equal links differ by chance.",
+        reason="Equal links differ by up to a quarter by chance.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=slow_parts,
@@ -362,7 +362,7 @@ RULES = (
     ),
     JobRule(
         "pipeline_bubble",
-        "waiting between the stages of a pipeline, beside what its schedule explains",
+        "waiting between the stages of a pipeline, compared with what its schedule explains",
         threshold=0.10,
         unit=OF_THE_STEP,
         reason="Good schedules lose less than a tenth.",
@@ -406,7 +406,7 @@ RULES = (
         "small calls that follow each other and could be one",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="Merging calls costs code; below 2 % of the step it is not worth it.",
+        reason="Merging calls takes extra code, which is not worth it below 2 % of the step.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=small_calls,
@@ -420,7 +420,7 @@ RULES = (
         "data that moves between ranks while nothing computes, by axis of parallelism",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients can never be hidden; 5 % of a step are more than that.",
+        reason="The last bucket of gradients can never be hidden; 5 % of a step is more than that.",
         source=_TRANSFER,
         analyses=("parallelism",),
         check=exposed_transfers,
@@ -433,7 +433,7 @@ RULES = (
         "communication that nothing hides, if only one rank was opened",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients is never hidden; 5 % of a step are more than that.",
+        reason="The last bucket of gradients is never hidden; 5 % of a step is more than that.",
         source=_TRANSFER,
         analyses=(),
         check=unknown_exposure,

@@ -16,11 +16,11 @@ from holotrace.units import number_text
 _UNEVEN = 1.2
 
 WORK = ("computation", "copy", "operator")
-"""Causes of waiting that differ because ranks have different work to do."""
+"""Causes of waiting that differ between ranks because their work differs."""
 
 
 def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the rank whose experts get most tokens: the time that other ranks wait for its work."""
+    """Yield a case for the rank whose experts get the most tokens: the time that other ranks wait for its work."""
     most = _most_tokens(evidence)
     if most is None:
         return
@@ -33,13 +33,13 @@ def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def overloaded(evidence: JobEvidence) -> list[int]:
-    """Return the rank whose experts get most tokens, if they get many more than the mean."""
+    """Return the rank whose experts get the most tokens, if they get many more than the mean."""
     most = _most_tokens(evidence)
     return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
 
 
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
-    """Return the rank whose experts get most tokens, with its share of the mean as `uneven`."""
+    """Return the rank whose experts get the most tokens; `uneven` is their number divided by the mean."""
     if "parallelism" not in evidence.results:
         return None
     experts = evidence.results["parallelism"].per_expert_rank
@@ -60,7 +60,7 @@ RULES = (
         "uneven_experts",
         "ranks whose experts get more tokens than others",
         threshold=_UNEVEN,
-        unit="of the mean rank",
+        unit="times the tokens of the mean rank",
         reason="Routers that balance well stay within 10 to 20 % of the mean.",
         source="https://arxiv.org/abs/2101.03961",
         analyses=("parallelism", "wait_causes"),

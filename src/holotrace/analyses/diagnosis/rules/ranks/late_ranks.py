@@ -35,10 +35,10 @@ from holotrace.units import number_text, percent_text
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
-"""A rank counts as late in a step if the step costs at least this share of its costliest step."""
+"""A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
 _ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, the delay may be chance: processes that share cores are late
-everywhere.
+"""If the largest cause explains less than this share, the delay may be chance: a process that shares its cores is late at
+many lines of code.
 """
 
 
@@ -118,14 +118,14 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Whether a cause is Python between the operators of a training function, or of the backward pass, which no step can do without."""
+    """Say whether a cause is Python between the operators of a training function or of backward, which every step needs."""
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of the Python function that a cause belongs to; 0 if it is a part of training, which runs operators."""
+    """Return the cost of the Python function in which a cause arises; 0 if the function is part of training and runs operators."""
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
     kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
@@ -152,7 +152,7 @@ _WAY_OUT = {
     "copy": "Copy from pinned memory with non_blocking=True, and compare the PCIe link of this rank's GPU with that of its peers.",
     "operator": "Compare the shapes of this operator's inputs with those of other ranks: if they are larger, balance the work (equal "
     "sequence lengths or samples); if not, look for other processes on the cores of this rank.",
-    "python": "Move this function out of the step, run it on all ranks alike, or in a worker process.",
+    "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "synchronisation": "Let this rank wait for its device no more often than the others.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
@@ -220,8 +220,8 @@ RULES = (
         "a rank that causes much of the waiting of other ranks, with the cause of its delay",
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
-        reason="A rank that causes less than a tenth of the waiting is one of many; at least half of it must be the rank's own "
-        "work, rather than transfers or a GPU that starts work late.",
+        reason="A rank that causes less than a tenth of the waiting is one of many; at least half of the waiting for it must be for "
+        "its own work, rather than for transfers or a GPU that starts work late.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

@@ -1,4 +1,4 @@
-"""Rules about how a job is set up: one process for several GPUs, or collectives that the hosts carry out for them."""
+"""Rules about how a job is set up: one process for several GPUs, or collectives that run on the hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
 
 def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if DataParallel drives several devices from one process; nobody knows what that costs."""
+    """Yield a case without a cost if DataParallel drives several devices from one process."""
     names = (evidence.rank_trace.strings == _DATA_PARALLEL).arg_true().cast(pl.UInt32)
     calls = event_ranges(evidence.rank_trace, _KINDS, ["event_index", "start_ns"], names=names)
     if len(calls):
@@ -28,7 +28,7 @@ def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the transfers of ranks that work on devices, but let a library on the host communicate."""
+    """Yield a case for the transfers of ranks that compute on devices, but communicate through a library on the host."""
     libraries = {rank: of_rank.numbers.host_library for rank, of_rank in evidence.ranks.items()}
     if not all(libraries.values()):
         return
@@ -75,7 +75,7 @@ JOB_RULES = (
         "transfers of gloo, MPI or UCC on the hosts, in a job whose ranks all work on GPUs",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients can never be hidden; 5 % of a step are more than that.",
+        reason="The last bucket of gradients can never be hidden; 5 % of a step is more than that.",
         source="https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use",
         analyses=("parallelism",),
         check=host_collectives,

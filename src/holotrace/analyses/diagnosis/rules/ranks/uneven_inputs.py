@@ -24,7 +24,7 @@ _LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
 
 
 def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting for work that takes longer because its inputs are larger than those of other ranks."""
+    """Yield a case for the time that ranks wait for work whose inputs are larger than those of other ranks."""
     causes = evidence.results["wait_causes"]
     caused = _for_larger_inputs(evidence, causes.per_cause.drop_nulls(["step", "cause_rank"]))
     costs = mean_costs(evidence, caused.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
@@ -103,8 +103,8 @@ RULES = (
         "uneven_inputs",
         "ranks whose sequences or batches are larger than those of other ranks",
         threshold=_UNEVEN,
-        unit="of the median rank's elements",
-        reason="Work grows at least in proportion to its inputs; below a fifth more, other differences weigh as much.",
+        unit="times the elements of the median rank",
+        reason="Work grows at least in proportion to its inputs; if they are less than a fifth larger, other differences weigh as much.",
         source="https://arxiv.org/abs/2505.05713",
         analyses=("parallelism", "wait_causes"),
         check=uneven_inputs,
