@@ -10,6 +10,7 @@ from holotrace.analyses.diagnosis.evidence.input_sizes import InputSize, input_s
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.sampled_steps import sampled
 from holotrace.analyses.diagnosis.evidence.step_work import working_ns
+from holotrace.analyses.diagnosis.evidence.user_functions import user_functions
 from holotrace.analyses.diagnosis.rank_numbers import RankNumbers, rank_numbers
 from holotrace.analyses.diagnosis.rule import Case, RankCase, Rule
 from holotrace.analyses.diagnosis.stakes.claims import claims
@@ -30,6 +31,7 @@ class RankExamination(EqualByContent):
     input_sizes      how many elements its products, convolutions and embeddings read in each step
     working_ns       how long its devices compute and copy in each step; without device work, how long it runs operators
     gradient_rounds  how often it reduces its gradients before it updates the weights
+    user_functions   how long each function of the user takes per step, with the functions that it calls
     """
 
     numbers: RankNumbers
@@ -39,6 +41,7 @@ class RankExamination(EqualByContent):
     input_sizes: Mapping[int, InputSize] = field(default_factory=dict)
     working_ns: Mapping[int, int] = field(default_factory=dict)
     gradient_rounds: GradientRounds = ONE_PER_UPDATE
+    user_functions: Mapping[str, int] = field(default_factory=dict)
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
@@ -63,6 +66,7 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
         input_sizes(examined_part),
         working_ns(evidence),
         gradient_rounds(evidence),
+        user_functions(evidence),
     )
 
 

@@ -151,9 +151,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
     """Return how long each late rank delays the others: the longest time that any rank waits for it."""
     if case.rank is None:
         return case.delays
-    line = case.place.source_line
+    lines = {case.place.source_line, *case.words.get("lines", ())} - {None}
     longest_ns = max((waiting.cost_ns for waiting in cases), default=0.0)
-    return {case.rank: Delay(longest_ns, frozenset() if line is None else frozenset([line]))}
+    return {case.rank: Delay(longest_ns, frozenset(lines))}
 
 
 def _without_shared(
@@ -169,7 +169,14 @@ def _without_shared(
         kept: list[RankCase] = []
         for case in group.cases:
             elsewhere_ns = _elsewhere_ns(group, case, rank_count)
-            late = next((number for number, other in enumerate(of_job) if _is_delay(other, case, elsewhere_ns)), None)
+            late = next(
+                (
+                    number
+                    for number, other in enumerate(of_job)
+                    if _is_delay(other, group.rule.name, case, elsewhere_ns)
+                ),
+                None,
+            )
             (kept if late is None else of_delays[late]).append(case)
         if kept:
             left.append(group._replace(cases=kept))
@@ -183,14 +190,16 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
     return median([*costs, *[0.0] * missing]) if costs or missing else 0.0
 
 
-def _is_delay(late: _Group, case: RankCase, elsewhere_ns: float) -> bool:
-    """Return whether this case makes a rank late.
+def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> bool:
+    """Return whether this case of a rule makes a rank late.
 
-    The case must name a line of code that delays the rank. It must also cost the rank about as long as others wait for it, or
-    cost the other ranks far less: a cause that slows all ranks makes none of them late.
+    The case must name a line of code that delays the rank or, without recorded lines, the kind of cause. It must also cost the
+    rank about as long as others wait for it, or cost the other ranks far less: a cause that slows all ranks makes none of them
+    late.
     """
     delay = late.delays.get(case.rank)
-    if delay is None or case.place.source_line not in delay.lines:
+    is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
+    if delay is None or not (is_same_kind or case.place.source_line in delay.lines):
         return False
     return case.cost_ns <= _MOST_OF_WAITING * delay.own_ns or elsewhere_ns <= case.cost_ns / 2
 

@@ -57,3 +57,19 @@ def test_large_operators_compute() -> None:
     for number in range(90):
         trace.operator("aten::mm", start_us=1 + 310 * number, duration_us=300)
     assert not cases_of(trace.build(), "operator_loops")
+
+
+def test_a_loop_over_several_modules_is_one_finding() -> None:
+    """Each of 70 rounds selects a row and calls two modules: one loop of 70 rounds in the function that calls them."""
+    trace = TraceBuilder().step(0, 0, 3_000).python(_LINE, start_us=0, duration_us=2_990)
+    for number in range(70):
+        begin = 5 + 40 * number
+        trace.operator("aten::select", start_us=begin, duration_us=5)
+        for place, module in enumerate(("Linear_0", "ReLU_0")):
+            trace.python(f"nn.Module: {module}", start_us=begin + 10 + 15 * place, duration_us=12)
+            trace.operator("aten::linear", start_us=begin + 11 + 15 * place, duration_us=10)
+    (case,) = cases_of(trace.build(), "operator_loops").values()
+
+    assert case.count == 210
+    assert case.value > 0.9
+    assert case.place.module is None

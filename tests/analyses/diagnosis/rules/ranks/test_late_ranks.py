@@ -174,3 +174,48 @@ def test_a_rank_counts_once_in_a_finding() -> None:
     found = holotrace.diagnosis(multiplying_job([[1, 1, 1]] * 4, [[200, 500, 200]] * 4)).per_finding
 
     assert found.filter(rule="late_rank")["rank_count"].to_list() == [3]
+
+
+def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotrace.Trace:
+    """Return steps of 1 ms of three ranks; rank 1 runs these calls, each inside the one before, for 300 µs before it launches.
+
+    With `on_all_ranks`, the other ranks run them, too, but only for 20 µs.
+    """
+    trace = TraceBuilder()
+    for rank in range(3):
+        trace.rank(rank)
+        for number in range(3):
+            begin, late = 1000 * number, 300 if rank == 1 else 20
+            trace.step(number, begin, 1000)
+            if kind == "python":
+                trace.python("train.py(3): step", start_us=begin + 1, duration_us=998)
+            for depth, call in enumerate(calls if rank == 1 or on_all_ranks else ()):
+                add = trace.python if kind == "python" else trace.annotation
+                add(call, start_us=begin + 3 + depth, duration_us=late - 2 * depth)
+            trace.kernel("gemm", start_us=begin + late + 10, duration_us=200, launch_us=begin + late + 5)
+            start = begin + late + 220
+            placement = {"start_us": start, "duration_us": begin + 900 - start, "launch_us": begin + late + 8}
+            trace.collective(group_ranks=range(3), sequence=number, **placement)
+            trace.runtime("cudaDeviceSynchronize", start_us=begin + late + 12, duration_us=890 - late)
+    return trace.build()
+
+
+@pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
+def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
+    """If all ranks evaluate, rank 1 is late in the innermost function; otherwise because it evaluates."""
+    calls = ("train.py(9): evaluate", "train.py(7): predict")
+    found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
+    (row,) = found.filter(rule="late_rank").to_dicts()
+
+    assert row["source_line"] == line
+    assert ("which no other rank runs" in row["finding"]) is not on_all_ranks
+
+
+def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
+    """Rank 1 loads for 280 µs longer; without recorded functions, this is not also a finding about data loading."""
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    trace = delayed_job(loader, on_all_ranks=True, kind="annotation")
+
+    assert {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & {"late_rank", "data_loading"} == {
+        "late_rank"
+    }

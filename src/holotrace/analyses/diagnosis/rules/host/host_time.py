@@ -6,19 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import holding, union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
+from holotrace.analyses.diagnosis.rules.known_names import WRITES
 from holotrace.enrich.critical_path.what_if import Remove
-from holotrace.enrich.host.frames import TORCH_WAITING
+from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
+from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-_IS_LONG = pl.col("end_ns") - pl.col("start_ns") >= _LONG_NS
 """Between two operators, Python runs for a few microseconds; a hundred microseconds are separate work."""
 
 _READY_NS = 300_000
@@ -30,8 +33,14 @@ _OF_TRAINING = 0.02
 _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
 
+_HELD_UP = "held_up"
+"""The subject of all time in PyTorch's own functions outside their operators."""
+
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""
+
+_CONVERTS = r"^<built-in method (tensor|as_tensor|asarray|tolist|frombuffer)\b"
+"""Methods of PyTorch that convert lists of Python, one element after the other."""
 
 
 def data_loading(evidence: RankEvidence) -> Iterator[Case]:
@@ -47,26 +56,58 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each Python function with long calls that keep the devices idle.
+    """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
 
-    Many short pieces are Python's overhead between operators; other rules report these, and functions that resume after a graph
-    break.
+    Short pieces between operators are Python's overhead; other rules report these, and functions that resume after a graph break.
     """
-    is_slow = (pl.col("cause") == "python") & pl.col("frame").is_not_null() & _IS_LONG
-    python = _without_torch(evidence, evidence.while_idle.filter(is_slow))
-    own = python.join(_calling_operators(evidence), on="name", how="anti")
+    shares = _operator_shares(evidence)
+    training = shares.filter(pl.col("operator_share") > _OF_TRAINING)["name"].drop_nulls()
+    python = _without_torch(evidence, _long_python(evidence.while_idle, training))
+    calling = shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
+    own = python.join(calling, on="name", how="anti")
     is_break = pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False)
     if own.select(is_break.any()).item() and any(True for _ in graph_breaks(evidence)):
         own = own.filter(~is_break)
-    trains = pl.col("operator_share") > _OF_TRAINING
-    training = _operator_shares(evidence).filter(trains)["name"].drop_nulls()
     # Functions that the training loop calls count separately; a function that another one calls counts as part of its caller.
     is_part = ~pl.col("frame").is_in(training.implode())
-    subject = pl.when(is_part).then(pl.col("frame")).otherwise(pl.col("name")).alias("subject")
-    for (name,), pieces in own.with_columns(subject).group_by("subject", maintain_order=True):
+    subject = pl.when(is_part).then(pl.col("frame")).otherwise(pl.col("name"))
+    is_held_up = ~is_part & pl.col("name").is_in(_builtins_with_operators(evidence).implode())
+    known = own.with_columns(pl.when(is_held_up).then(pl.lit(_HELD_UP)).otherwise(subject).alias("subject"))
+    for (name,), pieces in known.group_by("subject", maintain_order=True):
         for case in _cases(evidence, pieces, str(name)):
             words = {"runs_operators": name in set(training), **_how_often(evidence, pieces, str(name))}
-            yield replace(case, words={**case.words, **words})
+            what = {"is_held_up": name == _HELD_UP, "writes": _mostly_writes(pieces)}
+            yield replace(case, words={**case.words, **what, **words})
+
+
+def _builtins_with_operators(evidence: RankEvidence) -> pl.Series:
+    """Return the names of built-in functions that run an operator: PyTorch's own, such as `<built-in function linear>`."""
+    known = host_ranges(evidence.rank_trace)
+    is_operator = (known.ranges["kind"] == EventKind.CPU_OP).to_numpy()
+    parents = np.unique(known.parent[is_operator & (known.parent >= 0)])
+    names = known.causes["name"].gather(pl.Series(known.cause_row[parents], dtype=pl.UInt32))
+    return names.filter(is_built_in(names) & ~names.str.contains(_CONVERTS)).unique()
+
+
+def _mostly_writes(pieces: pl.DataFrame) -> bool:
+    """Whether most of the time is spent in functions that write files."""
+    time = pl.col("end_ns") - pl.col("start_ns")
+    writes = pl.concat_str("name", "frame", separator=" ", ignore_nulls=True).str.contains(WRITES)
+    return bool(pieces.select(2 * time.filter(writes).sum() >= time.sum()).item())
+
+
+def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
+    """Return the long pieces of Python in the user's functions.
+
+    Outside functions that train, pieces that follow each other count as one: a loop that calls a built-in function consists of
+    thousands of short pieces, because the profiler records each call.
+    """
+    is_python = (pl.col("cause") == "python") & pl.col("frame").is_not_null()
+    joins = is_python & ~pl.col("frame").is_in(training.implode())
+    begins = ~(joins & joins.shift(1) & (pl.col("start_ns") == pl.col("end_ns").shift(1))).fill_null(value=False)
+    runs = pieces.with_columns(begins.cum_sum().alias("run"))
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum().over("run")
+    return runs.filter(is_python & (length >= _LONG_NS)).drop("run")
 
 
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
@@ -83,12 +124,6 @@ def _steps_of(evidence: RankEvidence, rows: pl.DataFrame) -> int:
     return len(set(inside[inside >= 0].tolist()))
 
 
-def _calling_operators(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the functions that spend more than a quarter of their time in operators; the rest is Python's overhead."""
-    shares = _operator_shares(evidence)
-    return shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
-
-
 def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
     """Return the share of its time that each user function spends in operators: name, operator_share."""
     time = pl.col("end_ns") - pl.col("start_ns")
@@ -97,12 +132,14 @@ def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the time in methods of PyTorch itself."""
+    """Leave out the time in methods of PyTorch itself, unless they convert lists of Python."""
     if pieces.is_empty():
         return pieces
     events = evidence.rank_trace.table("events", ["event_index", "name"])
     names = pieces.select("event_index").join(events, on="event_index", how="left", maintain_order="left")["name"]
-    return pieces.filter(~evidence.rank_trace.texts(names).str.contains(_OF_TORCH).fill_null(value=False))
+    texts = evidence.rank_trace.texts(names)
+    is_torch = texts.str.contains(_OF_TORCH) & ~texts.str.contains(_CONVERTS)
+    return pieces.filter(~is_torch.fill_null(value=False))
 
 
 def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterator[Case]:
@@ -157,6 +194,12 @@ def _say_collection(cases: Sequence[RankCase]) -> Said:
 
 def _say_function(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
+    if words["is_held_up"]:
+        return Said(
+            f"{who_waits(cases[0])} while something holds the thread up in {_in(cases[0])}, which takes microseconds by itself",
+            "Look for threads of Python that hold the GIL (hand-written loaders, loggers), and for other processes on the cores of "
+            "this rank.",
+        )
     if words["runs_operators"]:
         return Said(
             f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, between the operators that it calls",
@@ -169,10 +212,19 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
             "If the function does the same in each step, something outside holds it up: look for other processes on its cores, and "
             "for threads of Python that hold the GIL.",
         )
-    return Said(
-        f"{who_waits(cases[0])} while Python runs {_in(cases[0])}",
-        "Move this work out of the training step, into a worker process, or do it less often.",
-    )
+    return Said(f"{who_waits(cases[0])} while Python runs {_in(cases[0])}", _way_out(cases[0]))
+
+
+def _way_out(case: RankCase) -> str:
+    """Say what to do about a slow function, by what it does and where it is called."""
+    if case.words["writes"]:
+        return "Write files in the background, or less often; torch.distributed.checkpoint.async_save does so for checkpoints."
+    if case.place.module is not None:
+        return (
+            f"If {case.place.module} needs its result, compute it with operators on whole tensors instead of loops in Python or "
+            "NumPy; if not, do it less often or outside the step."
+        )
+    return "Move this work out of the training step, into a worker process, or do it less often."
 
 
 def _needs_stacks(evidence: RankEvidence) -> str | None:

@@ -13,9 +13,11 @@ from holotrace.analyses.diagnosis.rules.host.launches import OPTIMIZER, named_ra
 from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.schema import EventKind
 
-_LEAST_SHARE = 0.1
+_LEAST_SHARE = 0.05
 _MANY = 64
 """One call of a function rarely calls a module or an operator this often, except in a loop."""
+_OF_SAME_LOOP, _FEWEST = 4, 16
+"""An operator belongs to the same loop as the most frequent one if it runs at least a quarter as often, and at least 16 times."""
 _SMALL_NS = 200_000
 """Longer operators compute; a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
@@ -30,31 +32,34 @@ _OPERATOR = [*_PLACE, "name"]
 
 
 def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function, or module, that runs small operators in a loop, unless devices do the work.
+    """Yield a case for each function that runs small operators in a loop, itself or in modules, unless devices do the work.
 
     Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
     """
     pieces = _outside_optimizers(evidence)
     if pieces.is_empty() or evidence.has_device_work:
         return
-    calls = _calls(evidence, pieces)
-    loops = calls.filter((pl.col("per_function") >= _MANY) & (pl.col("median_ns") <= _SMALL_NS))
+    calls = _calls(evidence, pieces).filter(pl.col("median_ns") <= _SMALL_NS)
+    most = pl.col("per_function").max().over("frame")
+    loops = calls.filter((most >= _MANY) & (pl.col("per_function") >= pl.max_horizontal(most / _OF_SAME_LOOP, _FEWEST)))
     loops = loops.filter(pl.col("frame").is_not_null() | pl.col("name").str.contains(_READS))
-    for (module, frame), of_place in loops.group_by(_PLACE, maintain_order=True):
-        explained = _pieces_of_loop(pieces, str(module) if module else None, str(frame) if frame else None, of_place)
+    for (frame,), of_place in loops.group_by("frame", maintain_order=True):
+        explained = _pieces_of_loop(pieces, str(frame) if frame else None, of_place)
         times = union_of(explained)
         first = explained.row(0, named=True)
-        most = of_place.sort("call_count", descending=True, maintain_order=True).row(0, named=True)
+        most_called = of_place.sort("call_count", descending=True, maintain_order=True).row(0, named=True)
+        modules = of_place["module"].unique()
+        module = modules[0] if len(modules) == 1 else None
         yield Case(
             times,
             evidence.share(times),
             count=int(of_place["call_count"].sum()),
-            subject=str(module or frame or most["name"]),
-            place=Place(first["module"], most["name"], None, first["frame"], first["event_index"], first["start_ns"]),
+            subject=str(frame or most_called["name"]),
+            place=Place(module, most_called["name"], None, first["frame"], first["event_index"], first["start_ns"]),
             words={
-                "per_function": most["per_function"],
+                "per_function": most_called["per_function"],
                 "has_function": frame is not None,
-                "name": most["name"],
+                "name": most_called["name"],
                 "reads": bool(of_place["name"].str.contains(_READS).any()),
                 "module": module,
             },
@@ -92,26 +97,26 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
     return dict(zip(evidence.rank_trace.texts(counts["name"]).to_list(), counts["count"].to_list(), strict=True))
 
 
-def _pieces_of_loop(pieces: pl.DataFrame, module: str | None, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
-    """Return the looped operators of a module and function, the Python between them, and the module's backward pass.
+def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
+    """Return the looped operators of a function, the Python between them, and the backward pass of its looped modules.
 
     Python counts only if the loop takes at least half of the time of the function's operators: a training function may contain a
     short loop.
     """
-    here = pieces.filter(pl.col("module").eq_missing(pl.lit(module, pl.String)))
-    of_frame = here.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
+    of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
     operators = of_frame.filter((pl.col("cause") == "operator") & ~is_autograd)
-    reads = bool(looped["name"].str.contains(_READS).any())
-    is_looped = pl.col("name").is_in(looped["name"].implode()) | (
-        pl.col("name").str.contains(_ELEMENTS) & pl.lit(reads)
-    )
-    parts = [operators.filter(is_looped)]
+    names = looped.select("module", "name")
+    if looped["name"].str.contains(_READS).any():
+        elements = operators.filter(pl.col("name").str.contains(_ELEMENTS)).select("module", "name")
+        names = pl.concat([names, elements]).unique(maintain_order=True)
+    parts = [operators.join(names, on=["module", "name"], how="semi", nulls_equal=True, maintain_order="left")]
     if 2 * _length(parts[0]) >= _length(operators) or frame is None:
         is_short = pl.col("end_ns") - pl.col("start_ns") < _SHORT_NS
         parts.append(of_frame.filter(pl.col("cause").is_in(["python", "host_idle"]) & is_short))
-    if module is not None:
-        parts.append(here.filter((pl.col("cause") == "operator") & is_autograd))
+    modules = looped["module"].drop_nulls().unique()
+    backward = pieces.filter((pl.col("cause") == "operator") & is_autograd)
+    parts.append(backward.filter(pl.col("module").is_in(modules.implode())))
     return pl.concat(parts).sort("start_ns")
 
 
@@ -145,8 +150,8 @@ RULES = (
         "loops of at least 64 calls of a small operator in one call of a function, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="A function or module of a model rarely calls an operator more than a few dozen times. Below a tenth of the step, a loop "
-        "is hardly worth rewriting.",
+        reason="A function or module of a model rarely calls an operator more than a few dozen times. Below 5 % of the step, a loop is "
+        "hardly worth rewriting.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=operator_loops,
         say=_say,

@@ -11,6 +11,7 @@ import polars as pl
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
+from holotrace.analyses.diagnosis.rules.known_names import LOCKS, WRITES
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import steps_of, wait_count
@@ -70,6 +71,9 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
         steps = steps_of(causes)
         sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
         costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
+        alone = _functions_alone(evidence, row["rank"])
+        function = next(iter(alone), None)
+        explains = function is not None and 2 * alone[function] >= max(costs.values())
         yield JobCase(
             costs,
             fraction,
@@ -78,7 +82,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             str(row["rank"]),
             Place(
                 module=cause["module"],
-                source_line=cause["frame"],
+                source_line=function if explains else cause["frame"],
                 at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
             ),
             {
@@ -90,8 +94,29 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                 "kind": cause["cause"],
                 "times_as_many": times_as_many_calls(evidence, row["rank"]),
                 **_how_often(own_causes, cause, steps),
+                **(_of_function(str(function)) if explains else {}),
+                "lines": [*alone, *filter(None, [cause["frame"]])],
             },
         )
+
+
+def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
+    """Return the functions that only this rank runs, with their time per step, the longest first.
+
+    Empty if another rank recorded no functions.
+    """
+    others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
+    if not all(others):
+        return {}
+    own = evidence.ranks[rank].user_functions.items()
+    alone = [(name, time_ns) for name, time_ns in own if not any(name in other for other in others)]
+    return dict(sorted(alone, key=lambda known: -known[1]))
+
+
+def _of_function(name: str) -> dict[str, Any]:
+    """Return the words about a function that only the late rank runs; it is the cause, whatever it does."""
+    cause = f"{name}, which no other rank runs"
+    return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
 
 
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
@@ -158,16 +183,14 @@ _WAY_OUT = {
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
     "host_idle": "Something outside PyTorch holds this rank up: look for other processes on its cores, and swapping.",
 }
-_WRITES = r"(?i)\b(torch/serialization|checkpoint\w*|save\w*|dump\w*|write\w*|fsync)\b"
 _WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
-_LOCKS = r"<built-in method acquire>"
 _HOLDING = "Another thread of this rank holds the lock: hold it for a shorter time, or pass the data through a queue."
 _UNUSED = r"search_unused_parameters"
 _SEARCHING = (
     "Set find_unused_parameters=False if every parameter gets a gradient, or static_graph=True: DDP then need not search its graph "
     "in each step."
 )
-_BY_NAME = ((_WRITES, _WRITING), (_LOCKS, _HOLDING), (_UNUSED, _SEARCHING))
+_BY_NAME = ((WRITES, _WRITING), (LOCKS, _HOLDING), (_UNUSED, _SEARCHING))
 _BALANCE = "Move layers from this rank to the others, until their steps take equally long."
 _COMPETING = (
     "Look for other processes on the cores of this rank, threads of Python that hold its GIL, and too many threads "

@@ -1,0 +1,9 @@
+"""Names of functions that say what a function waits for, or what it does."""
+
+from __future__ import annotations
+
+WRITES = r"(?i)\b(torch/serialization|checkpoint\w*|save\w*|dump\w*|write\w*|fsync)\b"
+"""Functions that write files."""
+
+LOCKS = r"<built-in method acquire>"
+"""The function in which a thread waits for a lock of Python."""
