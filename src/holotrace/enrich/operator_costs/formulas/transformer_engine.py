@@ -39,7 +39,7 @@ def two_layers(arguments: Arguments) -> Cost:
     """
     tokens, *others = _matrices(arguments)
     if len(others) not in {2, 4}:
-        message = f"{len(others)} matrices follow the tokens instead of two weights, or two with a copy each"
+        message = f"expected two weights, or four with their copies, after the tokens, but found {len(others)} matrices"
         raise UnknownCostError(message)
     first, second = others[0], others[len(others) // 2]
     width = arguments.shape(tokens)[-1]
