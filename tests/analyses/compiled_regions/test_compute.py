@@ -80,6 +80,17 @@ def test_a_job_without_torch_compile_has_empty_tables():
     assert result.answer == "the trace has no sign of torch.compile"
 
 
+def test_compiled_code_of_old_versions_is_noticed():
+    """PyTorch 2.0 records the autograd functions of compiled code, but no compiled regions."""
+    builder = TraceBuilder().operator("CompiledFunctionBackward", start_us=0, duration_us=5)
+    result = holotrace.compiled_regions(
+        builder.kernel("triton__0d1d2d", start_us=6, duration_us=2, launch_us=1).build()
+    )
+
+    assert result.per_region.is_empty()
+    assert result.answer.startswith("rank 0: the job uses torch.compile, but")
+
+
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():
     """Each layer of the recorded job breaks the graph, so its calls run no compiled region."""
     result = holotrace.compiled_regions(

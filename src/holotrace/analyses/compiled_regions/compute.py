@@ -35,6 +35,9 @@ from holotrace.store.trace import RankTrace, Trace
 _Rows = npt.NDArray[np.int64]
 
 _NOTHING = "the trace has no sign of torch.compile"
+_WITHOUT_RANGES = "the job uses torch.compile, but this version of PyTorch does not record its compiled regions"
+_OF_OLD_VERSIONS = r"^(CompiledFunction(Backward)?$|triton__\d)"
+"""Names in traces of PyTorch 2.0, whose compiled code has no range of its own."""
 _REGION = r"^Torch-Compiled Region: (\d+/\d+)"
 _COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
 _COMPILATION = r"^_compile\.compile_inner"
@@ -220,12 +223,17 @@ def _one_rank(rank_trace: RankTrace, *, logs: CompileLogs) -> _Partial:
     costs = typed(_costs(rank_trace, nodes).with_columns(rank), _PER_RANK)
     is_used = regions.height or kernels.height or costs["compilation_count"].item() or costs["guard_count"].item()
     entered = _calls(rank_trace, _ENTERED)
+    is_old = not is_used and rank_trace.strings.str.contains(_OF_OLD_VERSIONS).any()
     return _Partial(
         typed(regions.with_columns(rank), _PER_REGION),
         typed(per_frame.with_columns(rank), _PER_FRAME),
         costs if is_used else costs.clear(),
         typed(kernels.with_columns(rank), _PER_KERNEL),
-        (*findings_of(regions, per_frame, costs, entered, has_log=bool(log.compilations)), *findings_on_lines(kernels)),
+        (
+            *findings_of(regions, per_frame, costs, entered, has_log=bool(log.compilations)),
+            *findings_on_lines(kernels),
+            *([_WITHOUT_RANGES] if is_old else []),
+        ),
     )
 
 

@@ -10,11 +10,16 @@ import polars as pl
 from holotrace.analyses.critical_path.across_ranks import HOST_GAP_NAME, JobCriticalPath
 from holotrace.analyses.critical_path.compute import CriticalPath
 from holotrace.drawing.names import short_name
+from holotrace.enrich.critical_path.path_window import WHOLE_RECORDING
 from holotrace.units import duration_text, percent_text
 
 _PARTS = {
     "cpu_operator": "operators on the host",
     "host_gap": "gaps between operators on the host",
+    "kernel_kernel_delay": "delays between kernels",
+    "launch_delay": "launch delays",
+    "synchronisation_wait": "synchronisation waits",
+    "unknown": "time whose cause was not recorded",
 }
 _DELAYS = {
     "launch_delay": "launch delay of ",
@@ -32,9 +37,13 @@ def answer(result: CriticalPath | JobCriticalPath) -> str:
     most = parts.row(0, named=True)
     part = _PARTS.get(most["path_class"], most["path_class"].replace("_", " "))
     return (
-        f"{percent_text(most['fraction'])} of the critical path is {part}, in {longest['window']} of rank "
+        f"{percent_text(most['fraction'])} of the critical path is {part}, in {_in_words(longest['window'])} of rank "
         f"{longest['rank']}, which takes {duration_text(longest['duration_ns'])}."
     )
+
+
+def _in_words(window: str) -> str:
+    return f"the {window}" if window == WHOLE_RECORDING else window
 
 
 def _of_job(result: JobCriticalPath) -> str:
@@ -42,13 +51,13 @@ def _of_job(result: JobCriticalPath) -> str:
     rank = result.per_rank.sort("total_ns", "rank", descending=[True, False]).row(0, named=True)
     names = _over_modules(result.per_name.filter(rank=rank["rank"]))
     if names.is_empty():
-        return f"No rank recorded an event that takes time in {step['window']}."
+        return f"No rank recorded an event that takes time in {_in_words(step['window'])}."
     most = names.row(0, named=True)
-    return (
-        f"{percent_text(rank['fraction'])} of the job's critical path ({step['window']}, "
-        f"{duration_text(step['duration_ns'])}) is on rank {rank['rank']}; its largest part is {_binding(most)}, "
-        f"{duration_text(most['total_ns'])} in {_segments(most['segment_count'])}."
-    )
+    path = f"({step['window']}, {duration_text(step['duration_ns'])})"
+    largest = f"{_binding(most)}, {duration_text(most['total_ns'])} in {_segments(most['segment_count'])}"
+    if len(result.per_rank) == 1:
+        return f"The largest part of the critical path {path} is {largest}."
+    return f"{percent_text(rank['fraction'])} of the job's critical path {path} is on rank {rank['rank']}; its largest part is {largest}."
 
 
 def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
@@ -65,7 +74,8 @@ def _binding(row: Mapping[str, Any]) -> str:
         return "time whose cause was not recorded"
     if row["name"] == HOST_GAP_NAME:
         return _PARTS["host_gap"]
-    return f"{_DELAYS.get(row['path_class'], '')}{short_name(row['name'])}{_inside(row['modules'])}"
+    name = row["name"] if row["path_class"] == "cpu_operator" else short_name(row["name"])
+    return f"{_DELAYS.get(row['path_class'], '')}{name}{_inside(row['modules'])}"
 
 
 def _inside(modules: list[str | None]) -> str:

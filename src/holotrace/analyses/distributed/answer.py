@@ -9,9 +9,15 @@ from holotrace.units import duration_text, percent_text
 
 def answer(result: Distributed) -> str:
     """Say how much of the time in collectives is waiting."""
-    collective_ns, waiting_ns = (total(result.per_step, name) for name in ("collective_ns", "synchronising_ns"))
+    names = ("collective_ns", "synchronising_ns", "unmatched_ns")
+    collective_ns, waiting_ns, unmatched_ns = (total(result.per_step, name) for name in names)
     if not collective_ns:
         return "No step has collectives."
+    if unmatched_ns == collective_ns:
+        return (
+            f"{duration_text(collective_ns)} over all ranks go into collectives; how much of that is waiting is unknown, since no "
+            "other rank recorded them."
+        )
     return (
         f"{percent_text(waiting_ns / collective_ns)} of the time in collectives ({duration_text(collective_ns)} over all "
         "ranks) is waiting for other ranks."

@@ -21,6 +21,9 @@ _RECORDED_KINDS = (*_NAMED_KINDS, *LAUNCH_KINDS, *DEVICE_WORK_KINDS)
 _NAMES_LISTED = 5
 _NUMBERS_LISTED = 10
 
+WHOLE_RECORDING = "whole recording"
+"""The name of the window of a recording without steps."""
+
 
 @dataclass(frozen=True)
 class PathWindow:
@@ -108,7 +111,7 @@ def whole_recording(rank_trace: RankTrace) -> PathWindow:
         raise MissingDataError(message)
     start_ns, end_ns = bounds.select(pl.col("start_ns").min(), pl.col("end_ns").max()).row(0)
     announced = steps(rank_trace)["track_id"].head(1).to_list()
-    return PathWindow("whole recording", start_ns, end_ns, *announced)
+    return PathWindow(WHOLE_RECORDING, start_ns, end_ns, *announced)
 
 
 def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None) -> PathWindow:

@@ -1,0 +1,44 @@
+"""Answers say what a trace shows, and no more."""
+
+from __future__ import annotations
+
+import holotrace
+from holotrace.testing.builder import TraceBuilder
+
+
+def test_a_rank_alone_shows_nobody_waiting() -> None:
+    """Without another rank, waiting is unknown rather than 0 %."""
+    trace = TraceBuilder().step(0, 0, 1000).collective(start_us=100, duration_us=400).build()
+
+    assert holotrace.distributed(trace).answer == (
+        "400 µs over all ranks go into collectives; how much of that is waiting is unknown, since no other rank recorded them."
+    )
+
+
+def test_copies_of_unknown_size_have_no_bandwidth() -> None:
+    """Without sizes, the bandwidth is unknown rather than 0 B/s."""
+    trace = TraceBuilder().copy(start_us=0, duration_us=5, args={"bytes": None}).build()
+
+    assert holotrace.memory_bandwidth(trace).answer == (
+        "Copies take 5 µs; their bandwidth is unknown, because their sizes were not recorded."
+    )
+
+
+def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
+    """The launch takes 10 µs, and the kernel starts after 4 of them."""
+    trace = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=10, args={"correlation": 1})
+    trace = trace.kernel("gemm", start_us=4, duration_us=20, args={"correlation": 1})
+
+    assert holotrace.launch_statistics(trace.build()).answer == (
+        "0 of 1 kernels start late; most of them start before the call that launches them returns."
+    )
+
+
+def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
+    """With one rank, the answer names what takes most of the path, and with no step the whole recording."""
+    trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
+
+    assert holotrace.critical_path(trace).answer.endswith("in the whole recording of rank 0, which takes 90 µs.")
+    assert holotrace.critical_path(trace, across_ranks=True).answer == (
+        "The largest part of the critical path (whole recording, 90 µs) is aten::mm, 90 µs in 1 segment."
+    )
