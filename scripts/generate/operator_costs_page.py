@@ -30,7 +30,7 @@ _DEVICES = """
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
 dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. We have not
 found the figures named under "not confirmed" in a public source; all others agree with one, but check those that matter to you against the
-data sheet. float16 and float8 of GeForce cards are the rates with float16 accumulation.
+data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
 
 """
 
