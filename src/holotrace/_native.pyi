@@ -4,7 +4,7 @@ Callers: `holotrace.ingest.kineto` (reading), `holotrace.export.chrome_trace` (e
 timelines), `holotrace.store.tables.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
 
 The functions on arrays raise ValueError if arrays differ in length, or refer to a row, group, node or edge that does not exist.
-Groups, starts and ends describe intervals. The array `parent` describes a forest, with -1 for a root; ValueError if it has a cycle.
+The arrays `group`, `start` and `end` describe intervals. The array `parent` describes a forest, with -1 for a root; ValueError if it has a cycle.
 Edge i of a graph leads from node source[i] to node target[i].
 """
 
@@ -80,7 +80,7 @@ class EditedCopy:
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Further events stay.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Events beyond the array stay.
         values: one per event: the index of its text in `texts`, or its number.
         texts: JSON without braces, such as `"critical":1`.
     """
@@ -119,14 +119,14 @@ class GzipWriter:
 
 @final
 class Placing:
-    """Where the events of a rank go in a timeline of several ranks: on one clock, with pids and ids of their own.
+    """How to move a rank's events into a timeline of several ranks, with one clock and with pids and ids that no rank shares.
 
     Args:
-        rank: of the events.
-        base_ns: the time from which the file of the rank counts.
-        new_base_ns: the time from which the timeline counts.
-        clock: `(at_ns, offset_ns, drift_ppb, last_ns)` of each line of the clock, in the order of time: what to add to its
-            times up to `last_ns`. Without lines, nothing is added.
+        rank: the rank.
+        base_ns: the base time of the rank's file, to which its times are relative.
+        new_base_ns: the base time of the timeline.
+        clock: corrections `(at_ns, offset_ns, drift_ppb, last_ns)`, in order of time: up to `last_ns`, a time t is increased by
+            offset_ns + drift_ppb * (t - at_ns) / 1e9. Without corrections, times stay as they are.
         pids: `(pid in the file, pid in the timeline)`; a pid that is not listed gets the next number.
     """
 
@@ -139,7 +139,7 @@ class Placing:
         pids: Sequence[tuple[int | str, int]],
     ) -> Self: ...
     def placed(self, events: bytes) -> bytes:
-        """Return events, JSON with commas between them, as they are in the timeline, each with a comma before it.
+        """Convert events (JSON, separated by commas) for the timeline; each converted event has a comma before it.
 
         Their times, pids and the ids that join events change. Names and positions of processes, and metadata of pids that
         are not listed, are left out.
@@ -147,7 +147,7 @@ class Placing:
 
 @final
 class PlacedEvents:
-    """The events of a trace file as they are in a timeline, in pieces."""
+    """The events of a trace file, converted for a timeline, in pieces."""
 
     def __new__(cls, source: _Source, placing: Placing) -> Self:
         """Find the events of the file."""
@@ -280,7 +280,7 @@ def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Num
 def measured_binding(
     source: _Nodes, target: _Nodes, time: _Numbers, weight: _Numbers
 ) -> tuple[_Numbers, _Numbers, int]:
-    """Return the binding edges where arrivals count at most as the measured times, their delays, and how many are later."""
+    """Return the fields of `holotrace.algorithms.graphs.longest_path.MeasuredBinding`, which documents them."""
 
 def earliest_times(node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers) -> _Numbers:
     """Return the length of the longest path to each node from a node without predecessors; ValueError for a cycle."""
@@ -297,9 +297,9 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Return source, target and weight of fewer edges, with paths as long between kept nodes; ValueError for a cycle.
+    """Remove nodes that are not kept, where this does not add edges; return source, target and weight of the new edges.
 
-    Other nodes are removed where this does not add edges.
+    The longest paths between kept nodes keep their lengths. ValueError for a cycle.
     """
 
 def chains(
@@ -331,10 +331,10 @@ def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
     """Return the starts and ends of disjoint intervals, in order, that cover the same time."""
 
 def intersection(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return the time that both sets of intervals cover, as `union` does."""
+    """Return the disjoint intervals, in order, that both sets of intervals cover."""
 
 def difference(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return the time that the first set covers and the second does not, as `union` does."""
+    """Return the disjoint intervals, in order, that the first set covers and the second does not."""
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return how much time the intervals of each of the groups 0, 1, … cover; overlaps count once."""
@@ -346,7 +346,7 @@ def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
     """
 
 def distinct(values: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Return the first row of each distinct value, in order, and the number of each row's value."""
+    """Return the first row of each distinct value, in order, and for each row the index of its value in that order."""
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several have."""

@@ -1,7 +1,7 @@
 """The questions that holotrace answers, in reading order.
 
 The command line, the report and the pages loop over these lists. A question is a folder in `holotrace/analyses`; its
-name leads to everything: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and
+name appears everywhere: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and
 `reference/analyses/idle_time.md` explains.
 """
 
@@ -59,5 +59,5 @@ COMPARISONS = _questions(
 
 
 def analysis(name: str) -> Analysis:
-    """Return the question with this name, about one trace or two; raise KeyError if no question has it."""
+    """Return the question with this name, about one trace or two; raise KeyError if there is none."""
     return {question.name: question for question in (*ANALYSES, *COMPARISONS)}[name]

@@ -203,5 +203,5 @@ class OutputError(HolotraceError, OSError):
 
     @classmethod
     def of_stdout(cls, error: OSError) -> OutputError:
-        """Name the stream and the system's reason."""
+        """Report that stdout cannot be written, with the system's reason."""
         return cls(f"stdout cannot be written: {error.strerror or error}; the output is incomplete")

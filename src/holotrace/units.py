@@ -8,7 +8,7 @@ DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
 COUNTS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (1_000, "k"), (1, ""))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
-"""Units with their sizes in ns, bytes per second and bytes; `make generate` writes those of the timeline page."""
+"""Units with their sizes in ns, bytes per second and bytes; `make generate` copies them to the timeline page."""
 
 _FOUR_DIGITS = 999.5
 _SMALLEST_PERCENTAGE = 0.0005
@@ -48,7 +48,7 @@ def percent_text(fraction: float | None) -> str:
 
 
 def number_text(value: float, *, digits: int = 3) -> str:
-    """Format a number without a unit: a whole number in full, any other with this many digits, or more before the point.
+    """Format a number without a unit: a whole number in full, any other rounded to this many digits or to a whole number.
 
     >>> number_text(12345), number_text(1.90424), number_text(1234.5), number_text(2.0)
     ('12,345', '1.9', '1,234', '2')

@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 TRACES = "Which traces"
-WORK = "Where to work on the ranks"
+WORK = "How to run the work"
 OUTPUT = "What to print and write"
 """Headings for the options that several commands share; an option names its heading as `rich_help_panel`."""
 

@@ -67,7 +67,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Execution:
-    """Where to work on the ranks, and what to do if a rank fails."""
+    """Where to run the work on the ranks, and what to do if a rank fails."""
 
     workers: Workers = None
     dask: Dask = None

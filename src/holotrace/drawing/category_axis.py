@@ -18,7 +18,7 @@ def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None 
     Plotly rotates the names if they do not fit side by side. n is a power of two, as rank counts often are.
     """
     step = 1 if len(keys) <= MOST_NAMED else _step(keys)
-    named = f"every {step}th is named" if step > 1 else ""  # a step is 4 or more
+    named = f"every {_ordinal(step)} is named" if step > 1 else ""
     text = f"{title} ({named})" if title and named else title or named
     return {
         "type": "category",
@@ -31,6 +31,12 @@ def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None 
         "autotickangles": [0, 90],
         "showgrid": False,
     }
+
+
+def _ordinal(power_of_two: int) -> str:
+    """Return `4th` or `32nd`; a step is 4 or more."""
+    is_second = power_of_two % 10 == 2 and power_of_two % 100 != 12  # noqa: PLR2004 -- 512th, not 512nd
+    return f"{power_of_two}{'nd' if is_second else 'th'}"
 
 
 def _step(keys: Sequence[str]) -> int:

@@ -33,7 +33,7 @@ _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 
 @dataclass(frozen=True)
 class Part:
-    """One colour in all bars, with the value and hover text of each row."""
+    """One part of every bar: its name and colour, and its value and hover text in each row."""
 
     name: str
     values: Sequence[float]
@@ -142,18 +142,18 @@ def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Print a duration first rounded, then exactly: `6.42 ms (6,419,000 ns)`."""
+    """Format a duration first rounded, then exactly: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 
 def share_hovers(durations_ns: Sequence[int], fractions: Sequence[float | None]) -> list[str]:
-    """Print durations with their shares: `49.3 % · 6.42 ms (6,419,000 ns)`."""
+    """Format durations with their shares: `49.3 % · 6.42 ms (6,419,000 ns)`."""
     pairs = zip(durations_ns, fractions, strict=True)
     return [f"{percent_text(fraction)} · {exact_duration(duration)}" for duration, fraction in pairs]
 
 
 def share_labels(fractions: Sequence[float | None]) -> list[str]:
-    """Print shares as labels inside bars; the label of a narrow part is empty."""
+    """Format shares as labels inside bars; the label of a narrow part is empty."""
     return [f"{100 * fraction:.0f} %" if fraction and fraction >= _LABELLED_SHARE else "" for fraction in fractions]
 
 

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_KEYS = 100_000
-"""A pool remembers which workers ran the calls with this many of the latest keys."""
+"""A pool remembers which worker ran the last call of each key, for this many of the latest keys."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
@@ -27,8 +27,8 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
     Workers are spawned, never forked: a fork would copy threads and locks of Polars and the reader in an inconsistent
     state (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the cores, so the pool
-    does not oversubscribe the machine. A worker keeps the ranks that it opened, and gets them again in later visits. If
-    a worker is killed, its work is retried.
+    does not oversubscribe the machine. A worker keeps the ranks that it has opened, and later work on them goes to the same
+    worker. If a worker is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, limited to one per GiB of free memory.
@@ -52,7 +52,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 class WorkerPool:
     """A pool of worker processes, which end with the process that created the pool.
 
-    Each worker has its own queue; calls with the same key then find what their worker remembers.
+    Each worker has its own queue, so that calls with the same key can run in the worker that remembers the earlier ones.
     """
 
     def __init__(self, workers: int) -> None:

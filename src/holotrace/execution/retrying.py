@@ -57,8 +57,8 @@ class _Call:
 class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
-    The new pool retries the running calls, first together, then each alone. A call that loses its worker even alone ends with
-    WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
+    The new pool retries the running calls, first together, then each alone. A call that loses its worker even when it
+    runs alone ends with WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:

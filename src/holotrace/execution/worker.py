@@ -27,7 +27,7 @@ pool_size = 0
 """The number of workers in the pool of this worker; 0 in other processes."""
 
 _LAST = -1_000_000
-"""Priority of what a process does after everything else that it does when it ends."""
+"""Exit priority of a finalizer that runs after all others."""
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """Leave the tidying of memory to the system: Python and Polars would free each object for a quarter of a second."""
+    """Exit at once and let the system free the memory: Python and Polars would spend a quarter of a second on it."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

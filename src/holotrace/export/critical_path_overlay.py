@@ -70,7 +70,7 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
     """Copy a rank's file, mark the events on the critical path, and draw the path's edges as arrows.
 
     A marked event has the arg `critical`. An arrow is a flow with the category `critical_path` and the args `weight` (µs),
-    `critical` and `type`. Unmarked events are copied byte by byte, and a file of any size takes little memory.
+    `critical` and `type`. All other events are dropped or copied byte by byte, so a file of any size takes little memory.
 
     Args:
         rank_trace: the rank.

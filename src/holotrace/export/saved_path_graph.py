@@ -1,6 +1,6 @@
 """Save a critical path to a file: a zip archive of Parquet tables and a JSON manifest, without executable content.
 
-    manifest.json       format, version, the trace it was made from, numbers, and the hash of each table
+    manifest.json       format, version, the trace it was made from, the graph's integer fields, and the hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
 
 Only these members are loaded, and only into memory, so an archive cannot make holotrace write to a path of its choice.
@@ -132,7 +132,7 @@ def load_path_graph(source: Location, rank_trace: RankTrace) -> PathGraph:
         message = f"{source} is not a saved critical path that can be restored: {reason}"
         raise NotASavedPathError(message) from error
     if manifest["content_hash"] != rank_trace.health.content_hash:
-        message = f"{source} was saved from another trace than {rank_trace.source}; restore it with its own trace"
+        message = f"{source} was saved from a trace other than {rank_trace.source}; restore it with its own trace"
         raise InvalidOptionError(message)
     return path_graph
 

@@ -254,7 +254,7 @@ def _first_noticed(summary: Summary) -> dict[str, str]:
 
 
 def _figures(summary: Summary) -> dict[str, _Figure]:
-    """Return the figures of the analyses with rows."""
+    """Return the figures of the analyses whose tables have rows."""
     names = [analysis.name for analysis in shown_analyses(summary) if has_rows(summary.results[analysis.name])]
     figures = {key: figure for name in names for key, figure in _figures_of(name, summary.results[name])}
     return {name: _drawn(figure) for name, figure in figures.items()}

@@ -27,7 +27,7 @@
     }
   };
 
-  // Names above bars are cut to the width of the figure, in which `&lt;` is one letter; titles inside a figure wrap.
+  // Names above bars are cut to the width of the figure (`&lt;` counts as one letter); titles inside a figure wrap.
   const cut = (text, length) => {
     const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
     return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
@@ -42,7 +42,7 @@
   };
   // An axis of many categories names fewer of them where their names would touch.
   const thinned = (axis, width) => {
-    const [, every = "1"] = /every (\d+)th is named/u.exec(axis.title?.text ?? "") ?? [];
+    const [, every = "1"] = /every (\d+)(?:nd|th) is named/u.exec(axis.title?.text ?? "") ?? [];
     let by = 1;
     while (axis.type === "category" && (axis.tickvals?.length ?? 0) / by > (width - labelsPx) / tickPx) {
       by *= 2;
@@ -50,7 +50,7 @@
     const nth = Number(every) * by;
     const name = axis.title?.text?.replace(/ ?\(?every .* is named\)?/u, "") ?? "";
     const kept = (values) => values?.filter((_, at) => at % by === 0);
-    const title = { ...axis.title, text: `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim() };
+    const title = { ...axis.title, text: `${name} (every ${nth}${nth % 10 === 2 && nth % 100 !== 12 ? "nd" : "th"} is named)`.trim() };
     return by === 1 ? axis : { ...axis, tickvals: kept(axis.tickvals), ticktext: kept(axis.ticktext), title };
   };
   const fitted = (layout, width) => {

@@ -71,7 +71,7 @@ class CaptureFiles:
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures of a rank, else the captures of the lowest rank, for the batch sizes among the strings."""
+        """Return the captures of a rank, else of the lowest rank, for the batch sizes that the strings in `texts` mention."""
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()

@@ -85,7 +85,7 @@ _OTHER_FORMATS = {
 _DERIVED_FILES = {
     re.compile(r"_with_counters\.json"): "a copy of a trace with counters added by an analysis",
     re.compile(r"^merged_ranks\.json"): "several ranks merged into one timeline",
-    re.compile(r"^overlaid_"): "a copy of a trace with a critical path drawn by an analysis",
+    re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
 """How `export_memory_timeline` begins: with raw events, or with all times of the chart."""
@@ -217,7 +217,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
 
 
 def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
-    """Set aside the recordings of captured graphs if there are traces beside them, which they explain; otherwise keep them."""
+    """Skip recordings of captured graphs if there are traces beside them; recordings alone are opened as traces."""
     captures = [path for path in paths if is_capture_name(path)]
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
@@ -413,7 +413,7 @@ def _nothing_in(source: str) -> str:
 
 
 def _nearest_folder(location: Location) -> Location | None:
-    """Return the nearest existing parent folder; None for a web page, since a web server does not know folders."""
+    """Return the nearest existing parent folder; None for a web address, since web servers have no folders."""
     if isinstance(location, RemotePath):
         above = location.parent
         while not above.is_page and above != above.parent and not above.is_dir():

@@ -61,7 +61,7 @@ def file_health(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[FileH
 
 
 def health_of_rank(rank_trace: RankTrace) -> FileHealth:
-    """Return the health of the file of a rank."""
+    """Return the health of a rank's file."""
     try:
         return _of_readable(rank_trace)
     except HolotraceError as error:

@@ -1,4 +1,4 @@
-"""The worker and the number of the recording in a file name."""
+"""Finds the worker and the number of the recording in a file name."""
 
 from __future__ import annotations
 

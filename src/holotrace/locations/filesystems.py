@@ -174,7 +174,7 @@ def _web_options(patience_s: float) -> dict[str, Any]:
 
 
 def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
-    """Set timeouts that have no option: WebHDFS waits forever, Azure pauses a minute before its third try."""
+    """Set timeouts that no option sets: WebHDFS waits forever, Azure pauses a minute before its third try."""
     session = getattr(filesystem, "session", None)
     if "webhdfs" in filesystem.protocol and session is not None:
         session.request = functools.partial(session.request, timeout=patience_s)

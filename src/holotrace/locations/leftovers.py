@@ -94,7 +94,7 @@ def scratch_folder(what: str = "") -> Iterator[Path]:
 
 @functools.cache
 def _sweep_scratch(around: Path) -> None:
-    """Remove leftovers in the folder of `around`, once per process."""
+    """Remove leftovers in the folder `around`, once per process."""
     with suppress(OSError):
         remove_left_behind(list(around.glob("holotrace-*")))
 

@@ -51,7 +51,7 @@ def name_of(address: str) -> str:
 
 
 def side_by_side(function: Callable[[str], T], addresses: Sequence[str]) -> list[T]:
-    """Return `function(address)` for every address; for URLs, where most of the time is waiting, in parallel."""
+    """Return `function(address)` for every address; URLs run in parallel, because they mostly wait."""
     if not any(map(is_url, addresses)):
         return [function(address) for address in addresses]
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(addresses)), thread_name_prefix="holotrace-look") as pool:

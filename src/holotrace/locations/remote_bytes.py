@@ -81,7 +81,7 @@ class _Parts:
 
 
 class _InOrder:
-    """Reads an open file in order; for another offset, it seeks or reads on."""
+    """Reads an open file in order; for another offset, it seeks, reads on, or opens the file again."""
 
     at_once = 1
 
@@ -217,7 +217,7 @@ class RemoteBytes:
 
     def _cut_short(self, at: int) -> UnreadableTraceError:
         return UnreadableTraceError(
-            f"{self.location.url} cannot be read: no bytes arrive after {at:,} of {self.status.size:,}, tried {TRIES} times"
+            f"{self.location.url} cannot be read: no bytes arrived after {at:,} of {self.status.size:,} in {TRIES} tries"
         )
 
 

@@ -18,7 +18,7 @@ class Largest(NamedTuple):
 
 
 def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
-    """Return the group of rows with the largest sum of a column; of equal sums, the first group by name wins."""
+    """Return the group of rows with the largest sum of a column; if several sums are equal, the first group by name."""
     sums = (
         table.group_by(group).agg(pl.col(column).sum()).sort(column, group, descending=[True, False], nulls_last=True)
     )
@@ -33,5 +33,5 @@ def total(table: pl.DataFrame, column: str) -> float:
 
 
 def change_text(difference_ns: float) -> str:
-    """Print the difference of two durations with its sign, such as `+400 µs`."""
+    """Format the difference of two durations with its sign, such as `+400 µs`."""
     return f"{'+' if difference_ns > 0 else '-' if difference_ns < 0 else '±'}{duration_text(abs(difference_ns))}"

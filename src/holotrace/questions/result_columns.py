@@ -564,7 +564,7 @@ COLLECTIVES = (
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the experts of the rank receive over the mean of the group; tokens that come back do not count",
+        "tokens that the rank's experts receive, over the group's mean; sending results back does not count",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
@@ -703,7 +703,9 @@ DIAGNOSIS = (
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
     _count("cut_off_count", "files that end early", "files cut off"),
     _fraction(
-        "costed_fraction", "share of the compute time whose operations are known, all that MFU counts", "known costs"
+        "costed_fraction",
+        "share of the compute time with known operation counts; MFU counts only this part",
+        "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
     _size("memory_capacity_bytes", "all memory of the device with this peak; null if unknown", "of"),
@@ -718,7 +720,7 @@ SOURCE_LINES = (
     ResultColumn("line", "int64", "first line of the function; for a generator, the line where it continued"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "the three functions and operators that the line called longest", "called"),
+    _text("callees", "of the functions and operators that the line called, the three with the most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
         "host_blocked_ns", "part of host_self_ns waiting for a device, another rank or another thread", "host blocked"

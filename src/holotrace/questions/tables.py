@@ -58,7 +58,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
 """The formats of numbers, by the unit of their column."""
 
 _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
-"""Shares of which even 0.03 % says more than 0.0 %."""
+"""Shares that are often so small that 0.03 % says more than 0.0 %."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Print at most `limit` rows of a view of a result, those with the largest values of the column `telling`."""
+    """Format at most `limit` rows of a view of a result, those with the largest values of the column `telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
-    """Print at most `limit` rows of a frame, those with the largest values of the column `telling`."""
+    """Format at most `limit` rows of a frame, those with the largest values of the column `telling`."""
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
     short = shown_names(kept)
@@ -129,7 +129,7 @@ def shown_names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
-    """Print a value in its column's unit; None and the device -1, which is the CPU, are dashes.
+    """Format a value in its column's unit; None and the device -1, which is the CPU, are dashes.
 
     Args:
         column: name of the column.

@@ -267,7 +267,7 @@ def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noq
 
 
 def _plain(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return 128-bit integers, which DuckDB returns for sums of whole numbers, as int64 if they fit."""
+    """Convert 128-bit integers, which DuckDB returns for sums of whole numbers, to int64 if they fit."""
     wide = [name for name, dtype in rows.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0]
     narrow = [rows[name].cast(pl.Int64, strict=False) for name in wide]
     return rows.with_columns(column for column in narrow if column.null_count() == rows[column.name].null_count())

@@ -64,7 +64,9 @@ _RANGE = (_START, _END, _DURATION)
 _DEVICE = Column("device", "int32", "device ordinal; -1 if the file does not say")
 _STREAM = Column("stream", "int64", "stream or queue; -1 if the file does not say")
 _THREAD = Column("thread", "text", "host thread, as written in the file")
-_STEP = Column("step", "int64", "N of the ProfilerStep#N in which the host began or launched it; null outside steps")
+_STEP = Column(
+    "step", "int64", "N of the ProfilerStep#N in which the host began or launched the event; null outside steps"
+)
 _WORK = (
     _EVENT,
     *_RANGE,
@@ -280,8 +282,8 @@ VIEWS: dict[str, SqlView] = {
             "a reason to doubt the recording of a rank: what the profiler lost, added or timed wrongly",
             (
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
-                Column("device", "int32", "null if the doubt is about all devices, or the host"),
-                Column("stream", "int64", "null if the doubt is about all streams, or the host"),
+                Column("device", "int32", "device ordinal; null if the doubt is about all devices, or the host"),
+                Column("stream", "int64", "stream or queue; null if the doubt is about all streams, or the host"),
                 Column("start_ns", "int64", "when the doubt begins; null if it has no time", _EPOCH),
                 Column("end_ns", "int64", "when it ends", _EPOCH),
                 Column("doubtful_ns", "int64", "time in which the rule is broken; null if unknown", "ns"),
@@ -359,7 +361,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "annotations",
-            "a user annotation on a host thread, or on a stream; those on streams were recorded or are computed",
+            "a user annotation on a host thread or on a stream; annotations on streams are either recorded or computed",
             (
                 _EVENT,
                 *_RANGE,

@@ -52,7 +52,7 @@ class Capture:
 
 
 class CaptureSource(Protocol):
-    """The recordings for the ranks of a job; pickles as their addresses."""
+    """The recordings for the ranks of a job; pickling keeps only their addresses."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the recordings that fit a rank; its strings show the batch sizes that it ran."""

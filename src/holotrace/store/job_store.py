@@ -61,6 +61,7 @@ from holotrace.store.store_files import (
 from holotrace.store.tables.arrow_tables import ColumnMemo, DamagedTableError, known_columns
 from holotrace.store.tables.parquet_tables import ParquetTables, StoredTable
 from holotrace.store.trace import RankTrace, SkippedFile, Trace
+from holotrace.units import counted
 
 T = TypeVar("T")
 
@@ -147,10 +148,10 @@ def open_store(store: Location) -> Trace:
     """
     contents = read_contents(store)
     if contents.unfinished:
-        missing, complete_count = ", ".join(map(str, contents.unfinished[:20])), len(contents.ranks)
+        missing = ", ".join(map(str, contents.unfinished[:20]))
+        complete = counted(len(contents.ranks), "rank is", "ranks are")
         message = (
-            f"{store} is unfinished: {complete_count:,} ranks are complete, and these are missing: {missing}; "
-            "run holotrace ingest again"
+            f"{store} is unfinished: {complete} complete, and these are missing: {missing}; run holotrace ingest again"
         )
         raise UnreadableTraceError(message)
     if not contents.ranks:

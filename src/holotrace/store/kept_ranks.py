@@ -1,4 +1,4 @@
-"""The ranks that a worker process keeps in memory for later visits."""
+"""The ranks that a worker process keeps in memory for later work on them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KeptRanks(Generic[R]):
         self._events_held: dict[str, int] = {}
 
     def kept(self, identity: str, rank: R, most_events: int) -> R:
-        """Return the kept rank with this identity, or keep `rank`; forget the ranks that now exceed `most_events`."""
+        """Return the kept rank with this identity, else keep `rank`; forget the least recently used beyond `most_events`."""
         latest = next(reversed(self._ranks), identity)  # only this rank was used since the last call
         used = self._ranks[identity] = self._ranks.pop(identity, rank)
         for changed in {latest, identity}:

@@ -22,10 +22,10 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules of each table that do not ship with holotrace, by the variable of the table.
+"""The rules in force in each table, by the variable of the table, without the rules that ship with holotrace.
 
-Every process has the rules that ship with holotrace. Hundreds of them would travel with each call, and arrive as rules that
-are unequal to those of the call before, because partial functions are equal only to themselves.
+Every process already has the shipped rules. Sent with each call, hundreds of them would take time, and they would not equal
+those of the call before, because partial functions are equal only to themselves.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}
@@ -33,7 +33,7 @@ _IN_FORCE: ContextVar[Mapping[str, tuple[Any, ...]] | None] = ContextVar("rules 
 
 
 class RuleTable(Generic[Rule]):
-    """The rules that answer one question.
+    """Rules that classify names in one respect, such as the kinds of kernels.
 
     Args:
         shipped: the rules that come with holotrace.

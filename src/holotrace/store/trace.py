@@ -39,6 +39,7 @@ from holotrace.store.health import Health, state_of
 from holotrace.store.kept_ranks import MOST_EVENTS_KEPT, KeptRanks
 from holotrace.store.rule_table import rules_in_force, under_rules
 from holotrace.store.tables.arrow_tables import ColumnMemo, known_columns
+from holotrace.units import counted
 from holotrace.visible_text import html_table
 
 logger = logging.getLogger("holotrace")
@@ -60,8 +61,8 @@ _MOST_RANKS_SHOWN = 8
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps at most this many events (some 100 bytes each) in memory; beyond, it forgets the least recently used
-ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte.
+"""A process keeps at most `_MOST_EVENTS_HELD` events (some 100 bytes each) in memory; beyond that, it forgets the least
+recently used ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte.
 """
 
 
@@ -331,10 +332,10 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone. Many analyses need only device work, a fifth of a trace."""
+    """A selection that can be evaluated for device work alone. Many analyses need only device work, about a fifth of a trace."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`, as calling the selection would."""
+        """Return, for each row of `holotrace.enrich.device.device_work.device_rows`, whether a call of the selection would keep it."""
 
 
 class Trace:
@@ -366,8 +367,8 @@ class Trace:
         """Show the first ranks in a notebook: steps, devices, events and health of each; this opens their files."""
         shown = list(self.ranks.values())[:_MOST_RANKS_SHOWN]
         rest = len(self.ranks) - len(shown)
-        more = f"<p>… and {rest:,} more ranks.</p>" if rest else ""
-        skipped = f"<p>{len(self.skipped):,} skipped files: <code>.skipped</code></p>" if self.skipped else ""
+        more = f"<p>… and {counted(rest, 'more rank')}.</p>" if rest else ""
+        skipped = f"<p>{counted(len(self.skipped), 'skipped file')}: <code>.skipped</code></p>" if self.skipped else ""
         headings = ("rank", "file", "steps", "devices", "events", "health")
         return f"{html_table(headings, map(_described, shown))}{more}{skipped}"
 
@@ -408,8 +409,8 @@ class Trace:
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
         """Call `function(rank_trace)` for each rank.
 
-        The first error is raised, and work that has not started is cancelled. If the trace was opened with `on_error="skip"`
-        and only one rank causes the error, that rank is skipped instead, with a warning. For an executor with processes,
+        The first error is raised, and work that has not started is cancelled. If the trace was opened with `on_error="skip"`,
+        a rank whose error concerns only this rank is skipped instead, with a warning. For an executor with processes,
         `function` must be a module-level function or a `functools.partial` of one.
         """
         under_current_rules = functools.partial(under_rules, rules_in_force(), function)

@@ -80,7 +80,7 @@ class TraceBuilder:
         return self
 
     def header(self, **keys: object) -> TraceBuilder:
-        """Set top-level keys of the current rank; None removes a key."""
+        """Set top-level keys in the file of the current rank; None removes a key."""
         self._events_of(None).header.update(keys)
         return self
 

@@ -6,7 +6,7 @@ time, then calls the next operation of the step. The kind of operation determine
     all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last one has entered
     broadcast                                a rank leaves `transfer` after it and the root have entered
     send, recv                               the sender leaves by itself, the receiver after both have entered
-    all_to_all with unequal sizes            nobody waits: in these, no rank needs another rank's data
+    all_to_all with unequal sizes            nobody waits, as if no rank needed another rank's data
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class JobCalls(NamedTuple):
     hosts        name of the host of each rank
     clocks       clock of each host
     shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several hosts
-                 leave together. No constraint between start and end can say more about a clock.
+                 leave together. No pair of a start and an end can bound a clock more tightly.
     """
 
     calls: pl.DataFrame

@@ -289,7 +289,7 @@ class _Machine:
         return planned
 
     def _launch(self, call: Call, thread: Thread) -> tuple[PlannedWork, ...]:
-        """Let the host spend its time on a call."""
+        """Advance the host through a call: its operators, and the launches of its device work."""
         starts = [self._pass_time(OPERATOR_NS) for _ in call.operators]
         self._pass_time(OPERATOR_NS)
         works = tuple(self._launch_one(work) for work in call.works)

@@ -20,6 +20,7 @@ from holotrace.errors import InvalidOptionError
 from holotrace.testing.job_events import RankFile
 from holotrace.testing.job_plan import JobOptions, JobPlan, RankPlan, plan_job
 from holotrace.testing.job_truth import JobTruth, job_truth
+from holotrace.units import counted
 
 TRUTH_FILE = "truth.json"
 """Name of the file that contains the truth about the job."""
@@ -144,7 +145,7 @@ def _summary(folder: Path, truth: JobTruth) -> str:
     size_mb = sum((folder / rank.file).stat().st_size for rank in truth.ranks) / 1e6
     step_count = len(truth.ranks[0].steps)
     return (
-        f"{folder}: {len(truth.ranks)} ranks, {step_count} steps, {size_mb:.1f} MB of trace files\n"
+        f"{folder}: {counted(len(truth.ranks), 'rank')}, {counted(step_count, 'step')}, {size_mb:.1f} MB of trace files\n"
         f"Rank {truth.straggler_rank} computes {truth.straggler_delay_ns / 1e6:g} ms longer in every step.\n"
         f"The truth about the job is in {folder / TRUTH_FILE}.\n"
     )

@@ -13,7 +13,7 @@ from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.file_health import FileHealth, State, health_of_rank
 from holotrace.questions.result import tables_of
 from holotrace.store.trace import SkippedFile, Trace
-from holotrace.units import size_text
+from holotrace.units import counted, size_text
 from holotrace.validation import Violation, validate
 from holotrace.visible_text import html_table, html_text
 
@@ -49,7 +49,7 @@ class Check:
         others = sum(bool(file.other_writer) for file in self.files)
         if others:
             states.append(f"{others:,} not written by PyTorch's profiler")
-        return f"{total:,} file{'' if total == 1 else 's'}: {', '.join(states)}."
+        return f"{counted(total, 'file')}: {', '.join(states)}."
 
     @property
     def is_sound(self) -> bool:
@@ -82,7 +82,7 @@ class Check:
     def _repr_html_(self) -> str:
         """Show the verdict and one row per file in a notebook."""
         rest = len(self.files) - _MOST_ROWS
-        more = f"<p>… and {rest:,} more files: <code>.files</code></p>" if rest > 0 else ""
+        more = f"<p>… and {counted(rest, 'more file')}: <code>.files</code></p>" if rest > 0 else ""
         sentences = [*map(_sentence, self.violations or ()), *map(doubt_text, self.doubts)]
         broken = "".join(f"<li>{html_text(sentence)}</li>" for sentence in sentences)
         table = html_table(_HEADINGS, map(_cells, self.files[:_MOST_ROWS]))

@@ -187,7 +187,9 @@ def _lost_in_all(losses_of_ranks: Mapping[int, tuple[int, int] | None]) -> tuple
     events, size = (sum(column) for column in zip(*lost.values(), strict=True))
     amount = f"{loss_text(events, size)} lost" if events or size else "the loss cannot be counted"
     count = f"{len(lost):,} of {len(losses_of_ranks):,} files" if len(losses_of_ranks) > 1 else "The file"
-    return (f"{count} could be read only in part (rank {ranks}): {amount}; holotrace check says why.",)
+    return (
+        f"{count} could be read only in part (rank{'' if len(lost) == 1 else 's'} {ranks}): {amount}; holotrace check says why.",
+    )
 
 
 def _losses_of_rank(rank_trace: RankTrace) -> tuple[int, int] | None:

@@ -95,8 +95,8 @@ def test_sql_prints_a_table(job, store) -> None:
 def test_sql_prints_the_first_of_many_rows(job) -> None:
     """`sql` prints the first 100 of 4,000 rows and says how to get all."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
-    assert output.startswith("100 rows of 4,000, the first 100\n")
-    assert "--format or --output gives all rows" in output
+    assert output.startswith("the first 100 of 4,000 rows\n")
+    assert "all rows: --format or --output" in output
 
 
 def test_sql_prints_text_formats(job) -> None:

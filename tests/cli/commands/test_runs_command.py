@@ -36,7 +36,7 @@ def job(folder) -> str:
 def test_every_span_has_a_line(tmp_path) -> None:
     """`runs` prints one line per span, with consecutive ranks as a range and missing workers by name."""
     lines = run(job(tmp_path)).splitlines()
-    assert lines[0].endswith(": 2 runs of 8 traces, 1 file skipped.")
+    assert lines[0].endswith(": 2 runs with 8 traces, 1 file skipped.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
     assert "0-4" in lines[4]
     assert lines[6].split()[-2:] == ["a", "b"]
@@ -86,7 +86,7 @@ def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
     (tmp_path / "neither" / "config.json").write_text('{"lr": 1}')
     lines = run(str(tmp_path)).splitlines()
 
-    assert lines[0] == f"{tmp_path}: 2 runs of 2 traces, 1 file that cannot be read, 2 files skipped."
+    assert lines[0] == f"{tmp_path}: 2 runs with 2 traces, 1 unreadable file, 2 files skipped."
     assert lines[1].startswith(f"unreadable  {tmp_path / 'bad' / 'rank0.json.gz'}: cannot be read: ")
     assert [line.split()[0] for line in lines if line.startswith(("bad", "good", "neither"))] == ["bad", "good"]
     answer = json.loads(run(str(tmp_path), "--json"))

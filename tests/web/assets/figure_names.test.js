@@ -49,6 +49,8 @@ test("an axis of many ranks names fewer of them in a narrow figure, and says so"
   assert.deepEqual(ticktext, tickvals);
   assert.equal(title?.text, "rank (every 16th is named)");
   assert.equal(fittedAxis(named("rank"), 358).title?.text, "rank (every 2nd is named)");
+  assert.equal(fittedAxis(named("rank (every 16th is named)"), 358).title?.text, "rank (every 32nd is named)");
+  assert.equal(fittedAxis(named("rank (every 32nd is named)"), 358).title?.text, "rank (every 64th is named)");
 });
 
 test("a figure without room, as while a page is laid out, names one category and cuts all of a name", () => {

@@ -192,7 +192,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
         drawn.details.locator(".holotrace-totals").wait_for(timeout=PATIENCE_MS)
 
         assert [caption.inner_text() for caption in drawn.details.locator("caption").all()] == [
-            "Totals: 1 events with 1 names50 µs in all rows together",
+            "Totals: 1 event with 1 name50 µs in all rows together",
             "rank 0",
         ]
         assert drawn.window == (0, LENGTH_NS)

@@ -47,9 +47,9 @@ def runs(folder: Folder, *, as_json: AsJson = False) -> None:
 
 def _verdict(listed: Runs) -> str:
     files = sum(len(run.recordings) for run in listed.runs)
-    counts = f"{counted(len(listed.runs), 'run')} of {counted(files, 'trace')}" if listed.runs else "no trace"
+    counts = f"{counted(len(listed.runs), 'run')} with {counted(files, 'trace')}" if listed.runs else "no trace"
     unreadable = len(_unreadable(listed))
-    counts += f", {counted(unreadable, 'file')} that cannot be read" if unreadable else ""
+    counts += f", {counted(unreadable, 'unreadable file')}" if unreadable else ""
     return f"{listed.folder}: {counts}, {counted(len(listed.skipped) - unreadable, 'file')} skipped."
 
 

@@ -34,7 +34,7 @@ Event = Annotated[
     typer.Option(
         "--event",
         metavar="RANK:INDEX",
-        help="Begin on the timeline, at this event of the first run, as `diagnose` names it.",
+        help="Open the first run's timeline at this event; `diagnose` prints RANK:INDEX for each finding.",
     ),
 ]
 

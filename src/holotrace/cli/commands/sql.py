@@ -161,13 +161,14 @@ def _expect_a_view(query: str) -> None:
 
 
 def _print(rows: pl.DataFrame) -> None:
-    """Print the first rows, with numbers that have no units."""
+    """Print the first rows; numbers have no units."""
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
-    more = f" of {len(rows):,}, the first {len(shown):,}" if len(rows) > len(shown) else ""
-    print_table(to, PrintedTable(f"{counted(len(shown), 'row')}{more}", tuple(rows.columns), cells, 0, ""))
-    if more:
-        print_line(to, "--format or --output gives all rows", "dim")
+    is_cut = len(rows) > len(shown)
+    caption = f"the first {len(shown):,} of {len(rows):,} rows" if is_cut else counted(len(rows), "row")
+    print_table(to, PrintedTable(caption, tuple(rows.columns), cells, 0, ""))
+    if is_cut:
+        print_line(to, "all rows: --format or --output", "dim")
 
 
 def _cell(value: object) -> Cell:

@@ -31,7 +31,8 @@ _QUESTION = analysis("critical_path")
 AcrossRanks = Annotated[
     bool,
     typer.Option(
-        "--across-ranks", help="Find one path through all ranks: if a rank waits for another, the path continues there."
+        "--across-ranks",
+        help="Find one path through all ranks: if a rank waits for another, the path continues on that other rank.",
     ),
 ]
 

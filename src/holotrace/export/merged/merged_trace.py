@@ -53,7 +53,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """Facts about a rank, gathered before its events are written; `tracks` holds the pid and tid of its calls as JSON text."""
+    """Facts about a rank, gathered before its events are written; `tracks` has the pid and tid of its collectives as JSON text."""
 
     communication: OfRank
     processes: tuple[Process, ...]

@@ -32,6 +32,7 @@ def path_events(path: pl.DataFrame, hops: pl.DataFrame, pid: int, base_ns: int) 
     for rows in path.iter_slices(_ROWS_AT_ONCE):
         yield from rows.select(_segment_text(rows, pid, base_ns)).to_series()
     arrows = hops.with_row_index("arrow")
+    # An arrow begins a nanosecond early: a timeline binds it only to a segment that is still running.
     for phase, rank, early_ns in (("s", "from_rank", 1), ("f", "to_rank", 0)):
         yield from arrows.select(_arrow_text(arrows, phase, rank, pid, base_ns + early_ns)).to_series()
 
@@ -61,7 +62,7 @@ def _segment_text(rows: pl.DataFrame, pid: int, base_ns: int) -> pl.Expr:
 
 
 def _arrow_text(arrows: pl.DataFrame, phase: str, rank: str, pid: int, base_ns: int) -> pl.Expr:
-    """Return the text of one end of each arrow; it is a nanosecond early, while the previous segment still runs."""
+    """Return the text of one end of each arrow."""
     binding = ',"bp":"e"' if phase == "f" else ""
     names = pl.Series([json.dumps(name) for name in arrows["collective"]], dtype=pl.String)
     return joined(

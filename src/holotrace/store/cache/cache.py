@@ -68,7 +68,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries; without `limit_bytes` it may grow without limit, and `shared` is a cache shared with others."""
+    """A folder of entries, at most `limit_bytes` large (None for no limit); `shared` is a cache shared with other machines."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -173,7 +173,7 @@ class Cache:
         return kept
 
     def _home(self, source: Location) -> Path:
-        """Return the folder of all entries of `source`, one per user, so that nobody else can read it."""
+        """Return the folder of all entries of `source`; each user has their own, so that nobody else can read it."""
         return self.folder / _home_name(source, user=_user())
 
     def _entry_folders(self, source: Location) -> list[Path]:
@@ -261,7 +261,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
     except DamagedEntryError as error:  # another process has removed the entry at once: the file is changing
-        message = f"the cache {folder} does not keep what is written ({error})"
+        message = f"the cache {folder} loses entries right after they are written ({error})"
         raise CacheWriteError(message) from error
 
 

@@ -75,7 +75,7 @@ class MemoryTables(EqualByContent):
 class FolderTables:
     """Tables in files `<name>.arrow` of a folder; only the requested columns are read and verified.
 
-    If `sums` is empty, this process has just written the files itself.
+    An empty `sums` means that this process has just written the files, so they are not verified.
     """
 
     folder: Path

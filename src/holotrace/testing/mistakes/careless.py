@@ -29,7 +29,7 @@ def count_hits(torch: Operators, count: int) -> None:
 
 
 def select_rows(torch: Operators, x: Tensor) -> None:
-    """Select rows by a mask; the host has to know how many rows these are."""
+    """Select rows by a mask; the host must wait to learn how many rows are selected."""
     rows = x.elements // x.dims[-1]
     flat, mask = Tensor((rows, x.dims[-1]), x.type), Tensor((rows,), "bool")
     with torch.operator("aten::index", flat, None):

@@ -45,7 +45,7 @@ class Tensor(NamedTuple):
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; `row` is the length of a row in memory that may not be aligned."""
+    """`repeats` products of m x k and k x n matrices; `row` is the row length in memory that may not be aligned."""
 
     m: int
     n: int
@@ -203,7 +203,7 @@ class Operators:
         major = self.gpu.capability[0]
         name, call = _product_name(major, precision, product.layout, aligned=aligned, vector=bool(cores))
         shortest_ns = self.gpu.product_ns(product.flops, product.elements * options.element_bytes, precision)
-        # With few tiles, cuBLAS splits the sum, so that all SMs have work; nvjet kernels stay on their SM.
+        # With few tiles, cuBLAS splits the sum, so that all SMs have work; nvjet kernels have one persistent block per SM.
         tiles = max(product.repeats * -(-product.m // 128) * -(-product.n // 128), self.gpu.sm_count)
         grid, block = (self.gpu.sm_count, 384) if name.startswith("nvjet") else (tiles, 128)
         shared = min(self.gpu.shared_memory - 2048, 213_188)

@@ -35,7 +35,7 @@ class JobOptions:
     unused_reserved  bytes that the allocator reserves and cannot use
     uneven           largest difference between a rank's work in a step and the mean, as a share of the mean
     jitter           largest random change of each duration, as a share of the duration
-    mistakes         the planted mistakes by name, with a time in ns or a count; `training.py` simulates each
+    mistakes         the planted mistakes by name, with a time in ns, a count or a share; the other modules simulate them
     mistake_rank     the only rank with the mistakes; None if all have them
     remedies         good practices that most jobs lack, in the same form as `mistakes`
     """

@@ -24,7 +24,7 @@ _LATENCY_NS = 2_000
 _STREAM_GAP_NS = 900
 _WAKE_UP_NS = 7_000
 _CPU_FACTOR = 30
-"""A processor takes about this many times as long as a GPU for small operators."""
+"""A CPU takes about this many times as long as a GPU for small operators."""
 _QUEUE_LENGTH = 1_000
 """A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 

@@ -31,7 +31,7 @@ class _Edge(NamedTuple):
 
 
 class Course:
-    """Points in time; point 0 is the beginning of the job. New points belong to `rank`."""
+    """Points in time; point 0 is the beginning of the job. New points belong to the current `rank`."""
 
     def __init__(self) -> None:
         self._before: list[list[_Edge]] = [[]]
@@ -41,7 +41,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point as early as possible after these points; `activity` takes up the time until it."""
+        """Add a point as early as possible after these points; `activity` is what takes up the time before it."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:

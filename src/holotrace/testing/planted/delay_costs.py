@@ -111,7 +111,7 @@ class DelayCosts:
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return, for each set of members, when all ranks had arrived in the operations that include these members; sorted."""
+        """Return, for each set of members, the sorted times at which all ranks had arrived in operations that include the set."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]

@@ -72,7 +72,7 @@ class Program(ABC):
                 self._send(forward=False)
 
     def _prepare(self) -> None:
-        """Load a batch, and play the host's planted delays."""
+        """Load a batch, and simulate the host's planted delays."""
         course = self.course
         with course.within("user_annotation", LOADER):
             course.operator("aten::stack", _LOADING_NS, self._delays("slow_loading"))

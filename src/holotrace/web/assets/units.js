@@ -69,3 +69,9 @@ export const amountText = (value, unit) => {
 
 /** @param {number} number */
 export const countText = (number) => number.toLocaleString("en");
+
+/**
+ * @param {number} number
+ * @param {string} noun
+ */
+export const countedText = (number, noun) => `${countText(number)} ${noun}${number === 1 ? "" : "s"}`;

@@ -12,7 +12,7 @@ from holotrace.analyses.diagnosis.finding_details import FindingDetails, finding
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
 from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
-from holotrace.units import duration_text
+from holotrace.units import counted, duration_text
 from holotrace.web.parts.components import shown
 from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
@@ -61,19 +61,19 @@ def _ranks(details: FindingDetails, selection: Selection) -> list[Component | st
         href = timeline_link(selection, ranks=(rank,))
         parts += [dcc.Link(f"rank {rank}", href=href), shown(f" {duration_text(claimed_ns)}, ")]
     more = len(details.ranks) - MOST_RANKS
-    parts.append(f"and {more:,} more ranks; per step" if more > 0 else "per step")
+    parts.append(f"and {counted(more, 'more rank')}; per step" if more > 0 else "per step")
     return parts
 
 
 def _events(details: FindingDetails, selection: Selection) -> list[Component | str]:
     """Count the events that cause the finding, with a link to the first on the timeline."""
     row = details.row
-    counted = f"{row['event_count']:,} × on {row['rank_count']:,} rank{'' if row['rank_count'] == 1 else 's'}"  # noqa: RUF001
+    events = f"{row['event_count']:,} × on {counted(row['rank_count'], 'rank')}"  # noqa: RUF001
     at = _first_instance(row)
     if at is None:
-        return [counted]
+        return [events]
     ranks = list(dict.fromkeys([row["rank"], *(rank for rank, _ in details.ranks)]))[:MOST_RANKS_BESIDE]
-    return [f"{counted}: ", dcc.Link("show the first on the timeline", href=timeline_link(selection, at, ranks=ranks))]
+    return [f"{events}: ", dcc.Link("show the first on the timeline", href=timeline_link(selection, at, ranks=ranks))]
 
 
 def _first_instance(row: dict[str, Any]) -> AtEvent | AtSpan | None:

@@ -78,7 +78,7 @@ def _answers(session: Session, selection: Selection) -> Component:
     """Return the answers of `_ANSWERS` whose input was recorded, each with a link to its page."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
     items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
-    title = dmc.Title("In one sentence each", order=2, size="h4")
+    title = dmc.Title("At a glance", order=2, size="h4")
     return _card(title, html.Ul(items, className="holotrace-findings")) if items else html.Div()
 
 
@@ -111,7 +111,7 @@ def _advice(session: Session, selection: Selection) -> Component:
     return _card(
         dmc.Title("What costs time, and what to do", order=2, size="h4"),
         found_block(known, selection) if len(known.per_finding) else dmc.Text(shown(known.answer)),
-        *caveats(known.findings, kind="check that was impossible", kinds="checks that were impossible"),
+        *caveats(known.findings, kind="check that could not run", kinds="checks that could not run"),
         _link(DIAGNOSIS, selection),
     )
 

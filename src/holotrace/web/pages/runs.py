@@ -13,7 +13,7 @@ from dash.development.base_component import Component
 
 from holotrace.drawing.names import printable
 from holotrace.errors import HolotraceError
-from holotrace.units import duration_text, percent_text, size_text
+from holotrace.units import counted, duration_text, percent_text, size_text
 from holotrace.web.pages.headline import VERDICT_KEY, Headline, headline
 from holotrace.web.parts.browser_functions import client
 from holotrace.web.parts.components import caveats, labelled, shown, title_block
@@ -61,7 +61,7 @@ def _layout(session: Session, selection: Selection) -> Component:
     )
     listed = html.Ul([_row(run) for run in newest], className="holotrace-runs")
     older = (
-        [html.Details([html.Summary(f"{len(others):,} older runs"), html.Ul(list(map(_named, others)))])]
+        [html.Details([html.Summary(counted(len(others), "older run")), html.Ul(list(map(_named, others)))])]
         if others
         else []
     )
@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The part for each run; only runs that the page lists are requested, so the session, not this mapping, enumerates them."""
+    """The part for each run. It can be looked up by name only, because the page requests just the runs that it lists."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):

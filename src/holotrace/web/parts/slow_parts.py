@@ -90,7 +90,7 @@ class Parts:
             return _shown(answer, self.session, selection, patience_s)
 
     def _answer(self, name: str, selection: Selection, scheme: str | None) -> Future[Component] | None:
-        """Return the part of this name, or the work that makes it; None if the page has no such part."""
+        """Return the future of the part with this name; None if the page has no such part."""
         page = self.pages.get(selection.view)
         make = self.common.get(name) or (page.parts.get(name) if page else None)
         if make is None:

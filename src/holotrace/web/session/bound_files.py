@@ -41,7 +41,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file, bound to the place to which its path led when its run was opened.
+    """A file, bound to the location to which its path led when its run was opened.
 
     path  as given
     real  the resolved path

@@ -132,7 +132,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return captures found beside a trace, restricted to its folder like the trace; captures that the user chose stay as they are."""
+    """Return captures found beside a trace, restricted to `root` like the trace; captures that the user named are not restricted."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))
@@ -232,7 +232,7 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Whether a folder holds a trace, judging by the beginnings of its files; they are read again only if it changes."""
+    """Whether a folder holds a trace, judging by the beginnings of its files; these are read again only if the listing changes."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 

@@ -24,7 +24,7 @@ _VALUES: dict[str, tuple[type, ...]] = {
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
-    """Answer requests whose body calls no callback with status 400."""
+    """Answer with status 400 if the body of a callback request does not call a callback."""
 
     @flask.before_request
     def expect_a_call() -> None:

@@ -146,7 +146,7 @@ def modules_in(folder: str) -> list[str]:
 def imported_by(module: str) -> tuple[str, ...]:
     """Return a module and all modules that it imports, directly or indirectly, but none that it loads later with `import()`."""
     modules = [module]
-    for name in modules:  # grows meanwhile
+    for name in modules:  # the loop extends this list
         paths = _IMPORT.findall((ASSETS / name).read_text(encoding="utf-8"))
         imported = (posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) for path in paths)
         modules += [other for other in imported if other not in modules]

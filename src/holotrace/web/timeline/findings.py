@@ -28,7 +28,7 @@ class Finding:
     kind              "idle", "waiting" or "advice"
     text              one sentence, without its full stop
     start_ns, end_ns  absolute; equal for a single point in time
-    event_index       the event to look at on the rank; None for none
+    event_index       the event to look at on the rank; None if there is none
     """
 
     kind: str

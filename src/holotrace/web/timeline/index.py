@@ -93,9 +93,9 @@ class TimelineIndex:
             self.level(level)
 
     def parents(self) -> npt.NDArray[np.int64]:
-        """Return, for each event, the place of the innermost event of the same row around it; `NO_PARENT` if there is none.
+        """Return, for each event, the position of the innermost event of its row that contains it; `NO_PARENT` if there is none.
 
-        The places are computed once.
+        The positions are computed once.
         """
         with self._lock:
             if self._parents is None:

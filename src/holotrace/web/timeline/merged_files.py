@@ -64,7 +64,7 @@ def _opened(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the file of a rank, but not of a store, which contains only a path to the file, and this may lead anywhere."""
+    """Return the trace file of a rank, but not if it is in a store: a store contains only a path, which may lead anywhere."""
     file = rank_trace.file
     if not isinstance(file, TraceFile):
         message = "a store does not contain the trace file"

@@ -61,7 +61,7 @@ def _late(cost_ns: int) -> str:
 
 
 def known_order(session: Session, scope: Scope) -> RankOrder:
-    """Return the order if the ranks have been compared already; otherwise, do not delay the first picture."""
+    """Return the order if the ranks have been compared already; otherwise an empty order, to draw the timeline at once."""
     return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
 
 

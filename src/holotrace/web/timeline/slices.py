@@ -28,7 +28,7 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the places of these lanes' intervals that touch a window, and where each lane begins among them."""
+        """Return the indexes of these lanes' intervals that touch a window, and the position in this list at which each lane begins."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)

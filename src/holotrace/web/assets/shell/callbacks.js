@@ -120,7 +120,7 @@ export const callbacks = {
   compare: (ticks, ids) => {
     const ticked = ids.filter((_, at) => ticks[at]).map(({ name }) => name);
     const [test, control] = ticked;
-    const hints = ["Tick a run to compare it with another one.", "Compare another run with it, or tick that one too.", ""];
+    const hints = ["Tick a run to compare it with another one.", "Compare another run with the ticked one, or tick a second run.", ""];
     const hint = hints[ticked.length] ?? "Only two runs can be compared at once.";
     /** @param {string | undefined} one @param {string | undefined} other */
     const href = (one, other) => searchOf(new URLSearchParams({ view: "diff", run: one ?? "", control: other ?? "" }));

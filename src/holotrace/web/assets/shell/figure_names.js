@@ -8,7 +8,7 @@
 
 const [LETTER_PX, BESIDE_PX, LABELS_PX, BESIDE_TITLES_PX] = [7.2, 60, 190, 75];
 const SIZE_OF_NAMES = 12;
-const TICK_PX = 15; // of a name that lies on its side
+const TICK_PX = 15; // of a name that is rotated by 90 degrees
 const PATIENCE_MS = 150;
 
 /** @type {WeakMap<HTMLElement, { layout: Layout, width: number }>} */
@@ -42,7 +42,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return the width beside a title above the labels of an axis.
+ * Return the width that the labels of an axis take, and a title beside them cannot use.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
@@ -59,7 +59,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
   const besideTitles = yaxis2 && yaxis2.showticklabels !== false ? besideLabels(yaxis2) : BESIDE_TITLES_PX;
   return annotations?.map((note) => {
     const { xanchor, yref, font } = note;
-    const text = note.whole ?? note.text ?? ""; // Dash passes fitted texts on, when it draws the figure again
+    const text = note.whole ?? note.text ?? ""; // when Dash draws the figure again, it passes the fitted texts
     if (xanchor !== "left") {
       return note;
     }
@@ -79,7 +79,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 export const fittedAxis = (axis, width) => {
   const whole = axis.whole ?? axis;
   const { ticktext, tickvals = [], title, type } = whole;
-  const [, every = "1"] = /every (\d+)th is named/u.exec(title?.text ?? "") ?? [];
+  const [, every = "1"] = /every (\d+)(?:nd|th) is named/u.exec(title?.text ?? "") ?? [];
   const fit = Math.max(1, (width - LABELS_PX) / TICK_PX); // a figure is narrower than its labels while a page is laid out
   let by = 1;
   while (type === "category" && tickvals.length / by > fit) {
@@ -87,7 +87,7 @@ export const fittedAxis = (axis, width) => {
   }
   const nth = Number(every) * by;
   const name = title?.text?.replace(/ ?\(?every .* is named\)?/u, "") ?? "";
-  const text = `${name} (every ${nth}${nth === 2 ? "nd" : "th"} is named)`.trim();
+  const text = `${name} (every ${nth}${nth % 10 === 2 && nth % 100 !== 12 ? "nd" : "th"} is named)`.trim();
   /** @param {unknown[]} [values] */
   const thinned = (values) => values?.filter((_, at) => at % by === 0);
   return by === 1 ? whole : { ...whole, whole, tickvals: thinned(tickvals), ticktext: thinned(ticktext), title: { ...title, text } };

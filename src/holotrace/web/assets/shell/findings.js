@@ -31,5 +31,5 @@ const closeOthers = (shown) => {
   }
 };
 
-/** Follow which finding is open; toggles do not bubble, so listen on their way down. */
+/** Follow which finding is open; toggle events do not bubble, so listen in the capture phase. */
 export const followFindings = () => document.addEventListener("toggle", onToggle, true);

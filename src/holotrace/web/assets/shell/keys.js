@@ -107,7 +107,7 @@ const showRow = (cell) => {
   return isShown;
 };
 
-/** Handle shortcuts, except in elements with their own keys, which have the attribute `data-keys`, and the button of help. */
+/** Handle the help button and shortcuts; elements with the attribute `data-keys` handle their own keys. */
 export const listenForKeys = () => {
   document.addEventListener("click", (event) => {
     if (/** @type {Element} */ (event.target).closest("#help")) {

@@ -2,7 +2,7 @@
 
 import * as colours from "./drawing/colours.js";
 import { element } from "./elements.js";
-import { amountText, countText, durationText } from "../units.js";
+import { amountText, countedText, countText, durationText } from "../units.js";
 import { buttonAt, buttonText } from "./rows/row_marks.js";
 import { SIZES } from "./view.js";
 
@@ -140,7 +140,7 @@ export class Pointing {
       if (name) {
         return [buttonText(item, name)];
       }
-      return [`${item.row.process}, ${item.row.label}`, `${countText(item.row.events)} events`];
+      return [`${item.row.process}, ${item.row.label}`, countedText(item.row.events, "event")];
     }
     if (item.kind === "counter" && !isLabel && item.counter.series) {
       const { time, mean } = item.counter.series;

@@ -43,7 +43,7 @@ export class Presses {
     const { input, pointing, view } = this.timeline;
     pointing.show(pointer);
     if (input.drag) {
-      return; // a press on the button of a row, which stays
+      return; // while the pointer presses a button of a row, the buttons stay
     }
     const item = pointer && pointer.x < SIZES.labels ? view.itemAt(pointer.y) : undefined;
     const hovered = item?.kind === "row" ? item.row : null;

@@ -30,7 +30,7 @@ const attach = () => {
 };
 
 /**
- * Whether the element of a key handles it itself; those with the attribute `data-escape` handle Escape.
+ * Whether the focused element handles the key itself; elements with the attribute `data-escape` handle Escape.
  * @param {KeyboardEvent} event
  */
 const isTaken = ({ key, target }) =>

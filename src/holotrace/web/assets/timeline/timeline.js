@@ -84,7 +84,7 @@ export class Timeline {
     this.rowsList = null;
     /** @type {() => void} */
     this.pictured = () => {};
-    /** Kept once the first events are drawn. @type {Promise<void>} */
+    /** Resolves once the first events are drawn. @type {Promise<void>} */
     this.picture = new Promise((keep) => {
       this.pictured = keep;
     });
@@ -137,7 +137,7 @@ export class Timeline {
     });
     this.rowsButton.setAttribute("aria-expanded", "false");
     const openSql = () => this.withLater(({ sql }) => sql.open());
-    this.toolbar.add(this.rowsButton, button("SQL", "ask a SQL query about the trace", openSql));
+    this.toolbar.add(this.rowsButton, button("SQL", "query the trace with SQL", openSql));
     this.frame.append(this.canvas, this.pointing.tip);
     const sash = new Sash(root, this.panel.root.id);
     root.append(this.toolbar.bar, this.toolbar.legend, this.map, this.frame, sash.bar, this.panel.root);

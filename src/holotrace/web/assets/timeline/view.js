@@ -85,8 +85,8 @@ export class View {
   }
 
   /**
-   * Pinned rows come first and keep their place while the others scroll, because the top of each moves with the
-   * scrolling.
+   * Pinned rows come first and keep their place while the others scroll, because the top of each moves with the scroll
+   * position.
    * @param {Rank[]} ranks
    * @param {RowState} rows
    */
@@ -150,7 +150,7 @@ export class View {
   }
 
   /**
-   * Return the height at which an item may begin: below the pinned rows, unless it is one of them.
+   * Return the y at which an item may begin: below the pinned rows, unless it is one of them.
    * @param {Item} item
    */
   topOf(item) {
@@ -169,7 +169,7 @@ export class View {
   }
 
   /**
-   * Return the rows between two heights: {number of the rank: numbers of its rows}.
+   * Return the rows between two y: {number of the rank: numbers of its rows}.
    * @param {number} first
    * @param {number} second
    */
@@ -254,7 +254,7 @@ export class View {
   }
 
   /**
-   * Return the height of a lane above all scrolling; undefined if its row is not arranged.
+   * Return the y of a lane before any scrolling; undefined if its row is not arranged.
    * @param {number} rank
    * @param {number} row
    * @param {number} depth

@@ -79,7 +79,7 @@ def _outer_first(path: _Numbers, depth: npt.NDArray[np.int32]) -> tuple[_Numbers
 
 
 def flames(of_ranks: Iterable[pl.DataFrame]) -> list[dict[str, Any]]:
-    """Merge the paths of several ranks; the result has the columns of `rank_flames`, with lists in place of a frame."""
+    """Merge the paths of several ranks; return one dict for each path, with the columns of `rank_flames` as keys."""
     merged: list[dict[str, Any]] = []
     known: dict[_Key, int] = {}
     for frame in of_ranks:

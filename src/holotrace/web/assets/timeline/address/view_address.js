@@ -32,7 +32,7 @@ export class ViewAddress {
     return windowOf(this.state.attributes.window ?? "", this.state.base);
   }
 
-  /** The times of `at` on the axis: one, two or none; after `RANK:` they are on the clock of that rank. */
+  /** The times of `at`, converted to the axis: one, two or none; after `RANK:`, the address has times of that rank's clock. */
   get times() {
     const [, rank, ...texts] = this.state.attributes.at?.match(/^(?:(\d{1,9}):)?(\d{1,19})(?:-(\d{1,19}))?$/) ?? [];
     const of = this.state.rankOf(Number(rank));

@@ -91,7 +91,7 @@ export class AreaBox {
   }
 
   /**
-   * Put the result of a request into a box; until then, what the request waits for; if it fails, the reason.
+   * Show the result of a request in a box; meanwhile, show what the request waits for, and if it fails, the reason.
    * @param {HTMLElement} box
    * @param {string} name
    * @param {(waiting: (text: string) => void) => Promise<HTMLElement | null>} make

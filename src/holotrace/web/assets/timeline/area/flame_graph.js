@@ -26,7 +26,7 @@ export class FlameGraph {
     this.current = this.blocks[0];
     this.root = element("section", "holotrace-flames");
     this.root.setAttribute("aria-label", "flame graph");
-    const left = answer.left_out ? `; ${countText(answer.left_out)} narrower paths are not drawn` : "";
+    const left = answer.left_out ? `; ${countText(answer.left_out)} narrower ${answer.left_out === 1 ? "path is" : "paths are"} not drawn` : "";
     const caption = element("p", "", `Flame graph: ${durationText(this.total)} on the selected threads${left}`);
     this.said = element("p", "holotrace-flames-said");
     this.said.setAttribute("role", "status");

@@ -1,7 +1,7 @@
 // The table of an area: count and times by name and kind of event. Names are text, never markup.
 
 import { button, element } from "../elements.js";
-import { countText, durationText } from "../../units.js";
+import { countedText, countText, durationText } from "../../units.js";
 
 /** @typedef {import("../../types.js").TotalsAnswer} TotalsAnswer */
 /**
@@ -14,7 +14,7 @@ import { countText, durationText } from "../../units.js";
 const COLUMNS = [
   ["count", "count", "events that touch the area"],
   ["total_ns", "total", "their time inside the area"],
-  ["self_ns", "self", "their time inside the area without the events directly inside them"],
+  ["self_ns", "self", "their time inside the area, minus that of the events directly inside them"],
   ["mean_ns", "mean", "mean time of an event inside the area"],
   ["min_ns", "min", "shortest time of an event inside the area"],
   ["max_ns", "max", "longest time of an event inside the area"],
@@ -90,7 +90,7 @@ const headings = (by, { sort }) => {
 export const totalsTable = ({ rows, count, event_count: events, self_ns: self }, by, actions) => {
   const table = element("table", "holotrace-totals");
   const left = count > rows.length ? `, the first ${countText(rows.length)} of them below` : "";
-  const caption = element("caption", "", `Totals: ${countText(events)} events with ${countText(count)} names${left}`);
+  const caption = element("caption", "", `Totals: ${countedText(events, "event")} with ${countedText(count, "name")}${left}`);
   caption.append(element("span", "", `${durationText(self)} in all rows together`));
   const head = element("thead");
   head.append(headings(by, actions));

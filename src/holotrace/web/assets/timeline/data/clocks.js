@@ -1,4 +1,4 @@
-// Times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis
+// Converts between times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis
 // shows the clock of the reference host; the lines of a rank's clock say what to add to the rank's times.
 
 import { durationText } from "../../units.js";

@@ -52,7 +52,7 @@ const send = async (file, title, opened) => {
 };
 
 /**
- * Open traces of ranks: the file of a single rank, or one that the server makes of several, on one clock. Opens the window
+ * Open the file of a single rank, or one file into which the server merges several ranks, on one clock. Opens the window
  * at once, because browsers allow that only in response to a click.
  * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */

@@ -37,7 +37,7 @@ export class Movement {
   }
 
   /**
-   * Move times into view if they are not there, without zooming unless they are longer than the view.
+   * Move a time range into view if it is outside; zoom only if it is longer than the view.
    * @param {number} start
    * @param {number} end
    */

@@ -90,7 +90,7 @@ export class Search {
     this.at = (from + by + this.matches.length) % this.matches.length;
     const { rank, event } = this.matches[this.at];
     const isCut = this.matches.length < this.total;
-    const limit = isCut ? `; steps through the first ${countText(this.matches.length)}` : "";
+    const limit = isCut ? `; only the first ${countText(this.matches.length)} can be stepped through` : "";
     this.say(`${countText(this.at + 1)} of ${countText(this.total)} found${limit}`);
     this.goTo(rank, event);
   }

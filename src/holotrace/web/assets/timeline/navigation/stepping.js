@@ -99,7 +99,7 @@ export class Stepping {
     this.isBusy = false;
   }
 
-  /** Select the first event in view, so that keys alone can begin. */
+  /** Select the first event in view, so that a visitor can begin with the keyboard alone. */
   selectFirst() {
     const { view } = this.state;
     const inView = lanesOf(view.items).filter(({ rank, row, depth }) => view.shows(rank.number, row.at, depth));

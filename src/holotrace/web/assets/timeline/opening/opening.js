@@ -74,7 +74,7 @@ export class Opening {
   }
 
   /**
-   * Return a rank, which is loaded if it is not shown yet.
+   * Return a rank; load it if it is not shown yet.
    * @param {number} number
    */
   async loaded(number) {

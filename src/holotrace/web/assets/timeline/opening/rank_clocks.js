@@ -52,7 +52,7 @@ export class RankClocks {
   }
 
   /**
-   * The first rank keeps its place in a view that was moved.
+   * Use the compared clocks; if the visitor has moved the view, keep the first rank where it is.
    * @param {ClockAnswer[]} answers
    */
   use(answers) {

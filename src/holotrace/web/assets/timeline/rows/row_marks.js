@@ -56,7 +56,7 @@ export const drawButtons = ({ pen, theme, view }, item) => {
   pen.textAlign = "start";
 };
 
-/** The dragging of a row's label to another place. */
+/** A drag of a row's label to another place. */
 export class RowDrag {
   /**
    * @param {View} view
@@ -89,7 +89,7 @@ export class RowDrag {
   }
 
   /**
-   * Return the row below a row, of the same rank or also pinned; null if there is none.
+   * Return the row below: of the same rank or, below a pinned row, the next pinned row; null if there is none.
    * @param {RowItem} target
    */
   after(target) {

@@ -18,7 +18,7 @@ const NUMBERS = /^\d{1,9}(\.\d{1,9})+$/;
 const keyOf = (rank, row) => `${rank}.${row}`;
 
 /**
- * Return the texts by which a row can be filtered: its label and its rank.
+ * Return the text that the filter searches: the rank, process, device and label of a row.
  * @param {Rank} rank
  * @param {Row} row
  */
@@ -47,7 +47,7 @@ export class RowState {
   }
 
   /**
-   * Take the text of the filter, which may contain any character, off the end.
+   * Store the text of the filter, which may contain any character, and return the part before it.
    * @param {string} text
    */
   textPart(text) {
@@ -105,7 +105,7 @@ export class RowState {
   }
 
   /**
-   * Return all rows of a rank in their order, also those that are hidden.
+   * Return all rows of a rank in their order, including hidden ones.
    * @param {Rank} rank
    */
   ordered(rank) {
@@ -137,7 +137,7 @@ export class RowState {
   }
 
   /**
-   * Pin a row below the pinned ones, or let it go.
+   * Pin a row below the other pinned rows, or unpin it.
    * @param {Rank} rank
    * @param {Row} row
    */

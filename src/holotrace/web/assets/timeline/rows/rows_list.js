@@ -30,7 +30,7 @@ export class RowsList {
     this.count.setAttribute("role", "status");
     this.list = element("ul");
     const head = element("p");
-    head.append(this.filter, button("show all", "show all rows in their own order", () => this.reset()), this.count);
+    head.append(this.filter, button("show all", "show all rows in their original order", () => this.reset()), this.count);
     this.root.append(head, this.list);
     this.root.addEventListener("keydown", (event) => {
       if (event.key === "Escape") {

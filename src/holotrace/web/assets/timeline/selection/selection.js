@@ -42,7 +42,7 @@ export class Selection {
   }
 
   /**
-   * Ask for the selected event, and keep its place; null if it is no longer selected, or unknown.
+   * Request the selected event and store its place; return null if it is no longer selected, or unknown.
    * @param {Selected} selected
    */
   async located(selected) {
@@ -99,7 +99,7 @@ export class Selection {
   }
 
   /**
-   * Select an event and scroll to its row, while the panel keeps what it lists; return its place.
+   * Select an event and scroll to its row, without changing the panel; return its place.
    * @param {number} rank
    * @param {number} event
    */
@@ -120,7 +120,7 @@ export class Selection {
   }
 
   /**
-   * Select an event and zoom to it, while the panel keeps what it lists.
+   * Select an event and zoom to it, without changing the panel.
    * @param {number} rank
    * @param {number} event
    */

@@ -1,4 +1,4 @@
-// Asks a SQL query about the trace, and leads from a row of the answer to its event. Names are text, never markup.
+// Runs a SQL query on the trace; each row of the result can show its event on the timeline. Names are text, never markup.
 
 import { ask, send } from "../data/server.js";
 import { button, element } from "../elements.js";
@@ -37,7 +37,7 @@ export class SqlBox {
     this.views.addEventListener("toggle", () => this.listViews(), { once: true });
     this.result = element("div", "holotrace-sql-result");
     const actions = element("p", "holotrace-timeline-actions");
-    actions.append(button("run", "answer the query (Ctrl Enter)", () => this.answer()), this.status);
+    actions.append(button("run", "run the query (Ctrl Enter)", () => this.answer()), this.status);
     this.root.append(element("h2", "", "SQL"), this.query, actions, this.views, this.result);
   }
 

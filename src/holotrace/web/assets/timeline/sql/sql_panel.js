@@ -1,4 +1,4 @@
-// The SQL box in the panel, and the way from a row of its answer to the timeline.
+// The SQL box in the panel; shows a row of the result on the timeline.
 
 import { SqlBox } from "./sql_box.js";
 

@@ -23,7 +23,7 @@ export class FlagList {
     const list = element("ul", "holotrace-timeline-flags");
     list.append(...this.flags.all.map((flag) => this.line(flag)));
     const heading = this.flags.all.length ? "Flags" : "No flags";
-    const how = "Click on the ruler, or press Shift F, to set a flag. The address holds the flags.";
+    const how = "Click on the ruler, or press Shift F, to set a flag. The page's address contains the flags.";
     return [element("h2", "", heading), element("p", "", how), list];
   }
 
@@ -59,7 +59,7 @@ export class FlagList {
   }
 
   /**
-   * List the flags and select the name of one, so that the visitor can type another one.
+   * List the flags and select the name of one, so that the visitor can type a new name.
    * @param {Flag} flag
    */
   edit(flag) {
