@@ -1,8 +1,8 @@
 """Make text from a trace safe to show.
 
-The traced program, or whoever sent the file, chooses names, paths and messages. Control characters in them steer
-terminals, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run cells that
-begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
+The traced program, or whoever sent the file, chooses names, paths and messages. Control characters in them are
+commands to a terminal, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
+cells that begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 """
 
 from __future__ import annotations

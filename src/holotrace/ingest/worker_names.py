@@ -1,4 +1,4 @@
-"""Finds the worker and the number of the recording in a file name."""
+"""Find the worker and the number of the recording in a file name."""
 
 from __future__ import annotations
 

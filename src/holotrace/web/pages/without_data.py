@@ -1,4 +1,4 @@
-"""The pages that certainly have no data, by the kinds and names of recorded events; the navigation dims them."""
+"""The pages that certainly have no data, judging by the recorded events; the navigation dims them."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Return the sort key of a page: by section, in order of first pages; the page with its section's title comes first."""
+    """Return the sort key of a page: the position of its section, and whether another page bears the section's title."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 
