@@ -314,7 +314,7 @@ def test_a_slow_start_is_set_apart() -> None:
     assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in similar steps"
     assert result.per_kind.select("step_count", "apart_count", "p50_step_ns").row(0) == (13, 2, 100_000)
     assert (
-        "rank 0: 2 steps at the beginning are set apart: 900 µs, against a median of 100 µs in similar steps"
+        "rank 0: 2 steps at the beginning are not steady: 900 µs, against a median of 100 µs in similar steps"
         in result.findings
     )
 
@@ -348,7 +348,7 @@ def test_steps_without_recorded_work_are_cut_off() -> None:
             builder.kernel("gemm", start_us=start + 20, duration_us=50, launch_us=start + 10)
     result = inference(builder.build())
     assert result.per_step["period"].to_list() == ["steady", "steady", "cut off"]
-    assert "rank 0: 1 step at the end is set apart: its device work was not recorded" in result.findings
+    assert "rank 0: 1 step at the end is not steady: its device work was not recorded" in result.findings
 
 
 def two_ranks(late_us: int) -> TraceBuilder:

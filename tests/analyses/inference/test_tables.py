@@ -23,7 +23,7 @@ def test_every_table_prints() -> None:
     """Each view can be printed; a step that is cut off is in a separate table."""
     result = inference(job())
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
-    (apart,) = printed["Steps set apart"].rows
+    (apart,) = printed["Steps that are not steady"].rows
     assert [cell.text for cell in apart][-3:] == ["cut off", "its device work was not recorded", "80 µs"]
 
 

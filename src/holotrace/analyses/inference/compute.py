@@ -118,7 +118,7 @@ class Inference(Result):
         kind            str    prefill, decode, mixed or denoising; null if unknown
         is_draft        bool   whether it runs the draft model of speculative decoding
         period          str    start, steady, or cut off
-        period_reason   str    why it is set apart; null if steady
+        period_reason   str    why it is not steady; null if it is
         request_count, prefill_request_count, decode_request_count  int64
         token_count, prefill_token_count, decode_token_count        int64  new tokens
         padded_token_count    int64  tokens that it computes, padding included; null if equal to token_count or unknown
@@ -166,7 +166,7 @@ class Inference(Result):
         tokens_per_s             float64  new tokens of all steps per second; null if some are unknown
         bound, the fractions     as in per_kind
 
-    findings   how the steps were found, which are set apart, and what is unknown; without steps, the reason
+    findings   how the steps were found, which are not steady, and what is unknown; without steps, the reason
     """
 
     per_step: pl.DataFrame

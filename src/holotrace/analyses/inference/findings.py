@@ -1,4 +1,4 @@
-"""Findings about the steps: how they were found, which are set apart, and which facts are unknown."""
+"""Findings about the steps: how they were found, which are not steady, and which facts are unknown."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _set_apart(steps: pl.DataFrame) -> Iterator[str]:
     for period, where in ((START, "at the beginning"), (CUT_OFF, "at the end")):
         apart = steps.filter(pl.col("period") == period)
         if len(apart):
-            yield f"{_counted(len(apart))} {where} {_is_are(len(apart))} set apart: {apart.item(0, 'period_reason')}"
+            yield f"{_counted(len(apart))} {where} {_is_are(len(apart))} not steady: {apart.item(0, 'period_reason')}"
 
 
 def _unknown_kinds(steps: pl.DataFrame) -> Iterator[str]:

@@ -8,7 +8,7 @@ from holotrace.enrich.job.outliers import stands_out
 from holotrace.units import duration_text
 
 FEWEST_STEPS = 8
-"""With fewer steps, none are set apart at the beginning, because the usual length is unknown."""
+"""With fewer steps, all at the beginning count as steady, because the usual length is unknown."""
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8

@@ -25,7 +25,10 @@ QUESTION = Analysis(
         ("waits for host", "nothing runs, and the host has not begun to launch anything"),
         ("exposed", "communication runs, and no computation or copy"),
         ("bound by", "the largest of these parts; unknown if time of unknown cause could make another one larger"),
-        ("steady", "steps without those set apart at the beginning (warm-up, growing batch) and end (cut off)"),
+        (
+            "steady",
+            "steps without unusual ones at the beginning (warm-up, growing batch) and incomplete ones at the end (cut off)",
+        ),
         (
             "time per output token",
             "time of the steps for each token that they return; between tokens: how long a request waits for the next",

@@ -86,7 +86,7 @@ def _operators(costed: CostedCalls) -> pl.DataFrame:
 
 
 def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return owner, flops and bound of each call; the bound of a call that was faster than its lower limit is unknown."""
+    """Return owner, flops and bound of each call; the bound is unknown if the call was faster than the costs allow."""
     bounded = with_floors(_operators(costed), peaks).select("flops", "bound", "floor_ns", "reason")
     keys = bounded.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"))
     calls = costed.calls.join(keys, on="key", how="left", maintain_order="left")

@@ -61,6 +61,6 @@ VIEWS = (
     View("Parts of the time of each kind", parts_of_kinds, "busy_ns"),
     View("Steps by kind and number of requests", batches_of_steps, "p50_step_ns"),
     View("All steps of each rank", ranks_in_short, "elapsed_ns"),
-    View("Steps set apart", steps_set_apart, "step_ns", is_detail=True),
+    View("Steps that are not steady", steps_set_apart, "step_ns", is_detail=True),
     View("Each step", times_of_steps, "step_ns", is_detail=True),
 )

@@ -65,7 +65,10 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add typical_ns: the median cost over the steps of the rank (the lower one of two); steps without a row count as 0."""
+    """Add typical_ns: the median cost over the steps of the rank, or the lower of two middle values.
+
+    Steps without a row count as 0.
+    """
     sorted_costs = costs.group_by(keys).agg(
         pl.col("cost_ns").sort(descending=True).alias("sorted"), pl.col("step_count").first().alias("of")
     )

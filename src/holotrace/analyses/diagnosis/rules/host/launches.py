@@ -114,7 +114,8 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate the fraction of the idle time with these causes that recording host events adds.
 
-    If recording adds more time to other events than they are idle, the surplus delays the host elsewhere and counts here.
+    What recording adds to events with other causes, beyond the idle time with these causes, delays the host elsewhere and
+    counts here.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]

@@ -121,7 +121,7 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
         )
     if reason == "graph":
         return Said(
-            f"replays of CUDA graphs start late, by what was recorded of them (longest before {kernel}): the profiler probably lost "
+            f"the first recorded work of CUDA graph replays starts late (longest before {kernel}): the profiler probably lost "
             "kernels of these graphs",
             "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether this time is there, too.",
         )

@@ -63,7 +63,7 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes (with their `row`) that are work of a rank in steps in which its inputs are larger."""
+    """Return the causes (with their `row`) that are work, for the ranks and steps with larger inputs."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
