@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from holotrace.analyses.collectives.compute import collectives
 from holotrace.analyses.collectives.slow_parts import slow_parts
+from holotrace.testing.builder import TraceBuilder
 
 
 def _instances(transfers: dict[tuple[str, ...], float], *, size: int = 1_000, count: int = 5) -> pl.DataFrame:
@@ -71,6 +73,25 @@ def test_messages_of_different_sizes_are_not_compared():
     large = _instances(dict.fromkeys(_PAIRS, 9_000.0), size=9_000)
 
     assert _parts(pl.concat([_instances(_PAIRS), large])) == []
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("Float", "4 KiB"), ("Unknown", "unknown size")])
+def test_the_finding_names_the_size(dtype: str, size: str):
+    """Of six groups, ranks 6 and 7 take 300 instead of 100 µs; without a known type, the size is unknown, not 0 B."""
+    trace = TraceBuilder()
+    for rank, number in product(range(12), range(5)):
+        group = rank // 2
+        trace.rank(rank).collective(
+            group=str(group),
+            group_ranks=(2 * group, 2 * group + 1),
+            dtype=dtype,
+            start_us=1_000 * number,
+            duration_us=300 if group == 3 else 100,
+        )
+
+    assert (
+        f"is slow: its all_reduce of {size} takes 300 µs, its peers' 100 µs" in collectives(trace.build()).findings[0]
+    )
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:

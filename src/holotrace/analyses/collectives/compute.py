@@ -331,7 +331,11 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
 def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
     worst = slow.unique(["kind", "part"], keep="first", maintain_order=True)
     return tuple(
-        f"{row['kind']} {row['part']} is slow: its {row['collective']} of {size_text(row['message_bytes'] or 0)} takes "
+        f"{row['kind']} {row['part']} is slow: its {row['collective']} of {_size_text(row['message_bytes'])} takes "
         f"{duration_text(row['median_transfer_ns'])}, its peers' {duration_text(row['peer_transfer_ns'])}"
         for row in worst.iter_rows(named=True)
     )
+
+
+def _size_text(byte_count: int | None) -> str:
+    return "unknown size" if byte_count is None else size_text(byte_count)
