@@ -32,7 +32,7 @@ from holotrace.store.tables.arrow_tables import (
 
 logger = logging.getLogger("holotrace")
 
-_FEW_EVENTS = 20_000
+_FEW_EVENTS = 100_000
 """The tables of a file with at most this many events are read whole, which takes less time than reading columns one by one."""
 
 
@@ -77,6 +77,7 @@ class TraceFile:
         self._entry: Entry | None = None
         self._content_hash: str | None = None
         self._tables: dict[str, ColumnMemo] = {}
+        self._events_of_kinds: dict[tuple[int, ...], pl.DataFrame] = {}
 
     def __reduce__(self) -> tuple[Callable[..., TraceFile], tuple[str | RemotePath]]:
         """Pickle only the address of the file."""
@@ -112,16 +113,24 @@ class TraceFile:
         """Return columns of the events of these kinds and names, in file order; of a large file, nothing is kept in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
-            needed = list(dict.fromkeys([*wanted, "kind", "name"]))
-            return of_kinds(self.table("events", needed), kinds, names)[wanted]
+            events = self._kept_events(tuple(kinds))
+            return (events if names is None else of_kinds(events, kinds, names))[wanted]
         if not self._has_events(kinds, names):
             return empty_table("events").select(wanted)
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
+
+    def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
+        """Return all columns of the events of these kinds; they stay in memory, because dozens of facts ask for them."""
+        with self._lock:
+            if kinds not in self._events_of_kinds:
+                self._events_of_kinds[kinds] = of_kinds(self.table("events"), kinds)
+            return self._events_of_kinds[kinds]
 
     def forget(self) -> None:
         """Free the memory of header, health and tables; the next use opens the file again."""
         with self._lock:
             self._tables.clear()
+            self._events_of_kinds.clear()
             self._entry = None
 
     @property

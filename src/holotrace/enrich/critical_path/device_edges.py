@@ -101,8 +101,10 @@ def _is_unknown(
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
     unknown: npt.NDArray[np.bool_] = start_ns - launched_ns > _LONG_DELAY_NS
     unknown &= launched_ns <= device_drained_ns(whole)
-    work = activities.table.select("device", "stream")[rows]
-    unknown[unknown] = start_ns[unknown] <= _first_start_ns(whole, work.filter(pl.Series(unknown)))
+    if not unknown.any():
+        return unknown
+    work = activities.table[["device", "stream"]][rows]
+    unknown[unknown] = start_ns[unknown] <= _first_start_ns(whole, work.filter(unknown))
     for row in np.flatnonzero(unknown):
         busy_ns = _busy_ns(whole, work["device"][int(row)], launched_ns[row], start_ns[row])
         unknown[row] = 2 * busy_ns < start_ns[row] - launched_ns[row]
@@ -242,7 +244,7 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
     """Return, for each of these rows, when the previous work on its stream ended, or else the start of the window."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
-    return activities.table.select("device", "stream", "end_ns")[rows].select(ends).to_series().to_numpy()
+    return activities.table[["device", "stream", "end_ns"]][rows].select(ends).to_series().to_numpy()
 
 
 def _host_synchronisations(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:

@@ -20,6 +20,7 @@ from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
 from holotrace.errors import InvalidOptionError
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived, derived_under_rules
@@ -36,8 +37,7 @@ _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
 """Names of functions and operators in which a thread waits for a collective that the host performs."""
 
 _HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
-_WORK_COLUMNS = ("device", "stream", "kernel_kind", "start_ns", "end_ns")
-_FLAGS = ("is_loading", "is_collective")
+_FLAGS = ("is_waiting", "is_loading", "is_collective")
 _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
@@ -99,12 +99,13 @@ class WindowActivities(EqualByContent):
     @cached_property
     def stream_number(self) -> npt.NDArray[np.int64]:
         """A number for the stream of each row of device work, in order of device and stream; -1 on host rows."""
-        streams = self.table.select("device", "stream")[np.flatnonzero(~self.is_host)]
-        distinct = streams.unique().sort("device", "stream").with_row_index("number")
-        numbers = streams.join(distinct, on=["device", "stream"], how="left", maintain_order="left")["number"]
-        of_rows = np.full(len(self.table), _NO_ROW, np.int64)
-        of_rows[~self.is_host] = numbers.to_numpy()
-        return of_rows
+        rows = np.flatnonzero(~self.is_host)
+        device, stream = self.column("device")[rows], self.column("stream")[rows]
+        order = np.lexsort((stream, device))
+        is_next = np.append(False, (np.diff(device[order]) != 0) | (np.diff(stream[order]) != 0))
+        numbers = np.full(len(self.table), _NO_ROW, np.int64)
+        numbers[rows[order]] = np.cumsum(is_next[: len(rows)])
+        return numbers
 
     def rows_of(self, event_index: pl.Series) -> npt.NDArray[np.int64]:
         """Return the row of each event; -1 for null and for events that are not in the window."""
@@ -134,17 +135,12 @@ def window_activities(
             `gloo:recv` therefore move to separate lanes, so that they do not contain later work of the requesting
             thread. Python functions in which a thread waits for a collective become waiting activities.
     """
-    device = _device(rank_trace, window)
-    launched = device.filter("in_window")
-    end_ns = int(np.max(launched["end_ns"].to_numpy(), initial=window.end_ns))
+    device, end_ns = _device(rank_trace, window)
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
     rows = _in_one_table(host, device, window.start_ns, end_ns)
     rows = _in_lanes(rows) if collectives_apart else rows.with_columns(_TRACK.alias("lane"))
     parent = _parents(rows)
-    inherited = [
-        pl.Series(flag, _inherited(rows[flag].to_numpy(), parent))
-        for flag in ("is_waiting", "is_loading", "is_collective")
-    ]
+    inherited = [pl.Series(flag, _inherited(rows[flag].to_numpy(), parent)) for flag in _FLAGS]
     return WindowActivities(
         window.start_ns,
         window.end_ns,
@@ -167,9 +163,8 @@ def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
     host = np.flatnonzero(rows["device"].is_null().to_numpy())
-    tracks = rows["track_id"].cast(pl.Int64).gather(host).to_numpy()
-    is_collective = rows["is_collective"].gather(host).to_numpy()
-    times = (rows[name].gather(host).to_numpy() for name in ("start_ns", "end_ns"))
+    ranges = rows[["track_id", "is_collective", "start_ns", "end_ns"]][host]
+    tracks, is_collective, *times = (column.to_numpy() for column in ranges)
     around = nearest_above(nesting(tracks, *times).parent, is_collective, np.arange(len(host)))
     does_other_work = np.isin(tracks, tracks[~is_collective & (around == NO_PARENT)])
     kept = np.ones(len(rows), np.bool_)
@@ -183,21 +178,29 @@ def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
 def _host(
     rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], waiting: Sequence[str]
 ) -> pl.DataFrame:
-    loading = _matching(rank_trace, tuple(data_loading))
+    """Return the host activities that overlap the window; they end with it."""
+    overlaps = (pl.col("start_ns") <= window.end_ns) & (pl.col("end_ns") >= window.start_ns)
+    inside = _host_activities(rank_trace, tuple(data_loading), tuple(waiting)).filter(overlaps)
+    return inside.with_columns(pl.col("end_ns").clip(upper_bound=window.end_ns))
+
+
+@derived
+def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiting: tuple[str, ...]) -> pl.DataFrame:
+    """Return the host activities of the whole recording, because most jobs have several windows."""
+    loading = _matching(rank_trace, data_loading)
     collective = _matching(rank_trace, (HOST_COLLECTIVE,))
-    waits = _matching(rank_trace, tuple(waiting))
-    calls = event_ranges(rank_trace, _CALL_KINDS, _HOST_COLUMNS).filter(_overlaps(window))
-    special = pl.concat([loading, collective, waits]).unique()
-    named = event_ranges(rank_trace, _NAMED_KINDS, _HOST_COLUMNS) if len(special) else calls.clear()
-    chosen = named.filter(_overlaps(window) & pl.col("name").is_in(special.implode()))
-    ranges = pl.concat([chosen, calls]).join(_waits(rank_trace), on="event_index", how="left", maintain_order="left")
+    waits = _matching(rank_trace, waiting)
+    calls = event_ranges(rank_trace, _CALL_KINDS, _HOST_COLUMNS)
+    special = pl.concat([loading, collective, waits])
+    named = event_ranges(rank_trace, _NAMED_KINDS, _HOST_COLUMNS, names=special) if len(special) else calls.clear()
+    ranges = pl.concat([named, calls])
+    work_end_ns = of_events(_waits(rank_trace), ranges["event_index"])["work_end_ns"]
     return ranges.with_columns(
-        pl.col("end_ns").clip(upper_bound=window.end_ns),
         is_waiting=pl.col("name").is_in(waits.implode())
-        | (pl.col("work_end_ns") <= pl.col("end_ns") + CLOCK_NOISE_NS).fill_null(value=False),
+        | (work_end_ns <= pl.col("end_ns") + CLOCK_NOISE_NS).fill_null(value=False),
         is_loading=pl.col("name").is_in(loading.implode()),
         is_collective=pl.col("name").is_in(collective.implode()) & ~pl.col("kind").is_in(LAUNCH_KINDS),
-    ).drop("work_end_ns")
+    )
 
 
 @derived
@@ -224,39 +227,35 @@ def _contains(texts: pl.Series, pattern: str) -> pl.Series:
         raise InvalidOptionError(message) from None
 
 
-def _overlaps(window: PathWindow) -> pl.Expr:
-    return (pl.col("start_ns") <= window.end_ns) & (pl.col("end_ns") >= window.start_ns)
-
-
-def _device(rank_trace: RankTrace, window: PathWindow) -> pl.DataFrame:
-    """Return the work requested within the window, and earlier work that has not ended when the window starts."""
-    known, asked = _requested_work(rank_trace)
-    in_window = asked.is_between(window.start_ns, window.end_ns)
-    from_before = (asked < window.start_ns) & (known["end_ns"] > window.start_ns)
-    return known.with_columns(in_window=in_window).filter(in_window | from_before)
+def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
+    """Return the work requested within the window, earlier work that has not ended when it starts, and the end of the former."""
+    work, asked_ns = _requested_work(rank_trace)
+    end_ns = work["end_ns"].to_numpy()
+    in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)
+    from_before = (asked_ns < window.start_ns) & (end_ns > window.start_ns)
+    return work.filter(in_window | from_before), int(np.max(end_ns[in_window], initial=window.end_ns))
 
 
 @derived_under_rules
-def _requested_work(rank_trace: RankTrace) -> tuple[pl.DataFrame, pl.Series]:
+def _requested_work(rank_trace: RankTrace) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
     """Return all device work with its kind and launch, and when the host requested it."""
     work = device_work(rank_trace).drop("correlation")
     kinds = of_work(device_rows(rank_trace).select("event_index", "kind"), work)
-    known = work.hstack([kinds["kind"], of_work(launches(rank_trace), work)["launch_index"]])
-    return known, of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS)
+    flags = [pl.lit(value=False).alias(flag) for flag in _FLAGS]
+    known = work.hstack([kinds["kind"], of_work(launches(rank_trace), work)["launch_index"]]).with_columns(flags)
+    return known, of_work(asked_for(rank_trace), work)["asked_ns"].fill_null(_LONG_AGO_NS).to_numpy()
 
 
 def _in_one_table(host: pl.DataFrame, device: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
     """Join both tables, clip times to the window, and sort by start; if starts are equal, the longest comes first."""
-    columns = ("event_index", "kind", "name", "track_id", *_WORK_COLUMNS)
-    work = device.filter(pl.col("start_ns") < end_ns).select(*columns[:3], *_WORK_COLUMNS, "launch_index")
-    clipped = [
+    both = pl.concat([host, device.filter(device["start_ns"] < end_ns)], how="diagonal").select(
+        "event_index",
+        *("kind", "name", "track_id", "device", "stream", "kernel_kind"),
         pl.col("start_ns", "end_ns").clip(start_ns, end_ns),
-        pl.col("is_waiting", *_FLAGS).fill_null(value=False),
-    ]
-    both = pl.concat([host, work], how="diagonal").with_columns(clipped)
+        *("is_waiting", "launch_index", "is_loading", "is_collective"),
+    )
     times = (both[name].to_numpy() for name in ("start_ns", "end_ns"))
-    order = nesting_order(np.zeros(len(both), np.uint32), *times)
-    return both.select(*columns, "is_waiting", "launch_index", *_FLAGS)[order]
+    return both[nesting_order(np.zeros(len(both), np.uint32), *times)]
 
 
 def _parents(both: pl.DataFrame) -> npt.NDArray[np.int64]:
