@@ -16,6 +16,7 @@ from holotrace.analyses.compiled_regions.findings import findings_of, findings_o
 from holotrace.analyses.compiled_regions.frames import frames
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
@@ -336,7 +337,7 @@ def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
 
 def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> int:
     """Count the calls of Python functions whose names match; with `distinct`, count different functions."""
-    ids = rank_trace.strings.str.contains(pattern).fill_null(value=False).arg_true().cast(pl.UInt32)
+    ids = names_matching(rank_trace, pattern)
     if ids.is_empty():
         return 0
     names = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"]

@@ -14,6 +14,7 @@ from holotrace.enrich.device.devices import devices_of_rank
 from holotrace.enrich.device.floors import Peaks, peaks_of, with_floors
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.device.peaks import device_named
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered
 from holotrace.enrich.host.call_stack import call_stacks
@@ -96,7 +97,7 @@ def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
 
 def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether the host asked for each piece of work inside the range of the draft model."""
-    names = rank_trace.strings.str.contains(_DRAFT).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _DRAFT)
     kinds = (EventKind.USER_ANNOTATION, EventKind.CPU_OP)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names).sort("start_ns")
     inside: npt.NDArray[np.bool_] = rows_of_windows(ranges, asked_ns) >= 0

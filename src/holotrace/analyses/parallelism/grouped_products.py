@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
@@ -36,7 +37,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
 
     The table is empty if no grouped product has recorded shapes.
     """
-    names = rank_trace.strings.str.contains(_OPERATOR).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns", "end_ns"], names=names)
     inputs = described_events(rank_trace, "operator_inputs", ["event_index", "input_dims"])
     dims = rank_trace.texts(of_events(inputs, operators["event_index"])["input_dims"])

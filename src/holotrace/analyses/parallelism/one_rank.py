@@ -15,6 +15,7 @@ from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.forward_calls import in_forward
 from holotrace.enrich.across_ranks.matching.calls import OfRank, of_rank
 from holotrace.enrich.collectives.collectives import answers, communication
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, of_events, rows_of_events
 from holotrace.enrich.host.host_names import NodeClass
@@ -110,7 +111,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
     """Return the operator that launched each call or, for calls of the host, the operator that began at the request."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
-    names = _ids(rank_trace, _COMMUNICATION_OPERATOR)
+    names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)
     first = operators.unique("start_ns", keep="first")
     joined = calls.join(first, left_on="asked_ns", right_on="start_ns", how="left", maintain_order="left", suffix="_of")
@@ -118,11 +119,7 @@ def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
 
 
 def _is_named(rank_trace: RankTrace, nodes: pl.DataFrame, pattern: str) -> pl.Series:
-    return nodes["name"].is_in(_ids(rank_trace, pattern).implode())
-
-
-def _ids(rank_trace: RankTrace, pattern: str) -> pl.Series:
-    return rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    return nodes["name"].is_in(names_matching(rank_trace, pattern).implode())
 
 
 def _tokens(rank_trace: RankTrace) -> pl.DataFrame:

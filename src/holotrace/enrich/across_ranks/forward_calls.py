@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import Intervals, holding, union_of
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps, windows
 from holotrace.schema import EventKind
@@ -47,7 +48,7 @@ def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
 
 
 def _backward(rank_trace: RankTrace) -> Intervals:
-    names = rank_trace.strings.str.contains(BACKWARD).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, BACKWARD)
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names)
     return union_of(ranges)

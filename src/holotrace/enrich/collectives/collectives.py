@@ -17,6 +17,7 @@ from holotrace.algorithms.signatures import function_name
 from holotrace.enrich.collectives.element_types import common_type, element_bytes, input_bytes
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.launches import asked_for, launches, of_work
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
@@ -174,7 +175,7 @@ def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.DataFrame:
-    ids = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    ids = names_matching(rank_trace, pattern)
     return events.filter(pl.col("name").is_in(ids.implode()))
 
 
@@ -192,7 +193,7 @@ def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _call_name(rank_trace: RankTrace, known: pl.DataFrame) -> pl.Series:
     """Return the collective named in a call's annotation: `all_reduce` for `nccl:all_reduce`."""
-    ids = rank_trace.strings.str.contains(COLLECTIVE_CALL).arg_true().cast(pl.UInt32)
+    ids = names_matching(rank_trace, COLLECTIVE_CALL)
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     events = rank_trace.events_of(kinds, ["event_index", "name"], names=ids)
     return rank_trace.texts(of_events(events, known["described_index"])["name"]).str.extract(COLLECTIVE_CALL, 2)
@@ -278,10 +279,6 @@ def _family_of(*names: pl.Series) -> pl.Series:
 
 def answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
     """Return `answer(text)` for each text, including null, with one call per distinct text."""
-    distinct = texts.unique().alias("text")
-    table = distinct.to_frame().with_columns(pl.Series("answer", [answer(text) for text in distinct], dtype))
-    return (
-        texts.alias("text")
-        .to_frame()
-        .join(table, on="text", how="left", nulls_equal=True, maintain_order="left")["answer"]
-    )
+    values = texts.to_list()
+    answer_to = {text: answer(text) for text in set(values)}
+    return pl.Series("answer", [answer_to[text] for text in values], dtype)

@@ -19,6 +19,7 @@ from holotrace.enrich.device.synchronisations import (
     stream_waits,
 )
 from holotrace.schema import KernelKind
+from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
@@ -113,8 +114,13 @@ def _is_unknown(
 
 def _first_start_ns(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
     """Return, for each piece of work, when the first recorded work on its stream starts."""
-    first = device_rows(rank_trace).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
+    first = _first_of_streams(rank_trace)
     return work.join(first, on=["device", "stream"], how="left", maintain_order="left")["first_ns"].to_numpy()
+
+
+@derived
+def _first_of_streams(rank_trace: RankTrace) -> pl.DataFrame:
+    return device_rows(rank_trace).group_by("device", "stream").agg(pl.col("start_ns").min().alias("first_ns"))
 
 
 def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> int:

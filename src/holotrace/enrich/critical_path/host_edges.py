@@ -12,6 +12,7 @@ from holotrace.algorithms.graphs.threads import NO_LANE, Ranges, ThreadEdges, th
 from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
 from holotrace.enrich.critical_path.graph_edges import NO_ACTIVITY, GraphEdges, graph_edges, same_as_before
 from holotrace.enrich.critical_path.window_activities import WindowActivities
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.host.forward_backward import forward_of, threads_joined_by_arrows
 from holotrace.schema import LAUNCH_KINDS
 from holotrace.store.trace import RankTrace
@@ -68,7 +69,7 @@ def _main_lane(activities: WindowActivities, track_id: int | None) -> int:
 
 
 def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
-    ending_on_thread = rank_trace.strings.str.contains(_ENDS_ON_THREAD).fill_null(value=False).to_numpy()
+    ends_on_thread = names_matching(rank_trace, _ENDS_ON_THREAD).to_numpy()
     return Ranges(
         np.where(activities.is_host, activities.column("lane"), NO_LANE),
         activities.column("track_id").astype(np.int64),
@@ -76,7 +77,7 @@ def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
         activities.column("start_ns"),
         activities.column("is_waiting"),
         np.isin(activities.column("kind"), LAUNCH_KINDS),
-        ending_on_thread[activities.column("name")],
+        np.isin(activities.column("name"), ends_on_thread),
     )
 
 

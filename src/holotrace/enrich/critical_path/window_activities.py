@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from holotrace.algorithms.graphs.threads import Points, sorted_points
 from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above, nesting, nesting_order
@@ -19,6 +20,7 @@ from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.launches import asked_for, launches, of_work
 from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.errors import InvalidOptionError
@@ -81,15 +83,11 @@ class WindowActivities(EqualByContent):
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column of the table as an array, with 0 for null."""
-        known = self._columns.get(name)
-        if known is None:
-            column = self.table[name]
-            known = self._columns[name] = (column.fill_null(0) if column.null_count() else column).to_numpy()
-        return known
+        return self._without_nulls[name].to_numpy()
 
     @cached_property
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
-        return {}
+    def _without_nulls(self) -> pl.DataFrame:
+        return self.table.with_columns(cs.integer().fill_null(0))
 
     @cached_property
     def launching_row(self) -> npt.NDArray[np.int64]:
@@ -212,16 +210,15 @@ def _waits(rank_trace: RankTrace) -> pl.DataFrame:
     return known.group_by("event_index").agg(pl.col("work_end_ns").fill_null(_LONG_AGO_NS).min())
 
 
-@derived
 def _matching(rank_trace: RankTrace, patterns: tuple[str, ...]) -> pl.Series:
     """Return the ids of the strings that match any of the patterns."""
-    ids = [_contains(rank_trace.strings, pattern).arg_true() for pattern in patterns]
-    return pl.concat(ids).unique().cast(pl.UInt32) if ids else pl.Series([], dtype=pl.UInt32)
+    ids = [_matching_one(rank_trace, pattern) for pattern in patterns]
+    return pl.concat(ids) if ids else pl.Series([], dtype=pl.UInt32)
 
 
-def _contains(texts: pl.Series, pattern: str) -> pl.Series:
+def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
     try:
-        return texts.str.contains(pattern)
+        return names_matching(rank_trace, pattern)
     except pl.exceptions.ComputeError as error:
         message = f"{pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from None

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.store.trace import RankTrace
 
 _SCHEMA = {
@@ -64,7 +65,7 @@ def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
 
 def is_rocm(rank_trace: RankTrace) -> bool:
     """Whether calls of the HIP runtime were recorded."""
-    return bool(rank_trace.unselected.strings.str.contains("^hip[A-Z]").any())
+    return not names_matching(rank_trace.unselected, "^hip[A-Z]").is_empty()
 
 
 def _described(properties: dict[str, Any]) -> tuple[str | None, int | None, str | None]:

@@ -15,6 +15,7 @@ import polars as pl
 from holotrace.algorithms.intervals import Intervals, concatenated, covered_length, union
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.derived import derived
@@ -128,7 +129,7 @@ def _replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 def graph_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return event_index, start_ns and correlation of the outermost calls that replay graphs."""
-    names = rank_trace.strings.str.contains(GRAPH_LAUNCH).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, GRAPH_LAUNCH)
     columns = ["event_index", "start_ns", "correlation", "kind"]
     calls = event_ranges(rank_trace, LAUNCH_KINDS, columns, names=names).filter(pl.col("correlation") > 0)
     of_runtime = calls.filter(pl.col("kind") == EventKind.RUNTIME)
@@ -221,7 +222,7 @@ def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) 
 
 def _wait_ends(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
     """Return, for each time, the end of the next call that waits for a whole device; null without one."""
-    names = rank_trace.strings.str.contains(_DEVICE_WAIT).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _DEVICE_WAIT)
     waits = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"], names=names).sort("start_ns")
     rows = waits["start_ns"].search_sorted(moments, side="left")
     return waits["end_ns"].extend_constant(None, 1).gather(rows).alias("wait_end_ns")

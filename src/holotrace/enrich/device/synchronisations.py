@@ -13,6 +13,7 @@ import polars as pl
 
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches, runtime_calls
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
@@ -146,7 +147,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _has_name(rank_trace: RankTrace, pattern: str) -> pl.Expr:
-    ids = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    ids = names_matching(rank_trace, pattern)
     return pl.col("name").is_in(ids.implode())
 
 

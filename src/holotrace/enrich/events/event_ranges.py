@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import polars as pl
 
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _STORED = {"end_ns": ("start_ns", "duration_ns")}
-_END = (pl.col("start_ns") + pl.col("duration_ns").clip(lower_bound=0)).alias("end_ns")
 
 
 def event_ranges(
@@ -25,4 +25,5 @@ def event_ranges(
     events = rank_trace.events_of(kinds, list(stored), names=names)
     if "end_ns" not in columns:
         return events
-    return events.select(_END if column == "end_ns" else column for column in columns)
+    end_ns = events["start_ns"].to_numpy() + np.maximum(events["duration_ns"].to_numpy(), 0)
+    return events.hstack([pl.Series("end_ns", end_ns)])[list(columns)]

@@ -27,4 +27,4 @@ def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
 def of_events(table: pl.DataFrame, event_index: pl.Series) -> pl.DataFrame:
     """Return the columns of `table`, without `event_index`, for each of these events; nulls if the table lacks the event."""
     rows = pl.Series(rows_of_events(table, event_index)).cast(pl.UInt32, strict=False)
-    return table.select(pl.exclude("event_index").gather(rows))
+    return table[[name for name in table.columns if name != "event_index"]][rows]

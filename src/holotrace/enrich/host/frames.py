@@ -58,6 +58,13 @@ _NAMES_OF_SCRIPTS = frozenset(
 )
 """Modules of the standard library that jobs do not call, but whose names a user's script may well have."""
 
+_LIBRARY_FOLDERS = (*_LIBRARIES, *_STANDARD_PACKAGES)
+_FOLDER = r"^([^/\\]*)[/\\]"
+"""The first folder of a file name."""
+
+_SCRIPT = r"^([^/\\]*)\.py$"
+"""The module of a file without a folder."""
+
 _INTERACTIVE = r"^<(ipython-input|stdin)"
 _GENERATED = (
     r"(^|[/\\])(torchinductor_[^/\\]*|\.triton|torch_compile_debug)[/\\]|[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{40,}\.py$"
@@ -81,15 +88,15 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]
     """
-    file = names.str.extract(FRAME, 1)
+    file = pl.col("file")
     is_inner = file.str.starts_with("<") & ~file.str.contains(_INTERACTIVE)
-    others = (_folder_pattern(), _script_pattern(), _GENERATED, _INSTALLED)
-    is_other = is_inner
-    for pattern in others:
-        is_other = is_other | file.str.contains(pattern)
+    folder, script = (file.str.extract(pattern).fill_null("") for pattern in (_FOLDER, _SCRIPT))
+    is_other = is_inner | folder.is_in(_LIBRARY_FOLDERS) | script.is_in(_standard_scripts())
+    is_other |= file.str.contains(_GENERATED) | file.str.contains(_INSTALLED)
     for library in libraries:
-        is_other = is_other | file.str.starts_with(f"{library.rstrip(_SEPARATORS)}/") | (file == f"{library}.py")
-    return (file.is_not_null() & ~is_other).fill_null(value=False)
+        is_other |= file.str.starts_with(f"{library.rstrip(_SEPARATORS)}/") | (file == f"{library}.py")
+    is_user = (file.is_not_null() & ~is_other).fill_null(value=False)
+    return names.str.extract(FRAME, 1).to_frame("file").select(is_user.alias(names.name)).to_series()
 
 
 def is_built_in(names: pl.Series) -> pl.Series:
@@ -115,11 +122,6 @@ def frame_parts(names: pl.Series) -> pl.DataFrame:
     return table.with_columns(pl.col("line").cast(pl.Int64, strict=False))
 
 
-def _folder_pattern() -> str:
-    names = "|".join(name.replace(".", r"\.") for name in (*_LIBRARIES, *_STANDARD_PACKAGES))
-    return rf"^({names})[/\\]"
-
-
-def _script_pattern() -> str:
+def _standard_scripts() -> list[str]:
     modules = (set(sys.stdlib_module_names) | {*_REMOVED_FROM_STANDARD, "typing_extensions", "six"}) - _NAMES_OF_SCRIPTS
-    return rf"^({'|'.join(sorted(modules))})\.py$"
+    return sorted(modules)

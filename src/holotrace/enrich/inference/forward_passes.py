@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, nesting
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.inference.token_shapes import token_shapes
@@ -56,10 +57,9 @@ def is_training(rank_trace: RankTrace) -> bool:
 
 def engine_passes(rank_trace: RankTrace) -> dict[str, Passes]:
     """Return the calls of the function that runs a step, by engine; empty without recorded Python functions."""
-    strings = rank_trace.strings
     found = {}
     for engine, pattern in _ENGINE_FUNCTIONS:
-        names = strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+        names = names_matching(rank_trace, pattern)
         if len(names):
             calls = event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], _RANGE, names=names)
             found[engine] = Passes(_outermost(calls), "python function", is_denoiser=False)

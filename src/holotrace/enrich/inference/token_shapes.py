@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.recorded_json import recorded_list
 from holotrace.enrich.graph_attribution.grafted_tables import described_events
 from holotrace.enrich.graph_attribution.grafts import may_graft
@@ -80,7 +81,7 @@ def _attentions(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.DataFrame:
     """Return the calls of matching operators, including operators that graphs replay, with the texts of their inputs."""
-    names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, pattern)
     if names.is_empty() and not may_graft(rank_trace):
         return pl.DataFrame(schema={"start_ns": pl.Int64, "track_id": pl.UInt32, **dict.fromkeys(inputs, pl.String)})
     stacks = call_stacks(rank_trace)

@@ -14,6 +14,7 @@ from holotrace.algorithms.nested.nesting import NO_PARENT, nearest_above
 from holotrace.enrich.across_ranks.exposed import uncovered
 from holotrace.enrich.across_ranks.forward_calls import BACKWARD
 from holotrace.enrich.device.launches import launched_work
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.host_names import NodeClass
 from holotrace.enrich.host.host_nodes import host_nodes
@@ -114,12 +115,12 @@ def _innermost_operators(rank_trace: RankTrace) -> Intervals:
 
 
 def _is_named(nodes: pl.DataFrame, rank_trace: RankTrace, pattern: str) -> npt.NDArray[np.bool_]:
-    names = rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, pattern)
     return nodes["name"].is_in(names.implode()).to_numpy()
 
 
 def _actions(rank_trace: RankTrace) -> pl.DataFrame:
-    ids = rank_trace.strings.str.contains(_ACTION).arg_true().cast(pl.UInt32)
+    ids = names_matching(rank_trace, _ACTION)
     ranges = event_ranges(rank_trace, _HOST_KINDS, ["start_ns", "end_ns", "name"], names=ids).sort("start_ns")
     parts = rank_trace.texts(ranges["name"]).str.extract_groups(_ACTION)
     table = ranges.drop("name").with_columns(

@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.trust.doubts import Doubt, times_of, times_text
@@ -138,7 +139,7 @@ def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that wait for a device, if the rank uses only one device."""
-    names = rank_trace.strings.str.contains(_DEVICE_WAIT).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _DEVICE_WAIT)
     devices = device_rows(rank_trace)["device"].unique().to_list() if len(names) else []
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "start_ns", "end_ns"], names=names)
     device = pl.lit(devices[0] if devices else None, pl.Int32).alias("device")

@@ -11,6 +11,7 @@ from holotrace.algorithms.matching import NO_MATCH, only_matches
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.trust.doubts import Doubt
 from holotrace.schema import LAUNCH_KINDS
@@ -98,7 +99,7 @@ def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None)
 
 def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that launch one kernel, in file order."""
-    names = rank_trace.strings.str.contains(_LAUNCH).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _LAUNCH)
     columns = ["event_index", "start_ns", "correlation", "track_id"]
     calls = event_ranges(rank_trace, LAUNCH_KINDS, columns, names=names)
     return calls.filter(pl.col("correlation") > 0)
@@ -106,7 +107,7 @@ def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _outside_captures(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
     """Leave out the calls between the start and the end of a capture on their thread."""
-    names = rank_trace.strings.str.contains(_CAPTURE).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _CAPTURE)
     marks = event_ranges(rank_trace, LAUNCH_KINDS, ["name", "start_ns", "track_id"], names=names).sort("start_ns")
     if marks.is_empty():
         return calls

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_before
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import steps
 from holotrace.enrich.trust.doubts import Doubt, listed, times_of
@@ -89,7 +90,7 @@ def _steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 def _marks(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events that mark the start and the end of the recording, with `moment_ns`."""
-    names = rank_trace.strings.str.contains(f"^({_START}|{_END})").arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, f"^({_START}|{_END})")
     columns = ["event_index", "start_ns"]
     return event_ranges(rank_trace, [EventKind.INSTANT], columns, names=names).rename({"start_ns": "moment_ns"})
 

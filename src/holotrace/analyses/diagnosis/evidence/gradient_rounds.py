@@ -10,6 +10,7 @@ import polars as pl
 from holotrace.algorithms.intervals import holding, intervals_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.enrich.collectives.collectives import communication
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.schema import EventKind
 
@@ -76,7 +77,6 @@ def _rounds(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
-    texts = evidence.rank_trace.strings
-    ids = pl.Series("name", texts.str.contains(pattern).fill_null(value=False).arg_true(), pl.UInt32)
-    rows = event_ranges(evidence.rank_trace, _KINDS, ["start_ns", "end_ns"], names=ids)
+    names = names_matching(evidence.rank_trace, pattern)
+    rows = event_ranges(evidence.rank_trace, _KINDS, ["start_ns", "end_ns"], names=names)
     return rows.sort("start_ns")

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from holotrace.enrich.collectives.collectives import answers
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.steps.steps import rows_of_windows, windows
 from holotrace.schema import EventKind
@@ -30,7 +31,7 @@ class InputSize(NamedTuple):
 
 def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
     """Return {step: its input size}; steps in which some shape is unknown are left out."""
-    names = rank_trace.strings.str.contains(_OPERATORS).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _OPERATORS)
     if names.is_empty():
         return {}
     calls = rank_trace.events_of([EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

@@ -16,6 +16,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.innermost import NO_OWNER
 from holotrace.enrich.collectives.collectives import POINT_TO_POINT, answers, collective_family
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.annotations import innermost_of
@@ -117,7 +118,7 @@ def _input_splits(inputs: str | None) -> str | None:
 
 
 def _operators(rank_trace: RankTrace) -> pl.DataFrame:
-    names = rank_trace.strings.str.contains(_OPERATOR).arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, _OPERATOR)
     columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], columns, names=names).sort("start_ns")
     inputs = rank_trace.table("operator_inputs", ["event_index", "input_dims", "concrete_inputs"])

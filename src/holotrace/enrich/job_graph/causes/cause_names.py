@@ -126,30 +126,17 @@ class _Texts(NamedTuple):
     @classmethod
     def of(cls, rank_trace: RankTrace) -> _Texts:
         text = rank_trace.strings
-
-        def matching(pattern: str) -> _Bools:
-            found = text.str.contains(pattern)
-            return (found.fill_null(value=False) if found.null_count() else found).to_numpy()
-
-        return cls(
-            without_addresses(text).str.replace("^" + MODULE_PREFIX, ""),
-            text.str.starts_with(MODULE_PREFIX).fill_null(value=False).to_numpy(),
-            is_user_frame(text).to_numpy(),
-            *(
-                matching(pattern)
-                for pattern in (
-                    BUILT_IN,
-                    LOADING,
-                    _COLLECTION,
-                    _ALLOCATION,
-                    WAITING,
-                    TORCH_WAITING,
-                    _ENGINE,
-                    _STEP,
-                    HOST_COLLECTIVE,
-                )
-            ),
+        patterns = (
+            *(BUILT_IN, LOADING, _COLLECTION, _ALLOCATION),
+            *(WAITING, TORCH_WAITING, _ENGINE, _STEP, HOST_COLLECTIVE),
         )
+        signs = (pl.col("text").str.starts_with(MODULE_PREFIX), *map(pl.col("text").str.contains, patterns))
+        is_match = text.to_frame("text").select(
+            sign.fill_null(value=False).alias(str(number)) for number, sign in enumerate(signs)
+        )
+        module, *others = (column.to_numpy() for column in is_match)
+        cleaned = without_addresses(text).str.replace("^" + MODULE_PREFIX, "")
+        return cls(cleaned, module, is_user_frame(text).to_numpy(), *others)
 
 
 def _ranges(rank_trace: RankTrace, texts: _Texts) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from holotrace.enrich.across_ranks.matching.calls import of_rank
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.job_graph.causes.cause_names import CAUSE_COLUMNS, host_ranges
 from holotrace.enrich.job_graph.causes.device_lines import device_lines
@@ -80,7 +81,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
     own = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], columns), calls["event_index"])["track_id"]
     own_track = own.cast(pl.Int64).fill_null(main).to_numpy()
     requests = rank_trace.events_of([EventKind.CPU_OP], ["name", "start_ns", "track_id"])
-    names = rank_trace.strings.str.contains("^c10d::").arg_true().cast(pl.UInt32)
+    names = names_matching(rank_trace, "^c10d::")
     operators = requests.filter(pl.col("name").is_in(names.implode())).unique("start_ns", keep="first")
     asked = calls.select(start_ns="asked_ns").join(operators, on="start_ns", how="left", maintain_order="left")
     fallback = np.where(np.isin(own_track, operators["track_id"].unique().to_numpy()), own_track, main)

@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.device.device_cases import DURATION, LEAST_SHARE, case_of, idle_while_called
 from holotrace.analyses.diagnosis.rules.device.products import needs_costs
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.enrich.host.forward_backward import forward_of_calls
@@ -96,7 +97,7 @@ def _written_out(evidence: RankEvidence) -> pl.Series:
 
 def _named(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
     """Return the operators whose name matches: event_index, track_id, start_ns, end_ns."""
-    ids = evidence.rank_trace.strings.str.contains(pattern).arg_true().cast(pl.UInt32)
+    ids = names_matching(evidence.rank_trace, pattern)
     chosen = (pl.col("kind") == EventKind.CPU_OP) & pl.col("name").is_in(ids.implode())
     return call_stacks(evidence.rank_trace).filter(chosen).select("event_index", "track_id", "start_ns", "end_ns")
 

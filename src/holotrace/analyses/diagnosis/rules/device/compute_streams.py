@@ -15,6 +15,7 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.launches import runtime_calls
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.schema import KernelKind
 from holotrace.units import percent_text
 
@@ -149,7 +150,7 @@ def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
 
 def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
     """Return the calls that make a stream wait."""
-    names = evidence.rank_trace.strings.str.contains(_WAIT_CALL).arg_true().cast(pl.UInt32)
+    names = names_matching(evidence.rank_trace, _WAIT_CALL)
     return runtime_calls(evidence.rank_trace).filter(pl.col("name").is_in(names.implode()))
 
 

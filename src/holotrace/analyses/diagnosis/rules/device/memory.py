@@ -14,6 +14,7 @@ from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place,
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.memory.memory_events import BEFORE_RECORDING
 from holotrace.schema import LAUNCH_KINDS, EventKind
@@ -58,7 +59,7 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
 
 def _emptying_calls(evidence: RankEvidence) -> int:
     """Count the calls of `empty_cache` in steady steps; without recorded Python, count calls that free memory outside operators."""
-    ids = evidence.rank_trace.strings.str.contains(_EMPTY_CACHE).arg_true().cast(pl.UInt32)
+    ids = names_matching(evidence.rank_trace, _EMPTY_CACHE)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
     named = evidence.rank_trace.events_of(kinds, ["start_ns"], names=ids)
     if len(named):

@@ -22,6 +22,7 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line, who_waits
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.host.source_lines import records_python
@@ -248,9 +249,8 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
 def named_ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
     """Return the operators, annotations and Python functions whose names match: event_index, name, start_ns, end_ns."""
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-    texts = evidence.rank_trace.strings
-    ids = pl.Series("name", texts.str.contains(pattern).fill_null(value=False).arg_true(), pl.UInt32)
-    return event_ranges(evidence.rank_trace, kinds, ["event_index", "name", "start_ns", "end_ns"], names=ids)
+    names = names_matching(evidence.rank_trace, pattern)
+    return event_ranges(evidence.rank_trace, kinds, ["event_index", "name", "start_ns", "end_ns"], names=names)
 
 
 def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *, count: int = 0) -> Iterator[Case]:

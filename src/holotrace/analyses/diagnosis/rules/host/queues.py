@@ -16,6 +16,7 @@ from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.graph_replays import GRAPH_LAUNCH
+from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import windows
 from holotrace.schema import EventKind
@@ -64,7 +65,7 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
     rows = device_rows(evidence.rank_trace.unselected)
     firsts = rows.sort("start_ns").unique(["device", "stream"], keep="first")["event_index"]
     time, all_time = pl.col("start_ns") - pl.col("from_ns"), (pl.col("start_ns") - pl.col("from_ns")).sum()
-    graphs = evidence.rank_trace.strings.str.contains(GRAPH_LAUNCH).arg_true().cast(pl.UInt32)
+    graphs = names_matching(evidence.rank_trace, GRAPH_LAUNCH)
     shares = waiting.select(
         before=time.filter(pl.col("event_index").is_in(firsts.implode())).sum() / all_time,
         graph=time.filter(pl.col("launch_name").is_in(graphs.implode())).sum() / all_time,
