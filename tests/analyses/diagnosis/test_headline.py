@@ -8,7 +8,9 @@ import pytest
 
 import holotrace
 from holotrace.analyses.diagnosis.answer import answer
+from holotrace.analyses.diagnosis.compute import plan
 from holotrace.analyses.diagnosis.headline_facts import headline_facts, headline_line
+from holotrace.execution.executor import IN_PROCESS
 from holotrace.store.trace import Trace
 from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
@@ -127,3 +129,11 @@ def test_on_a_gpu_the_answer_names_a_kernel() -> None:
 
     assert result.headline.select("main_work", "main_fraction").row(0) == ("gemm", 0.9995)
     assert "gemm takes" in answer(result)
+
+
+def test_a_rank_alone_has_no_share_of_waiting() -> None:
+    """Reports ask all questions about several ranks of a single one, too; its waiting is unknown rather than 0 %."""
+    result = plan().run(training(), IN_PROCESS)
+
+    assert result.headline["waiting_fraction"].to_list() == [None]
+    assert "waiting" not in headline_line(result)

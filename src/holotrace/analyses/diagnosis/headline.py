@@ -100,7 +100,7 @@ def _fullness(memory: MemoryPeak) -> tuple[float, int]:
 def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
     """Return the share of the mean step that ranks wait for each other, and the rank that causes most of it."""
     causes = evidence.results.get("wait_causes")
-    if causes is None or causes.per_rank.is_empty() or not evidence.step_ns:
+    if len(evidence.ranks) == 1 or causes is None or causes.per_rank.is_empty() or not evidence.step_ns:
         return None, None
     if "collectives" in evidence.results and _is_unmatched(evidence.results["collectives"].per_call):
         return None, None
