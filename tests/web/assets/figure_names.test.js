@@ -22,7 +22,13 @@ test("in a wide figure, all texts are whole", () => {
 });
 
 test("in a narrow figure, names are cut between letters, and titles wrap according to their size", () => {
-  assert.deepEqual(textsAt(60 + 8 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
+  assert.deepEqual(textsAt(60 + 9 * 7.2 + 1), ["f&lt;int&gt;_…", "one<br>two<br>three<br>four", "centred"]);
+});
+
+test("names with wide letters are cut earlier", () => {
+  const annotations = ["bmm_MxE4m3_MxE2m1", "sgl_fill_list_tile"].map((text) => ({ text, xanchor: "left", yref: "y" }));
+  const notes = fittedNotes({ yaxis: { showticklabels: false }, annotations }, 60 + 18 * 7.2 + 1);
+  assert.deepEqual(notes?.map(({ text }) => text), ["bmm_MxE4m3_Mx…", "sgl_fill_list_tile"]);
 });
 
 test("a title leaves room for the labels of the axis below it", () => {

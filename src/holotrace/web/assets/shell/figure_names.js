@@ -18,13 +18,21 @@ const drawn = new WeakMap();
 let sizes;
 
 /**
- * Cut a text, in which `&lt;` is one letter, to a length.
+ * Return the width of a letter, in letters of average width; narrow letters count as average.
+ * @param {string} letter
+ */
+const widthOf = (letter) => (/[mMwW@%]/u.test(letter) ? 1.6 : /[A-Z0-9<>…]|&[gl]t;/u.test(letter) ? 1.15 : 1);
+
+/**
+ * Cut a text, in which `&lt;` is one letter, to a number of letters of average width.
  * @param {string} text
  * @param {number} length
  */
 const cut = (text, length) => {
   const letters = text.match(/&[#a-z0-9]+;|./gsu) ?? [];
-  return letters.length <= length ? text : `${letters.slice(0, Math.max(0, length - 1)).join("")}…`;
+  let width = 0;
+  const ends = letters.map((letter) => (width += widthOf(letter)));
+  return width <= length ? text : `${letters.filter((_, at) => (ends[at] ?? 0) <= length - 1).join("")}…`;
 };
 
 /**
