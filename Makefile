@@ -43,11 +43,11 @@ test-pages: $(VENV)/.built $(VENV)/.test-tools ## run only the tests of the page
 	HOLOTRACE_SCREENSHOTS=build/screenshots $(BIN)/python -m pytest -q $(WORKERS) -m browser
 
 test-clusters: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.cluster-tools ## compare clusters of Dask, Ray and MPI with one process
-	$(BIN)/python -m pytest -q -m clusters
+	$(BIN)/python -m pytest -q -m clusters tests/clusters
 
 test-stores: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.store-tools ## read from servers of S3, Google Cloud Storage, Azure and HDFS
 	-@scripts/install_test_servers.sh $(BIN)/python
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup -m stores
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup -m stores tests/remote
 
 test-servers: $(VENV)/bin/python ## install the object store servers for tests into build/test-servers; needs Maven and a network
 	@scripts/install_test_servers.sh $(BIN)/python
