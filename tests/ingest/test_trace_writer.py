@@ -38,12 +38,14 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
 
 
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:
-    """The verdict, the health and the trust of such a file say that PyTorch's profiler did not write it."""
+    """The verdict, the diagnosis, the health and the trust of such a file say that PyTorch's profiler did not write it."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([CALL]), encoding="utf-8")
     trace = holotrace.open_trace(path, cache=False)
     whole, checked = holotrace.summary(trace), holotrace.check(trace, strict=True)
+    known = holotrace.diagnosis(trace).findings
 
+    assert known[0].startswith("rank 0: the file was written by another program, not by PyTorch's profiler")
     assert whole.verdict == (
         "This is not a trace of PyTorch's profiler, so no rule can say where the time goes; the recording takes 40 µs."
     )

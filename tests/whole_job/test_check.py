@@ -8,6 +8,7 @@ import pytest
 
 import holotrace
 from holotrace.cli.group import app
+from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 from holotrace.whole_job.check import Check
 
@@ -95,3 +96,15 @@ def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture
     assert ended.value.code == 1
     assert any(line.startswith("doubt: rank 0, overlapping_work: Work on device 0, stream 7 ") for line in lines)
     assert any(line.startswith("strict: 80.0 % of the recorded time can be trusted; ") for line in lines)
+
+
+def test_ranks_that_the_user_left_out_are_not_missing() -> None:
+    """A job of three ranks without rank 2: missing if there is no file of it, but not after `select([0, 1])`."""
+    builder = TraceBuilder()
+    for rank in range(3):
+        builder.rank(rank).step(0, 0, 100).operator("aten::mm", start_us=1, duration_us=90)
+    job = builder.build()
+    without_a_file = Trace({rank: job.ranks[rank] for rank in (0, 1)})
+
+    assert [doubt["rule"] for doubt in holotrace.check(without_a_file, strict=True).doubts] == ["missing_ranks"]
+    assert holotrace.check(job.select([0, 1]), strict=True).is_sound

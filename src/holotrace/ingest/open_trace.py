@@ -117,7 +117,7 @@ def _with_captures(
         rank: rank_trace.with_captures(beside(Path(rank_trace.source).parent) if named is None else named)
         for rank, rank_trace in trace.ranks.items()
     }
-    return Trace(ranks, trace.skipped, on_error)
+    return Trace(ranks, trace.skipped, on_error, trace.left_out)
 
 
 def _shown(progress: Progress | None) -> Progress:

@@ -344,20 +344,28 @@ class Trace:
     ranks     {rank: RankTrace}, sorted by rank
     skipped   files that were found and skipped, with the reason
     on_error  if work on a rank fails: "skip" logs the error and answers for the other ranks; "fail" raises the error
+    left_out  ranks of the job that `select` left out
     """
 
     def __init__(
-        self, ranks: Mapping[int, RankTrace], skipped: Iterable[SkippedFile] = (), on_error: OnError = "fail"
+        self,
+        ranks: Mapping[int, RankTrace],
+        skipped: Iterable[SkippedFile] = (),
+        on_error: OnError = "fail",
+        left_out: Iterable[int] = (),
     ) -> None:
         """Create the trace of a job from its ranks; `holotrace.open_trace` does so for users."""
         self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
         self.skipped = tuple(skipped)
         self.on_error = on_error
+        self.left_out = frozenset(left_out)
         self._events_held: dict[int, int] = {}  # by rank, least recently used first
 
-    def __reduce__(self) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type[Trace], tuple[dict[int, RankTrace], tuple[SkippedFile, ...], OnError, frozenset[int]]]:
         """Pickle the addresses of the ranks."""
-        return Trace, (self.ranks, self.skipped, self.on_error)
+        return Trace, (self.ranks, self.skipped, self.on_error, self.left_out)
 
     def __repr__(self) -> str:
         """Show the ranks."""
@@ -385,12 +393,12 @@ class Trace:
         if not chosen:
             message = "ranks=[] selects no rank; leave it out to take all of them"
             raise InvalidOptionError(message)
-        return Trace(chosen, self.skipped, self.on_error)
+        return Trace(chosen, self.skipped, self.on_error, self.left_out | (self.ranks.keys() - chosen.keys()))
 
     def where(self, selection: Selection) -> Trace:
         """Return the trace with fewer events on each rank; see `RankTrace.where`."""
         chosen = {rank: rank_trace.where(selection) for rank, rank_trace in self.ranks.items()}
-        return Trace(chosen, self.skipped, self.on_error)
+        return Trace(chosen, self.skipped, self.on_error, self.left_out)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
         """Return the trace with only the ranks whose files can be read; the others are in `skipped`, with the error.
@@ -455,7 +463,7 @@ class Trace:
             for rank, error in errors.items()
         ]
         ranks = {rank: rank_trace for rank, rank_trace in self.ranks.items() if rank not in errors}
-        rest = Trace(ranks, (*self.skipped, *skipped), self.on_error)
+        rest = Trace(ranks, (*self.skipped, *skipped), self.on_error, self.left_out)
         rest._events_held = {rank: held for rank, held in self._events_held.items() if rank in ranks}
         return rest
 

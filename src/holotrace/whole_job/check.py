@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
+import polars as pl
+
 from holotrace.analyses.trust.compute import Trust, trust
+from holotrace.enrich.trust.across_ranks import missing_ranks
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.file_health import FileHealth, State, health_of_rank
 from holotrace.questions.result import tables_of
@@ -112,7 +115,16 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
         return Check(files, skipped)
     readable = [file.rank for file in files if file.error is None]
     trusted = trust(visit.trace.select(readable), executor=executor) if readable else None
+    if trusted is not None:
+        trusted = _without_chosen(trusted, trace.left_out)
     return Check(files, skipped, validate(visit.trace, executor=executor), trusted)
+
+
+def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
+    """Drop the doubt about missing ranks if they are the ranks that the user left out."""
+    doubts = trusted.doubts
+    is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
+    return replace(trusted, doubts=doubts.filter(~is_chosen))
 
 
 def doubt_text(doubt: Mapping[str, Any]) -> str:

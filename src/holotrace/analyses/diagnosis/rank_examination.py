@@ -17,6 +17,8 @@ from holotrace.analyses.diagnosis.stakes.claims import claims
 from holotrace.analyses.diagnosis.stakes.replayed_cases import may_apply, upheld
 from holotrace.content_equality import EqualByContent
 from holotrace.errors import MissingDataError
+from holotrace.ingest.trace_writer import other_writer, other_writer_text
+from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 
@@ -27,7 +29,8 @@ class RankExamination(EqualByContent):
     numbers          the headline numbers
     cases            by rule name: the cases that reach the threshold, by subject
     not_checked      by rule name: the input that is missing, and how to record it
-    left_out         a sentence on the steps that were not examined; empty if all were
+    left_out         a sentence on what was not examined: steps of a long recording, or the file of another program; empty if
+                     nothing was left out
     input_sizes      how many elements its products, convolutions and embeddings read in each step
     working_ns       how long its devices compute and copy in each step; without device work, how long it runs operators
     gradient_rounds  how often it reduces its gradients before it updates the weights
@@ -58,6 +61,8 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
             found += [(rule, case) for case in rule.check(evidence) if may_apply(rule, case)]
         except MissingDataError as error:
             not_checked[rule.name] = error.finding
+    if (writer := other_writer(rank_trace)) and EventKind.CPU_OP not in rank_trace.event_counts():
+        left_out, not_checked = f"the file was {other_writer_text(writer)}", {}
     return RankExamination(
         rank_numbers(evidence),
         _rank_cases(evidence, found),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from holotrace.analyses.trust.compute import Trust
+from holotrace.enrich.trust.across_ranks import JOB_RULES
 from holotrace.questions.answers import total
 from holotrace.units import percent_text
+
+_OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
+"""Their sentences name the ranks themselves."""
 
 
 def answer(result: Trust) -> str:
@@ -16,9 +20,13 @@ def answer(result: Trust) -> str:
         return f"{said}: the recording breaks no rule."
     first = result.doubts.sort("doubtful_ns", descending=True, nulls_last=True, maintain_order=True).row(0, named=True)
     timeless = result.doubts.filter(result.doubts["doubtful_ns"].is_null())
-    worst = timeless.row(0, named=True) if len(timeless) and not doubtful_ns else first
+    is_timeless = bool(len(timeless)) and not doubtful_ns
+    worst = timeless.row(0, named=True) if is_timeless else first
     others = len(result.doubts) - 1
     more = f" ({others:,} more doubt{'' if others == 1 else 's'})" if others else ""
+    if is_timeless:
+        where = "" if worst["rule"] in _OF_JOB else f"Rank {worst['rank']}: "
+        return f"No recorded time is in doubt by itself, but the recording as a whole is. {where}{worst['sentence']}{more}."
     return f"{said}; rank {worst['rank']}: {worst['sentence']}{more}."
 
 
