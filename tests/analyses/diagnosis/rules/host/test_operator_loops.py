@@ -73,3 +73,12 @@ def test_a_loop_over_several_modules_is_one_finding() -> None:
     assert case.count == 210
     assert case.value > 0.9
     assert case.place.module is None
+
+
+def test_what_the_backward_pass_calls_for_each_parameter_is_not_a_loop() -> None:
+    """DDP copies each gradient into its bucket at the end of the backward pass, which the training function calls."""
+    trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=0, duration_us=990)
+    trace.python("<built-in method run_backward of torch._C._EngineBase object>", start_us=5, duration_us=900)
+    for number in range(200):
+        trace.operator("aten::mul_", start_us=10 + 3 * number, duration_us=2)
+    assert not cases_of(trace.build(), "operator_loops")

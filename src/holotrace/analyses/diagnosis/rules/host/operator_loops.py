@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import holding, intervals_of, union_of
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.host.launches import OPTIMIZER, named_ranges
 from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.05
@@ -23,6 +26,7 @@ _SMALL_NS = 200_000
 _SHORT_NS = 100_000
 """Longer pieces of Python between two operators are separate work, not overhead of the loop."""
 
+_RUN_BACKWARD = r"^<built-in method run_backward"
 _READS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
 _ELEMENTS = r"^aten::(item|_local_scalar_dense|is_nonzero|select|unbind)$"
 """Operators by which a script reads a tensor element by element."""
@@ -81,12 +85,23 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
         events.rename({"name": "own_name"}), on="event_index", how="left", maintain_order="left"
     )
     called = own.filter(evidence.rank_trace.texts(own["own_name"]) == own["name"])
+    called = called.join(_of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
     counts = called.group_by(_OPERATOR, maintain_order=True).agg(
         pl.len().alias("call_count"), pl.col("duration_ns").median().alias("median_ns")
     )
     functions = pl.col("frame").replace_strict(_function_counts(evidence), default=None, return_dtype=pl.Int64)
     rounds = functions.fill_null(evidence.step_count).clip(lower_bound=1)
     return counts.with_columns((pl.col("call_count") / rounds).alias("per_function"))
+
+
+def _of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the events (event_index) that the backward pass itself calls, for example DDP's copies of each gradient."""
+    known = host_ranges(evidence.rank_trace)
+    is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
+    caller = itself_or_above(known.parent, is_python, np.arange(len(known.ranges)))
+    names = evidence.rank_trace.texts(known.ranges["name"])
+    is_backward = names.str.contains(_RUN_BACKWARD).fill_null(value=False).to_numpy()
+    return known.ranges.filter(pl.Series((caller != NO_PARENT) & is_backward[caller])).select("event_index")
 
 
 def _function_counts(evidence: RankEvidence) -> dict[str, int]:
