@@ -42,3 +42,10 @@ def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
     assert holotrace.critical_path(trace, across_ranks=True).answer == (
         "The largest part of the critical path (whole recording, 90 µs) is aten::mm, 90 µs in 1 segment."
     )
+
+
+def test_a_recording_without_steps_has_no_mean_step() -> None:
+    """Without steps, the time is that of the whole recording."""
+    trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
+
+    assert holotrace.step_time(trace).answer == "90 µs is the whole recording; its largest part is operators (100.0 %)."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.step_time.category_names import name_of
-from holotrace.analyses.step_time.compute import StepTime
+from holotrace.analyses.step_time.compute import NO_STEPS, StepTime
 from holotrace.questions.answers import largest, total
 from holotrace.units import duration_text, percent_text
 
@@ -12,4 +12,5 @@ def answer(result: StepTime) -> str:
     """Say how long a step takes, and which part is the largest."""
     part = largest(result.mean, "category", "mean_ns")
     mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
-    return f"{duration_text(mean_ns)} is the mean step; its largest part is {name_of(part.name)} ({percent_text(part.share)})."
+    what = "is the whole recording" if any(NO_STEPS in finding for finding in result.findings) else "is the mean step"
+    return f"{duration_text(mean_ns)} {what}; its largest part is {name_of(part.name)} ({percent_text(part.share)})."

@@ -39,6 +39,9 @@ _PER_STEP = pl.Schema(
     }
 )
 
+NO_STEPS = "there are no steps, so the whole recording counts as step 0: call prof.step() after each step"
+"""The finding on a rank without steps."""
+
 
 @dataclass(frozen=True, eq=False)
 class StepTime(Result):
@@ -181,7 +184,7 @@ def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str
     ignored = len(windows(rank_trace, annotation)) - len(step_windows)
     is_whole = annotation is None and steps(rank_trace).is_empty()
     sentences = (
-        (is_whole, "there are no steps, so the whole recording counts as step 0: call prof.step() after each step"),
+        (is_whole, NO_STEPS),
         (
             ignored,
             f"{counted(ignored, 'step is', 'steps are')} left out at the end, because device work was not recorded",
