@@ -63,7 +63,8 @@ class Rule:
 def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violation, ...]:
     """Return the rules that the files of a job break, by rank, in the order of `RULES`; empty for a sound job.
 
-    An unreadable file breaks `readable`. Parts that the reader repaired or dropped have the same names as in `holotrace check`.
+    An unreadable file breaks `readable`. What the reader repaired or dropped is a
+    violation with the same name as in `holotrace check`.
     """
     of_ranks = trace.map(_one_rank, executor)
     return tuple(violation for violations in of_ranks.values() for violation in violations)

@@ -1,4 +1,4 @@
-"""Tables of operations with known times: the times follow, one by one, from the definition of the model."""
+"""Tables of operations with known times: each operation starts when those it depends on have ended."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def test_args_replace_those_of_the_builder_and_none_removes_one():
 
 
 def test_host_rows_belong_to_the_process_of_their_rank():
-    """Operators, annotations, steps and calls of rank 1 have the process 1001 and their thread."""
+    """Operators, annotations, steps and calls of rank 1 have process 1001 and their own thread id."""
     builder = (
         TraceBuilder()
         .rank(1)

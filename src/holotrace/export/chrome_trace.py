@@ -97,7 +97,7 @@ def rewritten(
     """Copy a trace file, replacing every event by what `change` returns for it, and add events at the end.
 
     Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits: `change`
-    receives a `Decimal` for a number that a double cannot hold exactly.
+    receives a `Decimal` for a number whose digits a double would not keep.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.

@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Parse a JSON number that has a fraction or an exponent: as a float if a float is exact, otherwise as a Decimal."""
+    """Parse a JSON number that has a fraction or an exponent: as a float if it keeps all digits, otherwise as a Decimal."""
     value = float(text)
     is_short = len(text) <= _SAFE_DIGITS + 1 and "e" not in text.lower()
     return value if is_short or repr(value) == text else Decimal(text)

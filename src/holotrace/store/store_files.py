@@ -90,7 +90,7 @@ def read_sealed(path: Location, kind: str) -> Json:
 
 
 def write_sealed(path: Location, kind: str, content: Json, *, source: str = "", replace: bool = True) -> None:
-    """Write a JSON file of a store atomically (see `drafted`), readable only to users who may read the trace `source`.
+    """Write a JSON file of a store atomically (see `drafted`), readable only by users who may read the trace `source`.
 
     Raises:
         OSError: the file cannot be written.

@@ -68,7 +68,7 @@ class Check:
         return tuple(row for row in rows if (row["rank"], row["rule"]) not in reported)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the health of all files as plain Python; the keys `violations` and `trust` exist only with `strict`."""
+        """Return the health of all files as plain Python objects; the keys `violations` and `trust` exist only with `strict`."""
         violations = (
             {}
             if self.violations is None

@@ -84,7 +84,7 @@ class Summary(EqualByContent):
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python: tables as lists of rows, times in ns, shares 0 to 1."""
+        """Return everything as plain Python objects: tables as lists of rows, times in ns, shares 0 to 1."""
         return {
             "doubts": self.doubts,
             "verdict": self.verdict,
@@ -162,7 +162,7 @@ def _of_other_program(known: Diagnosis) -> str:
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Say that the files belong to different jobs, and list the jobs; this replaces a verdict on their mean."""
+    """Say that the files belong to different jobs, and list the jobs; a verdict would average over them."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."

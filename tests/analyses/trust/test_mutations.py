@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 def recorded(name: str, rank: int = 0) -> Document:
-    """Return a real recording as plain Python."""
+    """Return a real recording as plain Python objects."""
     document: Document = json.loads(gzip.decompress((RECORDINGS / name / f"rank{rank}.pt.trace.json.gz").read_bytes()))
     return document
 

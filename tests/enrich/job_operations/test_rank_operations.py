@@ -125,7 +125,7 @@ def test_a_message_ends_when_the_first_rank_notices_it() -> None:
 
 
 def test_an_annotated_pass_may_contain_a_wait() -> None:
-    """The annotation of the backward pass of stage 0 begins at 110 µs; it computes from 510 µs on."""
+    """The annotation of stage 0's backward pass begins at 110 µs, but the pass computes only from 510 µs."""
     operations = _operations(pipeline_on_the_host())
 
     passes = operations.filter(pl.col("kind").str.ends_with("-compute") & (pl.col("rank") == 0))

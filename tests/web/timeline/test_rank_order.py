@@ -41,7 +41,7 @@ def test_the_late_rank_and_the_median_come_first() -> None:
     )
 
     assert order == RankOrder(
-        ((2, "late: others wait 16 µs for it"), (3, "typical: its waiting of 5 µs is the median"))
+        ((2, "late: others wait 16 µs for it"), (3, "typical: waits 5 µs, the median of the other ranks"))
     )
     assert order.first([0, 1, 2, 3, 4]) == [2, 3, 0, 1, 4]
     assert order.first([0, 1]) == [0, 1]

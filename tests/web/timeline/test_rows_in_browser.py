@@ -125,7 +125,7 @@ def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
         numbers = drawn.of("it.ranks.map(({ number }) => number)")
         assert numbers[0] == 7  # type: ignore[index]  # a list
         assert str(drawn.of("it.ranks[0].reason")).startswith("late: others wait")
-        assert str(drawn.of("it.ranks[1].reason")).startswith("typical: its waiting of")
+        assert str(drawn.of("it.ranks[1].reason")).startswith("typical: waits")
         drawn.until("it.ranks[0].lanes.size")
         seen.keep("timeline-late-rank")
         assert not seen.troubles

@@ -34,7 +34,8 @@ impl Edges<'_> {
         Ok(binding)
     }
 
-    /// The edge that determines each measured time: the incoming edge with the latest arrival, at most that time.
+    /// The edge that determines each measured time: the incoming edge that arrives last, where arrivals after the measured
+    /// time count as arrivals at that time.
     ///
     /// # Errors
     ///

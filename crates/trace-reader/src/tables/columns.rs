@@ -66,11 +66,11 @@ pub(crate) enum Values {
     UInt8(Sparse<u8>),
     Float64(Sparse<f64>),
     Bool(Sparse<bool>),
-    /// Numbers of strings in the chunk.
+    /// Indices of strings in the chunk.
     String(Sparse<u32>),
-    /// Numbers of tracks in the chunk.
+    /// Indices of tracks in the chunk.
     Track(Sparse<u32>),
-    /// Positions of events in the chunk.
+    /// Indices of events in the chunk.
     Event(Sparse<u32>),
     InPlace(Vec<String>),
 }

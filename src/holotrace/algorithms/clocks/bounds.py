@@ -157,7 +157,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Points above the line of each clock, one per bucket [clocks, buckets]; infinite in an empty bucket."""
+    """Upper limits on z or, for the lower side, on -z: one point per clock and bucket, infinite in an empty bucket."""
 
     time: Float64Array
     value: Float64Array

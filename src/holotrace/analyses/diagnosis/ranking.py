@@ -161,7 +161,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Separate the cases that make a rank late: return the other cases, and those of each finding about late ranks.
 
-    The line of code that makes a rank late costs that rank the time of the line, and the other ranks their waiting.
+    The time that a late rank spends in a line of code and the time that the other ranks wait for it are the same delay.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]

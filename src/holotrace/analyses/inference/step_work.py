@@ -96,7 +96,7 @@ def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
 
 
 def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether the host asked for each piece of work inside the range of the draft model."""
+    """Return, for each piece of work, whether the host requested it inside a range of the draft model."""
     names = names_matching(rank_trace, _DRAFT)
     kinds = (EventKind.USER_ANNOTATION, EventKind.CPU_OP)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names).sort("start_ns")

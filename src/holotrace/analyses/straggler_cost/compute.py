@@ -198,7 +198,7 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return each rank with dp_rank, stage, and two step lengths: if only its replica, or only its stage, keeps its times."""
+    """Return {rank: (dp_rank, stage, lengths)}; `lengths` has the steps' lengths if only its replica keeps its times, or its stage."""
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {
         rank: (dp_rank, stage, [by_replica[dp_rank], by_stage[stage]]) for rank, dp_rank, stage in places.iter_rows()

@@ -17,7 +17,7 @@ import polars as pl
 AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
 """Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks in a job with other axes.
 
-If several axes communicate at once, exposed time counts for the first one. Axes that block the next layer come before
+If several axes communicate at once, exposed time counts towards the first one. Axes that block the next layer come before
 axes that only block the optimizer.
 """
 

@@ -25,7 +25,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the operators around the launch of every device row.
 
     The operators are on the thread of the call that launched the row. If no operator contains the call, or the call is
-    unknown, the operator with the same external id and the operators around it are taken instead.
+    unknown, the operator with the same external id and the operators around it are used instead.
 
     Returns:
         The rows of `launches`, in the same order:

@@ -17,7 +17,7 @@ from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
-"""The roles in order of priority: if several apply at once, the time counts for the first one."""
+"""The roles in order of priority: if several apply at once, the time counts towards the first one."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")

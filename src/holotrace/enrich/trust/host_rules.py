@@ -46,8 +46,8 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
     )
     yield Doubt(
         "waits_end_early",
-        f"The host stops waiting for a stream or device {times_text(len(late))} while work launched before still runs, by up "
-        f"to {duration_text(longest.item(0, 'late_ns'))}: the clocks of host and device disagree, or times are wrong",
+        f"The host stops waiting for a stream or device {times_text(len(late))} before work launched earlier has ended, up to "
+        f"{duration_text(longest.item(0, 'late_ns'))} too early: the clocks of host and device disagree, or times are wrong",
         count=len(late),
         event_index=longest.item(0, "event_index"),
         times=times_of(late, "end_ns", "last_ns"),
@@ -89,8 +89,8 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt times in which no host event begins, although the device later runs work launched in them.
 
     Correlation numbers ascend as the host launches work. If device work has a number between those of two successive
-    recorded calls, the call that launched it was lost. If no operator or frame begins for 1 ms or more between the two calls
-    either, all host events of that time were lost, as when a ring buffer overflows.
+    recorded calls, the call that launched it was lost. If the two calls are also 1 ms or more apart without the beginning of
+    an operator or frame, all host events of that time were lost, as when a ring buffer overflows.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(

@@ -260,7 +260,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
-    except DamagedEntryError as error:  # another process has removed the entry at once: the file is changing
+    except DamagedEntryError as error:  # another process removed the new entry, because the trace file changes
         message = f"the cache {folder} loses entries right after they are written ({error})"
         raise CacheWriteError(message) from error
 

@@ -31,7 +31,7 @@ class GpuModel:
     pcie_gb_per_s: int = 24
 
     def product_ns(self, flops: float, size: float, precision: str) -> float:
-        """Return how long a well-shaped matrix product takes that does `flops` operations and moves `size` bytes."""
+        """Return how long a well-shaped matrix product with `flops` operations and `size` bytes of traffic takes."""
         compute_ns = 1e-3 * flops / (self.tflops[precision] * self.efficiency[precision])
         return max(compute_ns, self._bytes_ns(size)) + _LAUNCH_NS
 

@@ -274,7 +274,7 @@ class Session:
 
 
 class _Turn:
-    """A lock that a weak dictionary can hold; it disappears when no thread waits for it."""
+    """A lock that a weak dictionary can hold; it disappears when no thread holds it or waits for it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

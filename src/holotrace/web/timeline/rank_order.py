@@ -28,7 +28,7 @@ class RankOrder:
     reasons: tuple[tuple[int, str], ...] = ()
 
     def first(self, ranks: Sequence[int]) -> list[int]:
-        """Return these ranks, with the ranks to show first at the beginning."""
+        """Return these ranks, reordered so that the ranks to show first come first."""
         chosen = [rank for rank, _ in self.reasons if rank in ranks]
         return [*chosen, *(rank for rank in ranks if rank not in chosen)]
 
@@ -52,7 +52,7 @@ def rank_order(found: Stragglers) -> RankOrder:
         return RankOrder(((late, _late(cost_ns)),))
     typical, wait_ns = others.select("rank", "wait_ns").row((len(others) - 1) // 2)
     return RankOrder(
-        ((late, _late(cost_ns)), (typical, f"typical: its waiting of {duration_text(wait_ns)} is the median"))
+        ((late, _late(cost_ns)), (typical, f"typical: waits {duration_text(wait_ns)}, the median of the other ranks"))
     )
 
 

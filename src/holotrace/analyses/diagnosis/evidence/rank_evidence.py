@@ -301,7 +301,7 @@ class RankEvidence:
 
 
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
-    """Overlay one table on another; if rows overlap in time, keep the row of `above`.
+    """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
     Autograd's threads do not run the user's Python. If a row of `above` has no frame, it gets the frame of `below` at its
     start: the line that called `backward`. Python rows without a frame are PyTorch's own and stay without one.

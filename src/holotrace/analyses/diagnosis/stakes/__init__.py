@@ -1,1 +1,1 @@
-"""The cost of cases: claims on the time of a rank, and replays of the step without a cause."""
+"""What each case costs: the time of the rank that it claims, and replays of the step with its cause removed."""

@@ -133,7 +133,7 @@ def _saved_share(replays: Sequence[_Replay]) -> float:
 
 
 def _evidence(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
-    """Return the evidence with what the replays save per step, in the rows of each late rank."""
+    """Return the evidence; for each replayed late rank, it holds the time per step that the replays predict to be saved."""
     step_ns = result.headline["step_ns"][0]
     known = {str(rank): round(_saved_share(of_rank) * step_ns) for rank, of_rank in replays.items()}
     replayed = pl.col("subject").replace_strict(known, default=None, return_dtype=pl.Int64)

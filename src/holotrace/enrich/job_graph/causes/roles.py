@@ -107,7 +107,7 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the functions of the user that lose their time in several calls, none of which explains half of it.
+    """Return the user's functions whose cost is spread over several causes inside them, none of which explains half of it.
 
     Functions that also spend long in operators are left out: what Python does between operators is spread over the model.
     """

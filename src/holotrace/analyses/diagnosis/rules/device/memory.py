@@ -170,7 +170,7 @@ def _by(operator: str) -> str:
 def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"the allocator reserves {size_text(words['unused'])} more of device {words['device']} than tensors ever use at once, "
+        f"the allocator reserves {size_text(words['unused'])} more memory on device {words['device']} than tensors ever use at once, "
         "and the device is almost full",
         "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
     )
