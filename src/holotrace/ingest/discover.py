@@ -88,7 +88,7 @@ _DERIVED_FILES = {
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
-"""How `export_memory_timeline` begins: with raw events, or with all times of the chart."""
+"""How a file of `export_memory_timeline` begins: with the first raw event, or with the times of the chart."""
 
 _A_MEMORY_TIMELINE = (
     "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which has its "

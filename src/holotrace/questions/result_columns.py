@@ -823,7 +823,7 @@ ROOFLINE = (
 
 INFERENCE = (
     ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),
-    _text("step_name", "range that marks the step; null if it was found without a name", "range"),
+    _text("step_name", "name of the range that marks the step; null if no range does", "range"),
     _text("engine", "vllm, sglang, …; annotation or pattern for names of users; null if unknown"),
     _text(
         "found_by",

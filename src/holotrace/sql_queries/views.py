@@ -345,7 +345,7 @@ VIEWS: dict[str, SqlView] = {
                     "text",
                     "annotation, python function, module, compiled graph, token embedding, or profiler step",
                 ),
-                Column("step_name", "text", "range that marks the step; null if it was found without a name"),
+                Column("step_name", "text", "name of the range that marks the step; null if no range does"),
                 Column("is_draft", "bool", "whether it runs the draft model of speculative decoding"),
                 Column("request_count", "int64", "requests in the step; null if unknown"),
                 Column("token_count", "int64", "new tokens of all requests; null if unknown"),

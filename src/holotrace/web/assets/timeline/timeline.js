@@ -49,7 +49,7 @@ export class Timeline {
     this.among = this.attributes.ranks ?? "";
     this.steps = this.attributes.steps ?? "";
     this.devices = this.attributes.devices ? new Set(numbersOf(this.attributes.devices)) : null;
-    /** The SQL query for the address. */
+    /** The SQL query in the address. */
     this.query = this.attributes.sql ?? "";
     /** @type {Rank[]} */
     this.ranks = [];

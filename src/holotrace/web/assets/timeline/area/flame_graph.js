@@ -32,7 +32,7 @@ export class FlameGraph {
     this.said.setAttribute("role", "status");
     const actions = element("p", "holotrace-timeline-actions");
     actions.append(
-      button("whole graph", "let all blocks share the width", () => this.zoom(null)),
+      button("whole graph", "show the whole flame graph again", () => this.zoom(null)),
       button("show the longest", "show the longest event of this path on the timeline", () => showEvent(...this.current.longest)),
     );
     this.graph = element("div", "holotrace-flames-graph");
