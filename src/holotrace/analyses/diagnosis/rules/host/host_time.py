@@ -92,8 +92,9 @@ def _builtins_with_operators(evidence: RankEvidence) -> pl.Series:
 def _mostly_writes(pieces: pl.DataFrame) -> bool:
     """Whether most of the time is spent in functions that write files."""
     time = pl.col("end_ns") - pl.col("start_ns")
+    sums = pieces.group_by("name", "frame").agg(time.sum().alias("time_ns"))
     writes = pl.concat_str("name", "frame", separator=" ", ignore_nulls=True).str.contains(WRITES)
-    return bool(pieces.select(2 * time.filter(writes).sum() >= time.sum()).item())
+    return bool(sums.select(2 * pl.col("time_ns").filter(writes).sum() >= pl.col("time_ns").sum()).item())
 
 
 def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
@@ -135,11 +136,12 @@ def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame
     """Leave out the time in methods of PyTorch itself, unless they convert lists of Python."""
     if pieces.is_empty():
         return pieces
-    events = evidence.rank_trace.table("events", ["event_index", "name"])
-    names = pieces.select("event_index").join(events, on="event_index", how="left", maintain_order="left")["name"]
-    texts = evidence.rank_trace.texts(names)
+    texts = evidence.rank_trace.strings
     is_torch = texts.str.contains(_OF_TORCH) & ~texts.str.contains(_CONVERTS)
-    return pieces.filter(~is_torch.fill_null(value=False))
+    ids = pl.Series(is_torch.fill_null(value=False).arg_true(), dtype=pl.UInt32)
+    events = evidence.rank_trace.table("events", ["event_index", "name"])
+    of_torch = events.filter(pl.col("name").is_in(ids.implode())).select("event_index")
+    return pieces.join(of_torch, on="event_index", how="anti", maintain_order="left")
 
 
 def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterator[Case]:
@@ -161,7 +163,8 @@ def _largest(pieces: pl.DataFrame) -> dict[str, str | None]:
 
 
 def _place(pieces: pl.DataFrame, largest: dict[str, str | None]) -> Place:
-    first = pieces.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True, maintain_order=True).row(0, named=True)
+    longest = (pieces["end_ns"] - pieces["start_ns"]).arg_max()
+    first = pieces.row(longest or 0, named=True)
     return Place(
         module=largest["module"],
         source_line=largest["frame"],
