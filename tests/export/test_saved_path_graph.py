@@ -91,7 +91,7 @@ def test_a_file_is_only_overwritten_on_request(rank_trace, saved) -> None:
 
 def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
     """Loading a path with a different trace is an error, because the path refers to events by number."""
-    with pytest.raises(InvalidOptionError, match="saved from another trace than"):
+    with pytest.raises(InvalidOptionError, match="saved from a trace other than"):
         load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
 
 

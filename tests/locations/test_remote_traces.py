@@ -334,7 +334,7 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
     """Commands write reports, figures, tables and copies to URLs, without secrets; they replace files with --force."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1)))
-    assert "memory://job: 1 run of 2 traces" in run_hta("runs", "memory://job").stdout
+    assert "memory://job: 1 run with 2 traces" in run_hta("runs", "memory://job").stdout
     assert (
         "memory://out/report.html"
         in run_hta("report", "memory://job?sig=SECRETSECRET", "-o", "memory://out/report.html").stdout

@@ -248,7 +248,7 @@ def test_the_command_prints_what_it_wrote(tmp_path, capsys):
     assert main([str(tmp_path), "--ranks", "2", "--steps", "1", "--layers", "1"]) == 0
 
     said = capsys.readouterr().out
-    assert f"{tmp_path}: 2 ranks, 1 steps" in said
+    assert f"{tmp_path}: 2 ranks, 1 step" in said
     assert "Rank 1 computes 1.5 ms longer in every step." in said
     assert str(tmp_path / TRUTH_FILE) in said
 
@@ -275,7 +275,7 @@ def test_the_module_runs_as_a_program(tmp_path):
     finished = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 -- own code
 
     assert finished.stderr == ""
-    assert "1 ranks, 1 steps" in finished.stdout
+    assert "1 rank, 1 step," in finished.stdout
 
 
 def test_recorded_traces_stay(tmp_path):

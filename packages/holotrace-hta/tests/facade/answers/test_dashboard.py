@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from html import escape
 from types import ModuleType
 
 import pytest
@@ -33,7 +34,7 @@ def test_a_dashboard_at_the_end_of_a_cell_shows_the_verdict_and_every_figure(sho
     dashboard._ipython_display_()
     words, *figures = shown
     assert dashboard.summary.verdict in words["text/plain"]
-    assert dashboard.summary.verdict in words["text/html"]
+    assert escape(dashboard.summary.verdict) in words["text/html"]
     assert len(figures) == len(dashboard.summary.results)
     assert {renderer for _, renderer in figures} == {None}
 
