@@ -117,7 +117,7 @@ def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
         futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]
         _wait_until(lambda: any(tmp_path.iterdir()))
         raise KeyError
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 50
     assert list(tmp_path.iterdir()) == []
     assert all(future.done() for future in futures)
 

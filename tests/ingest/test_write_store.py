@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -600,7 +599,5 @@ def test_writing_a_store_does_not_fill_the_cache(tmp_path, monkeypatch) -> None:
     """Writing a store adds no entry to the cache."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     gpu_job().write(tmp_path / "traces")
-    started = time.time()
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     assert not list((tmp_path / "cache").rglob("*.arrow"))
-    assert time.time() - started < 60

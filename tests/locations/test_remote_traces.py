@@ -257,7 +257,7 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
         counts(trace)
     waited = time.monotonic() - begin
     go_on.set()
-    assert waited < 30
+    assert waited < 50
 
 
 def test_the_cache_identifies_a_file_by_its_version(web) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 
 import polars as pl
 import pytest
@@ -277,12 +276,11 @@ def test_every_rule_has_a_reason() -> None:
     assert all("https://" in rule.reason for rule in RULES if rule.kind is COMMUNICATION)
 
 
-def test_a_hostile_name_is_classified_at_once() -> None:
-    """Names of millions of characters take under 2 s in all, since only their beginning is read."""
-    began = time.process_time()
-    for part in ("dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"):
-        kind_of_name(part * 1_000_000)
-    assert time.process_time() - began < 2
+@pytest.mark.parametrize("part", ["dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"])
+def test_only_the_beginning_of_a_name_is_classified(part: str) -> None:
+    """A name of millions of characters is classified by its beginning: what follows changes nothing."""
+    long = part * 1_000_000
+    assert kind_of_name(f"{long}_ncclDevKernel_AllReduce_Sum_f32") == kind_of_name(long)
 
 
 def test_the_event_kind_decides_before_the_name() -> None:
