@@ -48,7 +48,7 @@ class Case:
     """One analysis: `setup` runs first, then `call`, which is timed. HTA runs `peer_setup` and `peer_call` if they are given.
 
     The code can use `analyzer`, `trace` (path of the file), `folder` (path of an empty folder), `operator` (part of a name) and
-    `unique()`, which returns a new text each time.
+    `unique()`, which returns a different string each time.
     """
 
     name: str
@@ -204,7 +204,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
 
 
 def _alone(call: Callable[[], object]) -> dict[str, Any]:
-    """Measure one of our calls again, with its columns in memory and nothing else cached."""
+    """Measure one of our calls again, when the event columns that it reads are in memory and nothing else is cached."""
     _keep_columns()
     _forget_derived()
     call()

@@ -89,7 +89,7 @@ LEAST_SAVED = 0.01
 
 @dataclass(frozen=True)
 class Found:
-    """All findings of one rule in a job: their summed cost, and its basis."""
+    """All findings of one rule in a job: their summed cost, and how it was estimated."""
 
     stake_ns: float
     basis: str
@@ -98,7 +98,8 @@ class Found:
 
 @dataclass
 class Score:
-    """The results of a rule: names of jobs and, for jobs with a known cost, the error of the stake as a share of the step."""
+    """The results of a rule: names of jobs and, where the cost is known, the predicted saving's error as a share of the
+    step."""
 
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -109,7 +110,7 @@ class Score:
     estimates: list[tuple[float, str]] = field(default_factory=list)
 
     def stakes(self, basis: str) -> list[tuple[float, str]]:
-        """Return the list for stakes with this basis."""
+        """Return the list of errors for savings that were estimated in this way."""
         return {"what-if": self.replayed, "estimate": self.estimates}.get(basis, self.bounds)
 
 
@@ -179,7 +180,7 @@ def score_alarms(
     found: dict[str, Found],
     healthy: JobOptions | None = None,
 ) -> None:
-    """Judge the findings of mistakes that were not planted in a simulated job; `healthy` is the job without its mistake."""
+    """Decide which alarms in a simulated job are true; `healthy` is the same job without the planted mistake."""
     for rule, alarm in found.items():
         better = healthy if (name.partition(" ")[0], rule) in SAME_MISTAKE else remedied(job, rule)
         step_ns = step_ns_of(job)
@@ -245,7 +246,7 @@ def judged() -> dict[tuple[str, str], bool]:
 
 
 def findings_of_job(job: JobOptions, *, only_first: bool = False) -> dict[str, Found]:
-    """Write a simulated job, and diagnose it; `only_first` opens one of its ranks."""
+    """Write a simulated job, and diagnose it; `only_first` opens only rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         path = TrainingJob(job).write(Path(folder))
         return findings(holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path))
@@ -292,17 +293,17 @@ def _line(name: str, score: Score) -> str:
 
 
 def _range(errors: Iterable[tuple[float, str]]) -> str:
-    """Return the least and the largest error in percent of the step."""
+    """Return the smallest and the largest error in percent of the step."""
     shares = [100 * error for error, _ in errors]
     return f"{min(shares):+.1f}..{max(shares):+.1f} %" if shares else ""
 
 
 def mistakes(scores: dict[str, Score]) -> Iterator[str]:
-    """Yield a line for each rule and each kind of wrong result: missed mistakes, false alarms and wrong stakes."""
+    """Yield a line for each rule and each kind of wrong result: missed mistakes, false alarms and wrong savings."""
     for rule, score in sorted(scores.items()):
         wrong = [f"{name} {error:+.1%}" for error, name in score.replayed if abs(error) > WHAT_IF_ERROR]
         wrong += [f"{name} {error:+.1%}" for error, name in score.bounds if error < -BOUND_ERROR]
-        for what, names in (("missed", score.missed), ("false alarm", score.false_alarms), ("wrong stake", wrong)):
+        for what, names in (("missed", score.missed), ("false alarm", score.false_alarms), ("wrong saving", wrong)):
             if names:
                 yield f"{rule}: {what} in {json.dumps(names)}"
 

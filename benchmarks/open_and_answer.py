@@ -2,7 +2,7 @@
 
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
-Every number is of a whole process, measured from outside: seconds from start to end, and peak resident memory. `facade`
+Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory. `facade`
 runs the peer's own script: load, then `get_temporal_breakdown`. `--peer` names a Python with `traceinsight==0.6.1` and
 `pandas<3`; its processes alternate with ours. Without `--trace`, a synthetic job gives a trace of about 70 MB;
 benchmarks/enlarge.py makes larger ones.

@@ -110,7 +110,7 @@ def _profile(playwright: Playwright) -> Iterator[BrowserContext]:
 
 
 def _walk(trace: str, cache: str, playwright: Playwright) -> None:
-    """Open every page with a server whose cache has the trace."""
+    """Open every page, from a server that already has the trace in its cache."""
     print("\n| page | shown after, s | server CPU, s | server peak, MB |\n|---|--:|--:|--:|")
     with served(trace, cache) as server, _profile(playwright) as context:
         page = context.pages[0]

@@ -3,10 +3,16 @@
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
 Each seed is a job of 8 to 512 ranks with one to three planted causes: data, tensor and pipeline parallel on GPUs with NCCL, or
-on CPUs with gloo. It runs on one host, or on several hosts whose clocks differ and drift. Four of ten recordings lack
-something. The table shows, by kind of cause: how often the right rank and cause were named; what the planted delays cost,
-measured by leaving them out and computed by the definition; the cost that `wait_causes` reports, with its error; how much
-waiting has an unknown cause; and how often the planted cause is the largest of its rank.
+on CPUs with gloo. It runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings are
+incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
+
+    right       the causes whose reported cost is correct within its error
+    planted ms  how long other ranks wait because of the planted delays: the job was simulated with and without them
+    charged ms  the cost by the definition, computed from the simulation
+    named ms    the cost that `wait_causes` reports
+    error ms    the error that `wait_causes` reports
+    unknown ms  the waiting whose cause is unknown
+    first       how often the planted cause is the largest on its rank
 """
 
 from __future__ import annotations
@@ -87,7 +93,7 @@ def _row(rows: list[tuple[Comparison, Named]]) -> str:
 
 
 def _wrong(seed: int, job: Comparison) -> Iterator[str]:
-    """Yield a line for each cause that was named wrongly, and for costs that do not add up."""
+    """Yield a line for each cause with a wrong cost, and for costs that do not add up."""
     if job.summed_ns != job.recorded_ns:
         yield f"seed {seed}: the costs add up to {job.summed_ns} ns of {job.recorded_ns} ns"
     for one in job.causes:

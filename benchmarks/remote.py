@@ -1,4 +1,4 @@
-"""Compare reading a trace from S3, with the server on the same machine, with reading it from disk.
+"""Measure how much longer a trace takes to read from an S3 server on the same machine than from disk.
 
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 

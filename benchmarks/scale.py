@@ -3,11 +3,11 @@
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
     python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2] [--questions collectives,stragglers]
 
-`--real` makes a job from copies of one trace, each with its own rank, reads it, and runs the cross-rank analyses in one visit
-to each rank. The baseline is one rank in one process with one thread; then come growing jobs in worker processes. `--synthetic`
-does the same with a simulated job of thousands of small ranks, with an empty and then with a filled cache. Every number is from
-a separate process. CPU seconds are those of the process and its workers, user and system; only the baseline excludes the time
-of imports.
+`--real` makes a job from copies of one trace, each with its own rank, and runs the cross-rank analyses, reading each rank once.
+The baseline is one rank in one process with one thread; jobs of growing size then run in worker processes. `--synthetic` does
+the same with a simulated job of thousands of small ranks, with an empty and then with a filled cache. Every row comes from a
+separate process. CPU seconds are those of the process and its workers, user and system; only the baseline excludes the time of
+imports.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run(folder: Path, cache: Path, names: str, *, ranks: int, workers: int | Non
 
 
 def write_copies(source: Path, folder: Path, count: int) -> None:
-    """Write `count` files with the events of `source`, for the ranks from 0; the files differ only in a short head."""
+    """Write the events of `source` to `count` files, one per rank; only the rank in their headers differs."""
     text = gzip.decompress(source.read_bytes()) if source.suffix == ".gz" else source.read_bytes()
     at = text.index(b'"traceEvents"')
     header, rest = text[:at].decode(), gzip.compress(text[at:], 6)
@@ -95,7 +95,7 @@ def write_copies(source: Path, folder: Path, count: int) -> None:
 
 
 def measure_real(source: Path, names: str, ranks: int, workers: int) -> Iterator[dict[str, float]]:
-    """Yield the baseline, then jobs of growing size; each rank is read for the first time."""
+    """Yield the baseline, then jobs of growing size, each with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         write_copies(source, Path(folder), ranks)
         for count, pool in ((1, None), *((count, workers) for count in (4, 16, 64, 256) if count <= ranks)):
@@ -122,7 +122,7 @@ def main() -> None:
     what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="where the job is kept")
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"questions to ask; by default {NAMES}")
+    parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"analyses to run; by default {NAMES}")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.real:

@@ -2,7 +2,7 @@
 
     python benchmarks/store.py TRACE [--rounds 3]
 
-Every number is of a whole process: CPU seconds (user and system, over all threads), which other work on the machine hardly
+Every number covers a whole process: CPU seconds (user and system, over all threads), which other work on the machine hardly
 affects, and peak resident memory. Processes alternate; the output has the medians over the rounds.
 """
 

@@ -3,9 +3,9 @@
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
 Starts `holotrace serve` with a filled cache, and sends the browser's requests over HTTP. The first requests show the whole
-recording, on a new server. The others zoom and pan, half of them to random windows, half near the previous one. With
+recording, on a new server. Later requests zoom and pan: half to random windows, half to windows near the previous one. With
 `--browser`, a real browser (playwright and chromium) opens the page as well. Prints JSON: wall seconds, the load of the
-machine, and the CPU seconds of the server where known.
+machine, and the CPU seconds of the server.
 """
 
 from __future__ import annotations
@@ -118,7 +118,10 @@ def zooms(server: Server, count: int, length: int) -> dict[str, Any]:
 
 
 def in_browser(server: Server) -> dict[str, float]:
-    """Open the page twice in a browser, and wait until something is drawn; the second time, all scripts are in the cache of the browser."""
+    """Open the page twice in a browser, and measure how soon something is drawn.
+
+    The second time, all scripts are in the browser's cache.
+    """
     from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- only where it is asked for
 
     seconds = {}

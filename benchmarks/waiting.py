@@ -2,9 +2,9 @@
 
     python benchmarks/waiting.py [--ranks 512] [--workers 2] [--folder FOLDER]
 
-The job is data, tensor and pipeline parallel, with 2,500 events and 250 communication calls per rank. Every line is a separate
-process with worker processes, with an empty and then with a filled cache. It shows wall time, the CPU seconds of the process
-and its workers, and the largest memory of the process and of a worker.
+The job combines data, tensor and pipeline parallelism, with 2,500 events and 250 communication calls per rank. Each analysis
+runs twice, in a new process with workers: first with an empty cache, then with a filled one. Each line shows wall time, the CPU
+seconds of the process and its workers, and the peak memory of the process and of a worker.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def main() -> None:
 def write_elsewhere(folder: Path, ranks: int) -> None:
     """Simulate the job in a process of its own.
 
-    A simulation takes more memory than the answers. On Linux, the peak memory of a process includes that of the process that
-    started it, up to the start: https://man7.org/linux/man-pages/man2/getrusage.2.html
+    A simulation takes more memory than the answers. On Linux, a new process inherits the peak memory of the process that
+    started it: https://man7.org/linux/man-pages/man2/getrusage.2.html
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         other.submit(write, folder, ranks).result()

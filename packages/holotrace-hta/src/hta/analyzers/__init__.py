@@ -1,1 +1,1 @@
-"""HTA's import paths for single functions and constants of its analyses."""
+"""HTA's import paths for the functions and constants behind its analyses."""

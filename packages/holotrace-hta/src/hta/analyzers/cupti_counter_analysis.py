@@ -1,4 +1,4 @@
-"""Hardware counters of kernels, and the floating-point operations that one count of each counter represents."""
+"""Hardware counters of kernels, and how many floating-point operations each count represents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""How many floating-point operations one count of each counter stands for."""
+"""The floating-point operations per count of each counter."""
 
 
 class CuptiCounterAnalysis:

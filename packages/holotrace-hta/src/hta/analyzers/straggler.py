@@ -1,8 +1,8 @@
 """HTA's method for finding stragglers, which compares start times of communication kernels across host clocks.
 
 `TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. To reproduce HTA's
-numbers, pass it `find_stragglers_with_late_start_comm_kernels`. Unlike HTA's version, this function recognizes the kernels of
-NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
+numbers, pass `find_stragglers_with_late_start_comm_kernels` to that method. Unlike HTA's version, this function recognizes the
+kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return the device events, plus an annotation for each matching host event, spanning the kernels that the event launched.
+    """Return the device events, plus a bar for each matching host event that spans the kernels launched under it.
 
     Args:
         events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.
@@ -261,8 +261,8 @@ def align_module_with_kernels(
         include_original_cpu_events: also keep host events.
 
     Returns:
-        The rows, plus annotations on stream `AnnotationStreamID` from the start of their first kernel to the end of
-        their last; row labels are renumbered.
+        The kept rows, then the bars: on stream `AnnotationStreamID`, from the start of the first kernel to the end of the last.
+        Row labels are renumbered.
 
     Raises:
         InvalidOptionError: a column is missing.

@@ -56,8 +56,8 @@ class Trace(TraceView):
     """The traces of a job, opened without a `TraceAnalysis`.
 
     Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`. `load_traces`
-    drops the last step. Times count from the first event of the job, except that between `parse_traces` and
-    `align_and_filter_trace` they are on the clock of each file.
+    drops the last step. Times count from the first event of the job, but between `parse_traces` and `align_and_filter_trace`
+    they are as in each file.
 
     Args:
         trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens no file, so that a

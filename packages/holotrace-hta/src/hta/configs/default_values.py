@@ -1,4 +1,4 @@
-"""HTA's columns for the args of events, each with its name, key in the file, type and default value."""
+"""HTA's columns for event args: name, key in the file, type and default value of each column."""
 
 from __future__ import annotations
 

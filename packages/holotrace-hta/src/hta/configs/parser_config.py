@@ -233,7 +233,7 @@ class ParserConfig:
 
     @classmethod
     def enable_communication_args(cls, cfg: ParserConfig | None = None, version: YamlVersion = v1_0_0) -> ParserConfig:
-        """Add the args of collectives to a configuration, by default the versioned one, and return the configuration."""
+        """Add the args of collectives to `cfg`, by default `get_versioned_cfg(version)`, and return the configuration."""
         extended = cls.get_versioned_cfg(version) if cfg is None else cfg
         extended.add_args(cls.ARGS_COMMUNICATION)
         return extended

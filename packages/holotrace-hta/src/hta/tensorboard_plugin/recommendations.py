@@ -153,7 +153,10 @@ def _eligible_fraction(kernels: pl.DataFrame) -> float | None:
 
 
 def _memory_limit(rank: _Rank) -> Iterator[_Case]:
-    """Yield at most one case. Repeats a mistake of the plugin, which compares the CPU's peak with the last GPU's memory."""
+    """Yield at most one case.
+
+    Repeats a mistake of the plugin, which compares the CPU's peak memory with the last GPU's capacity.
+    """
     sizes = [properties.get("totalGlobalMem") for properties in rank.trace.header.device_properties]
     for row in rank.memory.iter_rows(named=True):
         size = sizes[row["device"]] if -len(sizes) <= row["device"] < len(sizes) else None

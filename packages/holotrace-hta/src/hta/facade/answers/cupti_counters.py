@@ -51,7 +51,7 @@ def _is_range(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def _wide(counters: pl.DataFrame, indexes: list[int]) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the values of each counter in the order of `indexes`, with NaN for ranges that lack the counter."""
+    """Return the values of each counter for the events in `indexes`, with NaN for events without the counter."""
     order = pl.DataFrame({"event_index": indexes}, schema={"event_index": pl.UInt32})
     columns = {}
     for (name,), part in counters.group_by("counter", maintain_order=True):

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """A job's verdict and figures. A notebook displays a dashboard that ends a cell; elsewhere, call `show()`.
+    """A job's verdict and figures.
+
+    A notebook displays the dashboard when it is the last expression of a cell; elsewhere, call `show()`.
 
     summary  the verdict, the findings and the results behind the figures
     theme    `light` or `dark`

@@ -38,7 +38,7 @@ def queue_length_time_series(trace: Trace, ranks: Iterable[int] | None, origin_n
 
 
 def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
-    """Return statistics of the queue lengths of each rank and stream, counting one value per change."""
+    """Return statistics of each stream's queue length, in which every change of the length counts once."""
     return explained(described(series, by="stream", value="queue_length"), "no rank launches work for a GPU")
 
 

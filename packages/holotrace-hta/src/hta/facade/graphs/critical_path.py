@@ -93,7 +93,7 @@ class CPGraph:
 
     networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates a real one. Nodes are integers in order of
     time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and `number_of_edges()` work
-    as in networkx; `critical_path()` takes changed weights of `edges` into account.
+    as in networkx. If a script changes weights of `edges`, `critical_path()` recomputes the path.
 
     rank, data_load_events   the arguments of `critical_path_analysis`
     t, t_full                the whole trace, `analyzer.t`
@@ -155,7 +155,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; where several connect the same nodes, only the longest one."""
+        """The edges; if several connect the same two nodes, only the longest of them."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:
@@ -298,7 +298,7 @@ class CPGraph:
         return [self._edges.edge(row) for row in np.flatnonzero(self._edges.event == ev_idx).tolist()]
 
     def save(self, out_dir: str, overwrite: bool = True) -> str:  # noqa: FBT001, FBT002 -- like the other methods
-        """Write the measured graph to `<out_dir>.zip`, which `restore_cpgraph` reads; return that path.
+        """Write the graph with its measured weights to `<out_dir>.zip`, for `restore_cpgraph`; return that path.
 
         Replaces an existing file, unless `overwrite` is false.
 

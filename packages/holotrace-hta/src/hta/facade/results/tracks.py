@@ -1,4 +1,4 @@
-"""The `pid` and `tid` of events, as the file gives them."""
+"""The `pid` and `tid` of events, as recorded in the file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def process_and_thread(rank_trace: RankTrace, work_index: pl.Series) -> tuple[np
 
 @derived
 def _track_of_event(rank_trace: RankTrace) -> npt.NDArray[np.uint32]:
-    """Return the row in `tracks` for each `event_index` of device work, and 0 for other events."""
+    """Return, for each event, its row number in `tracks` if the event is device work, else 0."""
     work = rank_trace.events_of(DEVICE_WORK_KINDS, ["event_index", "track_id"])
     indexes = work["event_index"].to_numpy()
     tracks = np.zeros(int(indexes.max(initial=0)) + 1, np.uint32)

@@ -29,7 +29,7 @@ def device_type(rank_trace: RankTrace) -> str:
 
 
 def vendor_of(calls: Sequence[str]) -> str:
-    """Return the vendor whose runtime has calls with such names, or `UNKNOWN GPU`."""
+    """Return the vendor whose runtime has one of these calls, or `UNKNOWN GPU`."""
     return next((vendor for call, vendor in _CALLS if any(call.match(name) for name in calls)), UNKNOWN)
 
 

@@ -457,7 +457,11 @@ class _Rows:
         return bool((self._is_known & is_as_recorded & (given != follows)).any())
 
     def _partners(self) -> _Numbers:
-        """Return the `index_correlation` that equals the frame's: either among the selected events, or among all events."""
+        """Return the recorded `index_correlation` to compare with the frame's.
+
+        Some links exist only among all events, not among the selected ones. Where the frame's value is not the link among
+        the selected events, the result is the link among all events.
+        """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
             return given
@@ -478,7 +482,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that frames never list, shifted like the listed events."""
+    """Return the recorded events that frames never list, with times shifted like those of the listed events."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()

@@ -74,7 +74,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
         return f"FramesByRank(ranks={list(self)})"
 
     def changed(self, *, all_of_them: bool = False) -> dict[int, tuple[pd.DataFrame, Fingerprint]]:
-        """Return the frames that scripts assigned or changed, with their fingerprints.
+        """Return the frames that scripts assigned or changed, each with its fingerprint.
 
         Args:
             all_of_them: treat every frame as changed.

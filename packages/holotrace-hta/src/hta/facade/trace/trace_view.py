@@ -110,7 +110,7 @@ class TraceView:
 
     @cached_property
     def _numbering(self) -> TraceSymbolTable:
-        """The table used to create frames."""
+        """The symbol table used to create frames."""
         return symbol_table(self._recorded)
 
     @property
@@ -157,7 +157,7 @@ class TraceView:
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the time in µs from a rank's earliest start to its latest end of an event, by default for the first rank."""
+        """Return the µs from the start of a rank's first event to the end of its last; by default, of the first rank."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
@@ -260,7 +260,7 @@ class TraceView:
 
     def _are_texts_changed(self) -> bool:
         """Return whether the string of any known id has changed since the frames were created."""
-        if "symbol_table" not in self.__dict__:  # no script has read it
+        if "symbol_table" not in self.__dict__:  # no script has read or replaced the table
             return False
         made = self._numbering.get_sym_table()
         return self.symbol_table.get_sym_table()[: len(made)] != made
