@@ -98,8 +98,7 @@ class Found:
 
 @dataclass
 class Score:
-    """The results of a rule: names of jobs and, where the cost is known, the predicted saving's error as a share of the
-    step."""
+    """The results of a rule: names of jobs, with the error of the predicted saving (a share of the step) if the cost is known."""
 
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by mutations. A file's number determines both, so any file can be made again. A
-worker reads the file with limits of time and memory. The rules:
+Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so any file
+can be made again. A worker reads the file with limits on time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has the events that a plain JSON parser returns
@@ -393,7 +393,10 @@ def _refused(constant: str) -> None:
 
 
 def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
-    """Compare the complete events with the JSON parser's; skip texts with several lists, of which it keeps only the last."""
+    """Compare the complete events with those of the JSON parser.
+
+    Texts with several lists of events are skipped, because the JSON parser keeps only the last list.
+    """
     elements = expected.get("traceEvents")
     if text.count(b'"traceEvents"') != 1 or b'"baseTime' in text or not isinstance(elements, list):
         return []

@@ -263,7 +263,7 @@ def models() -> dict[str, Run]:
 
 
 def count(run: Run) -> int:
-    """Return the operations of one run, forward and backward."""
+    """Return the floating-point operations that FlopCounterMode counts in one run, forward and backward."""
     with FlopCounterMode(display=False) as counter:
         run().sum().backward()
     return counter.get_total_flops()

@@ -179,7 +179,7 @@ def test_overlap_equals_htas(real_traces, goldens, name) -> None:
 
 @each_golden
 def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
-    """The time of each kind of kernel equals HTA's, without states of length 0, which HTA sometimes lists."""
+    """The time of each kind of kernel equals HTA's; HTA sometimes also lists kinds with a time of 0."""
     ours = same_job(real_traces, name).get_gpu_kernel_breakdown(visualize=False)[0]
     theirs = answer(goldens, name, "get_gpu_kernel_breakdown.0").query("sum > 0").reset_index(drop=True)
     pd.testing.assert_frame_equal(ours, theirs, check_dtype=False)
@@ -199,7 +199,7 @@ def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name
 
 @each_golden
 def test_idle_time_of_a_stream_equals_htas_in_sum(real_traces, goldens, name) -> None:
-    """A stream's total idle time equals HTA's; HTA assigns a gap to one category, we divide it at the launch."""
+    """A stream's total idle time equals HTA's, although HTA assigns each gap to one category and we divide it at the launch."""
     of_ranks = sorted((goldens / "hta" / name).glob("get_idle_time_breakdown.rank*.0.csv"))
     theirs = pd.concat([pd.read_csv(path, index_col=0) for path in of_ranks])
     ours, _ = same_job(real_traces, name).get_idle_time_breakdown(visualize=False)
@@ -268,7 +268,7 @@ def test_a_silent_rank_has_no_overlap(small) -> None:
 
 
 def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
-    """Kernel types combine the kinds that run at once; without memory, only computation remains."""
+    """Time in which a kernel and a copy overlap has its own type; without memory kernels, only COMPUTATION remains."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
     with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)

@@ -47,7 +47,7 @@ def intersection_length(first: Intervals, second: Intervals) -> int:
 
 
 class Overlaps(NamedTuple):
-    """The stretches covered by an interval of each set: start_ns, end_ns, and the row in each set."""
+    """The stretches that both sets cover: start_ns, end_ns, and the row of the interval in each set."""
 
     start_ns: Int64Array
     end_ns: Int64Array
@@ -79,7 +79,7 @@ def intersection(first: Intervals, second: Intervals) -> Intervals:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds before each time are covered by intervals that are disjoint and in order, as from `union`."""
+    """Return how many nanoseconds the intervals cover before each time; they are disjoint and in order, as from `union`."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -93,7 +93,8 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
 def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
     """Return the row of the interval that contains each time, -1 if none does.
 
-    Starts are in ascending order. Only the interval that began last counts, even if an earlier one ends later.
+    Starts are in ascending order. At each time, only the interval that began last is checked, even if an earlier one ends
+    later.
     """
     starts, ends = intervals
     return _native.holding(*_contiguous((starts, ends)), np.ascontiguousarray(moments))
@@ -153,8 +154,8 @@ def concatenated(sets: Iterable[Intervals]) -> Intervals:
 def distinct_times(*times: Int64Array) -> Int64Array:
     """Return each time once, in order.
 
-    A stable sort merges the sorted runs of which times consist. np.unique hashes integers since NumPy 2.3, which took 11 s for
-    7 million times; this function takes 0.05 s.
+    Times usually consist of a few sorted runs, which a stable sort merges quickly. np.unique hashes integers since NumPy 2.3,
+    which took 11 s for 7 million times; this function takes 0.05 s.
     """
     ordered = np.sort(np.concatenate(times), kind="stable")
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered

@@ -83,7 +83,7 @@ def _by_size(
 
 
 def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return at most `_MOST_SAMPLES` of the times, evenly spread in their order."""
+    """Return every n-th time, so that at most `_MOST_SAMPLES` remain."""
     return times[:: -(-len(times) // _MOST_SAMPLES)]
 
 

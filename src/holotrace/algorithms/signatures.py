@@ -141,7 +141,7 @@ def function_name(name: str) -> str:
 def _function_name(name: str) -> str:
     text = demangled(name)
     plain = _PLAIN_HEAD.match(text)
-    if plain and (plain[1] or plain[3] != "<"):  # without `void`, a part with template arguments may be the return type
+    if plain and (plain[1] or plain[3] != "<"):  # without `void`, `name<…>` may be the return type
         return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     parts = _qualified_function(_items(text))
     if not parts:
@@ -194,7 +194,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Whether `<` opens a group here instead of being a comparison, as it is after a space in most brackets."""
+    """Whether `<` opens a template group; after a space inside most brackets, it is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))
@@ -295,7 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named parts around the function, and the function; for a call operator, the object that is called."""
+    """Return the named scopes around the function, and the function; a call operator is replaced by its object."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]

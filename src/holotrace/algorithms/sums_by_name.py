@@ -12,11 +12,11 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name, for all events and for those at marked places.
+    """Count events and sum their durations by kind and name, for all events and for those in marked places, such as steps.
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.
-        place: a number for each event, such as the number of its step; -1 for none.
+        place: the place of each event, such as the number of its step, from 0; -1 for none.
         is_marked: for each place, whether its events also count as marked.
 
     Returns:

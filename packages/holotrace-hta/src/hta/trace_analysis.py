@@ -77,7 +77,7 @@ class TraceAnalysis(PluginViews):
         return sorted({step for rank in self.t.get_ranks() for step in self.t.get_iterations(rank)})
 
     def dashboard(self, theme: Theme = "light") -> Dashboard:
-        """Return the verdict and the figures of all analyses; a notebook shows them if this call ends a cell.
+        """Return the verdict and the figures of all analyses; a notebook shows them if this call is the last in a cell.
 
         Args:
             theme: `light` or `dark`, to match the notebook.
@@ -113,14 +113,14 @@ class TraceAnalysis(PluginViews):
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the time of each kind of work over all ranks, and statistics of each rank's kernels.
 
-        If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their rows:
-        as many as cover `duration_ratio` of the kind's time, at most `num_kernels`. The rest become one row, `others`.
+        If a rank has more than `num_kernels` kernels of a kind, only the longest in total keep their own rows: enough to cover
+        `duration_ratio` of the kind's time, but at most `num_kernels`. The rest become one row, `others`.
 
         Returns:
-            kernel_type, sum, percentage: disjoint combinations of kinds, the longest first, one decimal.
-            name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count: statistics over single
-            calls, for `others` too; sorted by kernel_type, name, rank. If no rank has GPU work, both frames are empty
-            and their `attrs["reason"]` says why.
+            kernel_type, sum, percentage (one decimal): the time in which exactly these kinds of work run, longest first.
+            name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count: statistics over individual calls,
+            for `others` too; sorted by kernel_type, name, rank. If no rank has GPU work, both frames are empty and their
+            `attrs["reason"]` says why.
         """
         return answers.breakdowns.kernel_frames(
             self._trace,
@@ -336,8 +336,8 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return a rank's device work, each event with the innermost annotation in which it starts.
 
-        If the profiler did not project annotations onto streams, each event has the innermost host annotation around its
-        launch; HTA returns None instead.
+        If the trace has no annotations on GPU streams, each event has the innermost host annotation around its launch; HTA
+        returns None instead.
 
         Returns:
             The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the annotation's symbol id, -1 for
@@ -362,13 +362,13 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return statistics of each rank's user annotations on the GPU or on the CPU.
 
-        If a rank has more than `num_kernels` names, only those with the longest total time keep their rows: as many as
-        cover `duration_ratio` of the time, at most `num_kernels`, plus those that match `allowlist_patterns`. The rest
-        become one row, `others`.
+        If a rank has more than `num_kernels` names, only the longest in total keep their own rows: enough to cover
+        `duration_ratio` of the time, but at most `num_kernels`, plus the names that match `allowlist_patterns`. The rest become
+        one row, `others`.
 
         Returns:
-            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over single ranges, for
-            `others` too; sorted by rank and name.
+            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges, for `others` too;
+            sorted by rank and name.
         """
         return answers.user_annotations.annotation_breakdown(
             self.t,

@@ -104,7 +104,7 @@ def test_a_graph_of_a_thread_writes_its_columns() -> None:
 
 
 def test_the_first_call_stacks_of_hta(view) -> None:
-    """In `hta.common.call_stack`, nodes are tuples below the root -1; `CallGraph` adds `parent` and `depth`."""
+    """In `hta.common.call_stack`, nodes are tuples (parent, depth, children) and the root is -1; `CallGraph` adds columns."""
     stack = call_stack.CallStackGraph(frame_of_a_thread(), CallStackIdentity(0, 1, 2), ZeroDurationFilter)
     assert stack.get_nodes() == {
         -1: call_stack.CallStackNode(-1, -1, [0]),

@@ -35,7 +35,7 @@ def frame(tmp_path_factory) -> pd.DataFrame:
 
 
 def names(kept: pd.DataFrame) -> list[str]:
-    """Return the names of the matching rows, without calls."""
+    """Return the names of the matching rows, without launch calls."""
     return [name for name in kept["s_name"] if name != "cudaLaunchKernel"]
 
 

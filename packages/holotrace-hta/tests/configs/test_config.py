@@ -57,7 +57,7 @@ OPTIONS = (
 
 @pytest.mark.parametrize(("name", "variable"), OPTIONS)
 def test_an_option_is_its_environment_variable(name, variable, monkeypatch) -> None:
-    """Each option follows its environment variable at any time, and its setter sets the variable."""
+    """Each option reads its environment variable on every call, and its setter sets the variable."""
     monkeypatch.setenv(variable, "0")  # monkeypatch restores it afterwards
     options = env_options.HTAEnvOptions.instance()
     assert not getattr(env_options, name)()

@@ -1,7 +1,7 @@
-"""Every call that was recorded with HTA on the real traces also gets an answer here, even where HTA failed.
+"""Every call that was recorded with HTA on the real traces also gets an answer from holotrace-hta, even where HTA failed.
 
 `_calls.json` beside HTA's results names the calls of each trace: `method.variant.rank0`, with status `ok`, `none` (HTA
-returned None) or `error`. `CALLS` makes the same calls here; `NOT_OFFERED` lists those that have no counterpart.
+returned None) or `error`. `CALLS` makes the same calls with holotrace-hta; `NOT_OFFERED` lists those that have no counterpart.
 """
 
 from __future__ import annotations

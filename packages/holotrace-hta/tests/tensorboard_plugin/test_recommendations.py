@@ -36,7 +36,7 @@ def slow_loading(tmp_path: Path) -> TraceAnalysis:
 
 
 def test_the_findings_of_the_diagnosis(slow_loading: TraceAnalysis) -> None:
-    """The first finding equals that of the diagnosis, with its stake in microseconds."""
+    """The first row is the first finding of the diagnosis; `stake(us)`, the time at stake, is in microseconds."""
     frame = slow_loading.get_recommendations()
     assert frame.loc[0, ["rule", "stake(us)"]].tolist() == ["data_loading", 30]
     assert "num_workers" in frame["advice"][0]

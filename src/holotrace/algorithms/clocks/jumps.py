@@ -96,8 +96,9 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
-    Clocks are examined in order of their distance from the reference. Each clock is compared with its hubs in the operations
-    that it shares with them. A jump of a hub then does not look like a jump of the other clocks. The reference itself has one segment.
+    Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the hub (see
+    `ClockGraph`), whose jumps are already known, so a jump of the hub does not look like a jump of the clock. The reference
+    itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -170,8 +171,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations without a known hub may come before or after the others: the first and the last segment extend outwards by
-        the span of the others.
+        Some operations have no known hub. They may come before or after all the operations that have one, so the first and the
+        last segment extend outwards by the time that those operations span.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -193,7 +194,7 @@ class _Pair(NamedTuple):
             begin = end
 
     def _longest_segment(self, begin: int) -> tuple[Int64Array, int]:
-        """Return the operations of the segment that begins here, and where the next one begins."""
+        """Return the operations of the segment that starts at position `begin`, and where the next segment starts."""
         dropped: list[int] = []
         while True:
             kept = self._without(begin, len(self.rows), dropped)
@@ -210,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Leave out operations after the last one in which all wait for all: they may be on either side of the jump."""
+        """Drop operations after the last one in which all participants wait for each other: the jump may come before them."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -260,7 +261,11 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return by how much each operation contradicts the common line: its ends differ, or one side leaves too early."""
+        """Return by how much each operation contradicts the common line.
+
+        If both participants wait for each other, this is the difference between their ends; otherwise, the time by which
+        one ends before the other starts.
+        """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
         apart = np.abs(difference - float(np.median(difference)))
@@ -287,7 +292,7 @@ class _Pair(NamedTuple):
         return int(window[positions[int(np.argmin(costs))]]) if positions else conflict
 
     def _line(self, kept: Int64Array) -> tuple[float, float]:
-        """Return the rough line from the clock to its parent."""
+        """Return the rate and the offset of the rough line that maps the clock to its parent."""
         lines = self._lines(kept)
         return float(lines.rate[1]), float(lines.offset[1])
 

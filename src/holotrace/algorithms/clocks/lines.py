@@ -107,7 +107,7 @@ def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGr
 def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_drift: float) -> Lines:
     """Return lines that map each clock to the reference clock, within the noise of the readings.
 
-    Each clock follows its parent in the graph, so errors grow with the distance to the reference.
+    Each clock's line is derived from its parent's line, so errors grow with the distance from the reference.
     """
     rows = np.flatnonzero(graph.edge >= 0)
     difference = readings.time[graph.hub_row[rows]] - readings.time[rows]

@@ -1,4 +1,4 @@
-"""Points of threads in time order, and the dependencies between threads that work for each other, in native code."""
+"""Starts and ends of activities in time order, and the dependencies between a main thread and the threads that work for it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ThreadEdges(NamedTuple):
 
     source, target  points
     weight_ns       the least time from source to target
-    owner           the range to which this time belongs, -1 if there is none
+    owner           the range to which this time is attributed, -1 if there is none
     counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
                     end of a range that started before the main thread began to wait for it, along lanes, to the window
     """
@@ -89,10 +89,10 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     The points of the main thread divide its time into segments. Another lane works from the point at which it begins after a
     pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
 
-    The main thread waits in a segment if another lane ends its work in the segment and other lanes are busy for at least half
-    of it. Such work counts in gaps of the main thread and in ranges in which the main thread waits. Inside other ranges, only
-    work of the lanes `works_inside` counts; their gaps count as work, too. Segments in which the main thread waits have weight
-    0, as have the pauses of other lanes.
+    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of the
+    segment, or for any time if the range is marked `is_waiting`. Inside ranges without that mark, only the lanes
+    `works_inside` count, and their gaps count as work; inside calls (`is_call`), no lane counts. Segments in which the main
+    thread waits have weight 0, and so do the pauses of other lanes.
 
     Args:
         ranges: the activities.

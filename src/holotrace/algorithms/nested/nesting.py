@@ -18,7 +18,7 @@ _Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 class Nesting(NamedTuple):
-    """The nesting of every interval among the others of its group.
+    """For each interval, the intervals of its group that enclose it.
 
     parent          row of the enclosing interval, `NO_PARENT` if there is none
     depth           number of enclosing intervals
@@ -34,8 +34,8 @@ def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting
     """Find the innermost interval of the same group that wholly contains each interval.
 
     If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent is the
-    one that begins last; if several of these begin last, the shortest. An interval that begins inside another and ends after it
-    is its sibling: both have the nearest interval that contains both as their parent.
+    one that begins last; if several of these begin last, the shortest. Two intervals that overlap only partly are siblings:
+    their parent is the nearest interval that contains both.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 

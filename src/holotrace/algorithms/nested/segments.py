@@ -29,7 +29,7 @@ class Segments(NamedTuple):
 def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segments:
     """Divide the time that the intervals of each group cover, so that each part has one innermost interval.
 
-    If an interval begins inside another and ends after it, it owns the time that both cover. Intervals without length
+    If two intervals overlap only partly, the one that begins later owns the time that both cover. Intervals without length
     own nothing.
 
     >>> parts = segments(np.array([0, 0]), np.array([0, 4]), np.array([10, 6]))
@@ -73,7 +73,7 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return, for each row, the earlier sibling (row of the same family) that ends last; any row for the first sibling."""
+    """Return, for each row, the earlier row of its family that ends last; the result is arbitrary for a family's first row."""
     # Use ranks of the ends, not the ends, so that adding the number of the family cannot overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)

@@ -177,7 +177,7 @@ def test_an_invalid_pattern_is_an_error(tmp_path) -> None:
 @pytest.mark.parametrize("golden", ["param_dlrm", "trace_filter", "trace_filter__last"])
 @pytest.mark.parametrize("count", [1, 2])
 def test_htas_own_method_gives_its_answer(opened, golden, count) -> None:
-    """HTA's method, which compares the starts of kernels, gives HTA's ranks when passed in."""
+    """With `find_stragglers_with_late_start_comm_kernels`, `get_potential_stragglers` returns the same ranks as HTA."""
     analysis, folder = opened(golden)
     theirs = json.loads((folder / f"get_potential_stragglers.n{count}.json").read_text())
     ranks = analysis.get_potential_stragglers(

@@ -27,7 +27,7 @@ def analyzer(tmp_path) -> TraceAnalysis:
 
 
 def test_signatures_equal_htas() -> None:
-    """The three methods have HTA's parameters and defaults."""
+    """The methods for launches, operators and kernel sequences have HTA's parameters and defaults."""
 
     def parameters(method):
         return {

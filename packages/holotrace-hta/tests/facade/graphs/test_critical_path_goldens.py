@@ -41,7 +41,7 @@ _FOLDERS = [*FILES, *(f"{name}__last" for name in ("trace_diff_control", "trace_
 
 @pytest.mark.parametrize("folder", slow_except(_FOLDERS, _FOLDERS[::4]))
 def test_each_path_covers_its_window_and_the_events_of_htas_graph(real_traces, goldens, folder) -> None:
-    """A path fills its window and is at least as long as HTA's; its graph has all events of HTA's except synchronisations."""
+    """A path covers its whole window; except for synchronisations, its graph has every event of HTA's graph."""
     name, _, suffix = folder.partition("__")
     files = {rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()}
     analyzer = TraceAnalysis(files, include_last_profiler_step=suffix == "last")
@@ -100,7 +100,7 @@ def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _calls(folder: Path) -> list[tuple[str, str, int]]:
-    """Return call, window and rank of each call, without variants for further launch edges."""
+    """Return name, window and rank of each recorded call of `critical_path_analysis`, without calls that change its options."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     matches = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]

@@ -361,7 +361,7 @@ def test_changes_that_no_analysis_can_use_are_an_error(change, what, tmp_path) -
 
 
 def test_steps_without_events_are_an_error_for_analyses_of_steps(tmp_path) -> None:
-    """If steps disagree with the step events, analyses of steps fail and others still work."""
+    """If the column `iteration` disagrees with the step events, only analyses of steps fail."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.traces[0]["iteration"] += 10
     assert len(CALLS["temporal"](analyzer)) == 2

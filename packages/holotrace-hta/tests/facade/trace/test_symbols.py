@@ -11,7 +11,7 @@ from hta.facade.trace.symbols import TraceSymbolTable, decode_symbol_id_to_symbo
 
 
 def table_of(*texts: str) -> TraceSymbolTable:
-    """Return a table of these texts."""
+    """Return a symbol table of these texts."""
     table = TraceSymbolTable()
     table.add_symbols(texts)
     return table

@@ -72,7 +72,7 @@ def test_the_columns_of_a_launch() -> None:
     launch, kernel = frame["index"].tolist()[2:]
     assert frame["index_correlation"].tolist() == [-1, -1, kernel, launch]
     assert frame.index.tolist() == frame["index"].tolist()
-    assert view.min_ts == 100  # the clock of the file
+    assert view.min_ts == 100  # in µs on the clock of the file
     assert view.get_trace_start_unixtime_ns(0) == 1_100_000
     assert view.get_trace_duration() == 107
 
