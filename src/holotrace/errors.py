@@ -47,7 +47,7 @@ def what_exists(available: Iterable[Any], *, wanted: int | str) -> str:
 def _distance(value: int | str, wanted: int | str) -> float:
     if isinstance(value, int) and isinstance(wanted, int):
         return abs(value - wanted)
-    beginning = str(value)[:_LONGEST_NAME]  # names of templates have thousands of characters
+    beginning = str(value)[:_LONGEST_NAME]  # C++ template names can have thousands of characters
     return -difflib.SequenceMatcher(None, beginning, str(wanted), autojunk=False).ratio()
 
 
@@ -90,7 +90,7 @@ class UnreadableTraceError(HolotraceError, OSError):
 
 
 class UnreachableError(UnreadableTraceError):
-    """A URL could not be reached: an extra is missing, access was refused, or nothing answers."""
+    """A URL could not be reached: an extra is missing, access was refused, or the server does not answer."""
 
 
 class NotASavedPathError(HolotraceError, ValueError):
@@ -141,7 +141,7 @@ class MissingDataError(HolotraceError, LookupError):
 
     @property
     def finding(self) -> str:
-        """A sentence for the findings of an answer that leaves the rank out; by default the message."""
+        """The sentence in a result's findings if the result leaves this rank out; by default the error message."""
         return self._finding or str(self)
 
     @classmethod

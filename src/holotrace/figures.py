@@ -1,4 +1,4 @@
-"""Figures: `plot_<question>(result)` draws the result of the question of that name.
+"""Figures: `plot_<name>(result)` draws the result of the analysis with this name, for example `plot_idle_time(idle_time(trace))`.
 
 A figure takes a finished result and nothing else, so notebooks, reports and pages show the same numbers. Plotly loads with
 the first figure. `figures.pyi` lists the names for type checkers.
@@ -22,13 +22,13 @@ __all__ = [f"{_PREFIX}{module.name}" for module in iter_modules(analyses.__path_
 
 
 def figure_of(name: str, result: object, **options: object) -> go.Figure:
-    """Draw the result of the question called `name`: `plot_<name>(result, **options)`."""
+    """Draw the result of the analysis called `name`: `plot_<name>(result, **options)`."""
     figure: go.Figure = _plot(f"{_PREFIX}{name}")(result, **options)
     return figure
 
 
 def further_figures_of(name: str, result: object, **options: object) -> dict[str, go.Figure]:
-    """Return the figures of a question besides its main one, by name; most questions have none."""
+    """Return the figures of an analysis besides its main one, by name; most analyses have none."""
     make = getattr(_module(name), "further_figures", None)
     figures: dict[str, go.Figure] = make(result, **options) if make else {}
     return figures

@@ -25,7 +25,7 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """The kind of an event; one value covers all names of its category since 2020."""
+    """The kind of an event; a value covers every name that its category in Kineto's files has had since 2020."""
 
     OTHER = 0
     CPU_OP = 1

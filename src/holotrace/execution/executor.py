@@ -34,7 +34,7 @@ IN_PROCESS = InProcessExecutor()
 
 @runtime_checkable
 class PlacingExecutor(Protocol):
-    """An executor whose workers remember earlier calls, and which can run calls with equal keys in the same worker."""
+    """An executor whose workers keep state between calls; it can run calls with equal keys in the same worker."""
 
     def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` in the worker that ran the last call with this key, unless other workers would be idle."""
@@ -43,7 +43,7 @@ class PlacingExecutor(Protocol):
 def submit_near(
     executor: Executor, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
 ) -> Future[T]:
-    """Submit a call to the worker that ran the last call with this key, or to any worker of a plain executor."""
+    """Submit a call to the worker that ran the last call with this key, or to any worker if the executor cannot choose."""
     if isinstance(executor, PlacingExecutor):
         return executor.submit_near(key, fn, *args, **kwargs)
     return executor.submit(fn, *args, **kwargs)

@@ -27,7 +27,7 @@ class Pool(Protocol):
     """An executor that is unusable once it has lost a worker, such as a process pool."""
 
     def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:
-        """Call `fn` in a worker, if possible the one that ran the last call with this key; None stands for any worker."""
+        """Call `fn` in the worker that ran the last call with this key, if possible; in any worker if the key is None."""
 
     def start(self) -> None:
         """Start the workers now, so that they are ready when the first call comes."""
@@ -57,8 +57,8 @@ class _Call:
 class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
-    The new pool retries the running calls, first together, then each alone. A call that loses its worker even when it
-    runs alone ends with WorkerLostError. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
+    The new pool retries all interrupted calls. A call that was interrupted twice runs once more with no other call in the
+    pool, and raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
@@ -79,7 +79,7 @@ class RetryingExecutor(Executor):
         return self.submit_near(None, fn, *args, **kwargs)
 
     def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key; None stands for any worker."""
+        """Call `fn` in the worker that ran the last call with this key, if possible; in any worker if the key is None."""
         if self._is_closing:
             message = "cannot submit to an executor that was shut down"
             raise RuntimeError(message)
@@ -123,7 +123,7 @@ class RetryingExecutor(Executor):
             self._pool.shutdown()
 
     def _start_pool(self) -> None:
-        with suppress(Exception):  # the first call meets the same error and reports it
+        with suppress(Exception):  # `_start` starts the pool again and reports the error
             self._pool = self._pool or self._make_pool()
             self._pool.start()
 

@@ -1,4 +1,4 @@
-"""The start and the end of a local worker process, which keeps to its share of the cores and cleans up when it ends.
+"""Start and end a local worker process, which uses only its share of the cores and cleans up when it ends.
 
 A worker never outlives its parent: it holds one end of a pipe, and ends when the parent closes the other end or dies.
 A running call is then interrupted as by Ctrl-C, so that it removes unfinished files.

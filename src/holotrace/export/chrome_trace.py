@@ -30,11 +30,11 @@ Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
-"""The fates of an event in an edited copy, as numbers for `holotrace._native.EditedCopy`."""
+"""What can happen to an event in an edited copy (its fate), as numbers for `holotrace._native.EditedCopy`."""
 
 
 class Edits(NamedTuple):
-    """The fate of each event in an edited copy, in file order; events beyond the end of `fates` are kept.
+    """What to do with each event of a file, in file order, to make an edited copy; keep events beyond the end of `fates`.
 
     fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
             becomes a number and its args are dropped
@@ -47,7 +47,7 @@ class Edits(NamedTuple):
     texts: Sequence[str] = ()
 
     def of(self, event_index: int) -> tuple[int, int]:
-        """Return the fate and the value of an event."""
+        """Return the elements of `fates` and `values` for an event; KEPT and 0 beyond their end."""
         is_known = event_index < len(self.fates)
         return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
 

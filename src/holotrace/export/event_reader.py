@@ -112,10 +112,10 @@ class EventReader:
                 return ""
 
     def _whole_values(self) -> list[Any]:
-        """Parse the buffer up to the last place that looks like a gap between events, and advance past it.
+        """Parse the buffer up to the last `}` that seems to end an event, and advance past it.
 
-        If that place is not a gap, the text before it is not valid JSON. In that case, return nothing until more text
-        has been read; until then, the events are parsed one by one.
+        A `}` inside an event may look the same; the text before it is then not valid JSON. In that case, return nothing
+        until more text has been read; meanwhile, the caller parses events one by one.
         """
         if self._is_tried:
             return []
@@ -162,7 +162,7 @@ class EventReader:
         while taken <= wanted and (text := next(self._texts, "")):
             unread.append(text)
             taken += len(text)
-        if self._missing_end:  # drop text that was read; only the head must be returned as a whole
+        if self._missing_end:  # drop the text that was parsed, but not while `head` still needs it
             unread[0] = self._buffer[self._at :]
             self._passed += self._at
             self._at = 0

@@ -78,7 +78,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class _Figure:
-    """A figure as JSON; its heading and heights are those of `Detached`."""
+    """A figure as JSON; the other fields come from `holotrace.drawing.detached_heading.Detached`."""
 
     title: str
     explanation: str

@@ -167,7 +167,7 @@ def _described(path: str, sizes: Mapping[str, int]) -> _File:
 
 
 def _details(path: str) -> dict[str, int]:
-    """Return the batch size of each file in a list of captures."""
+    """Return the batch size of each capture that an `execution_details.json` lists, by file name."""
     listed = _json(path)
     rows = [row for row in listed if isinstance(row, dict)] if isinstance(listed, list) else []
     return {

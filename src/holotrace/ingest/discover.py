@@ -198,7 +198,7 @@ def _matching(pattern: str) -> list[str]:
 
 
 def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles:
-    """Find the traces among these files, the newest of each rank. `source` names the files in errors.
+    """Find the traces among these files, and the newest file of each rank. `source` names the files in errors.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.
@@ -315,7 +315,7 @@ def _no_file(path: str) -> str:
 
 
 def _recognised(what: str) -> str:
-    """Name a memory timeline as such; any other description stays as it is."""
+    """Return a clearer description if the file is a memory timeline; otherwise return `what`."""
     return _A_MEMORY_TIMELINE if _MEMORY_TIMELINE.search(what) else what
 
 

@@ -86,7 +86,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Return where the rank comes from, in the order in which discovery looks for it."""
+    """Return the first source, in the order of `holotrace.ingest.discover`, that states this rank."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

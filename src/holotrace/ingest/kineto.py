@@ -130,7 +130,7 @@ def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None
     except _native.ExpansionError as error:
         message = (
             f"{path} was not read: it decompresses to more than {size_text(most or 0)}, over {_most_expansion()} times "
-            f"its size, and may be made to fill memory or disk. If it is a trace, set {EXPANSION_VARIABLE} above "
+            f"its size, which may be an attempt to fill memory or disk. If it is a trace, set {EXPANSION_VARIABLE} above "
             f"{_most_expansion()}, the highest ratio that is accepted"
         )
         raise UnreadableTraceError(message) from error

@@ -51,8 +51,7 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
             cache folder, and that folder, which several machines can share; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
-            findings and answers for the other ranks.
+        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the findings and continues with the other ranks.
 
     Raises:
         TraceNotFoundError: there is no trace; the message lists what is there.
@@ -90,7 +89,7 @@ def _of_profiler(
 
 
 def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
-    """Open the traces among these files as one job, the newest of each rank; `source` names them in errors.
+    """Open the traces among these files as one job, the newest file of each rank; `source` names them in errors.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.

@@ -357,8 +357,8 @@ def _in_span(recording: Recording, span: int) -> Recording:
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
     """Return a function from a recording to its span by time; None if counting suffices or the numbers are not times.
 
-    A span contains the recordings that begin soon after its first one: after less than half the shortest interval between
-    two recordings of the same worker, so that no worker appears in a span twice.
+    A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
+    interval between two recordings of one worker, so that no worker appears in a span twice.
     """
     times = [[_time_ns(file) for file in files] for files in workers]
     shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)

@@ -23,10 +23,10 @@ _WRITERS = {"viztracer_metadata": "VizTracer"}
 
 
 def other_writer(rank_trace: RankTrace) -> str:
-    """Say which program wrote a file if it was not PyTorch's profiler; an empty string if it was.
+    """Return the program that wrote a file; an empty string for PyTorch's profiler.
 
-    A file of another program has neither a top-level key of PyTorch's profiler nor an event of a category that it writes nor
-    the name of an operator.
+    A file counts as written by PyTorch's profiler if it has one of the profiler's top-level keys or event categories, or
+    the name of a PyTorch operator.
     """
     header = rank_trace.header.raw
     if not _HEADER_KEYS.isdisjoint(header):
@@ -41,7 +41,7 @@ def other_writer(rank_trace: RankTrace) -> str:
 
 
 def other_writer_text(writer: str) -> str:
-    """Say what the analyses lack in a file of this program."""
+    """Return the end of a sentence: who wrote the file, and what it lacks for the analyses."""
     if writer == "Ascend's profiler":
         return f"written by {writer}, not by PyTorch's: its operators are read, but its device work is not"
     return (

@@ -152,7 +152,7 @@ def _patience_s(environment: dict[str, str]) -> float:
 
 
 def _azure_options(root: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return the account in the address and its credentials; a connection string is valid for one account only."""
+    """Return options for the Azure account in the URL; the user's connection string may belong to another account."""
     match = _AZURE_URL.fullmatch(root)
     if match is None:
         return {"sas_token": secret.query} if secret.query else {}

@@ -23,8 +23,8 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
     """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
 
     A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` skips this wait. For a
-    URL, the content goes into a temporary file and is sent when complete. With `replace=False`, a file that another process has
-    meanwhile written to the URL may be kept: some file systems cannot replace a file without briefly removing it.
+    URL, the content goes into a temporary file and is sent when complete. Some file systems can replace a file only by removing
+    it first. There, `replace=False` keeps a file that already exists at the URL instead.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -146,7 +146,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
     except BaseException:
         _remove(filesystem, beside)
         raise
-    if not replace:  # WebHDFS neither replaces a file nor says that it did not
+    if not replace:  # if the file exists, WebHDFS leaves both files in place without an error
         _remove(filesystem, beside)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """The interface of all results: an answer in one sentence, and findings of one sentence each; the rest are tables."""
+    """The interface of all results, whose other fields are mostly tables."""
 
     @property
     def answer(self) -> str:

@@ -110,7 +110,7 @@ def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) 
 
 
 def heading(column: str) -> str:
-    """Return the heading of a column: `overlap_fraction` is the `hidden share`."""
+    """Return the heading of a column, such as `hidden share` for `overlap_fraction`."""
     return heading_of(column)
 
 
@@ -151,7 +151,7 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """If any value of `unknown` exceeds 0, rename the column `share` to `…_least_fraction`; otherwise drop `unknown`."""
+    """Rename the column `share` to `…_least_fraction` if part of it is unknown; otherwise drop the column `unknown`."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)

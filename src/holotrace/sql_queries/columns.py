@@ -67,7 +67,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as ab
 
 def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
     """Whether a frame supports a type: numbers and strings, and lists and structs of these."""
-    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # their type ids may be those of text types
+    if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # unsupported, although DuckDB may give them the type id of text
         return False
     if duckdb_type.id in _LISTS:
         return _is_supported(duckdb_type.children[0][1])

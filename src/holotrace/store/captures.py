@@ -1,7 +1,7 @@
 """Recordings beside a trace that say which operators launched the kernels of its CUDA and HIP graphs.
 
-A replayed graph has one launch for all its kernels, so its trace does not name their operators. The recording of the
-capture does, and so does a recording of the same step without graphs. A rank reads them only if it replays graphs.
+A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the capture
+names them, or a recording of the same step without graphs. A rank reads these recordings only if it replays graphs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CaptureSource(Protocol):
     """The recordings for the ranks of a job; pickling keeps only their addresses."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the recordings that fit a rank; its strings show the batch sizes that it ran."""
+        """Return the recordings for a rank and the batch sizes that it ran, which its strings `texts` show."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return what annotation files say about graph nodes, by node id."""

@@ -319,7 +319,7 @@ def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
 
 
 def _read_states(store: Location) -> dict[int, StoredRank | None]:
-    """Return the state of each rank: None if it is still awaited."""
+    """Return the record of each rank; None if the rank is not complete yet."""
     folder = store / RANKS_FOLDER
     names = [name for name in names_in(folder) if name.endswith(".json") and _is_number(name.removesuffix(".json"))]
     states = side_by_side(
@@ -329,7 +329,7 @@ def _read_states(store: Location) -> dict[int, StoredRank | None]:
 
 
 def read_state(path: Location) -> StoredRank | None:
-    """Return the state of a rank; None if it is still awaited.
+    """Return the record of a rank from its state file; None if the rank is not complete yet.
 
     Raises:
         NotATraceError, UnreadableTraceError: the file is missing, damaged, or of another version of holotrace.

@@ -31,8 +31,11 @@ class KeptRanks(Generic[R]):
         self._events_held: dict[str, int] = {}
 
     def kept(self, identity: str, rank: R, most_events: int) -> R:
-        """Return the kept rank with this identity, else keep `rank`; forget the least recently used beyond `most_events`."""
-        latest = next(reversed(self._ranks), identity)  # only this rank was used since the last call
+        """Return the kept rank with this identity; if there is none, keep and return `rank`.
+
+        While the kept ranks have more than `most_events` events, forget the least recently used rank.
+        """
+        latest = next(reversed(self._ranks), identity)  # only this rank can have grown since the last call
         used = self._ranks[identity] = self._ranks.pop(identity, rank)
         for changed in {latest, identity}:
             self._events_held[changed] = self._ranks[changed].events_held

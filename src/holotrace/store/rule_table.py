@@ -1,4 +1,4 @@
-"""Tables of rules about names: finds the rules in force, sends them to workers, and reads rule files.
+"""Tables of rules about names: which rules are in force, how workers get them, and how rule files are read.
 
 Rules have this priority: first those that a program added, then those in the file that an environment variable names, then
 those of holotrace. `Trace.map` sends the caller's own rules along with its function, so workers apply them too.
@@ -92,12 +92,12 @@ class RuleTable(Generic[Rule]):
 
 
 def rules_in_force() -> RulesInForce:
-    """Return the rules in force in every table."""
+    """Return the rules in force in every table, except those that ship with holotrace."""
     return tuple((variable, table.own()) for variable, table in sorted(_TABLES.items()))
 
 
 def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument: Argument) -> T:
-    """Call a function with exactly these rules in force, besides those that ship with holotrace."""
+    """Call a function with these rules in force instead of this process's own; shipped rules always apply."""
     token = _IN_FORCE.set(dict(rules))
     try:
         return function(argument)

@@ -264,7 +264,7 @@ class RankTrace:
         function, or a `functools.partial` of one, so that the result pickles.
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # the result and this rank share the facts that are already derived
+        selected._unselected = self.unselected  # so that what was derived from all events is not computed again
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
@@ -343,7 +343,7 @@ class Trace:
 
     ranks     {rank: RankTrace}, sorted by rank
     skipped   files that were found and skipped, with the reason
-    on_error  if work on a rank fails: "skip" logs the error and answers for the other ranks; "fail" raises the error
+    on_error  if work on a rank fails: "skip" logs the error and continues with the other ranks; "fail" raises the error
     left_out  ranks of the job that `select` left out
     """
 

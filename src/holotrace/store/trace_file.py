@@ -120,7 +120,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
-        """Return all columns of the events of these kinds; they stay in memory, because dozens of facts ask for them."""
+        """Return all columns of the events of these kinds; keep them in memory, because dozens of derived tables need them."""
         with self._lock:
             if kinds not in self._events_of_kinds:
                 self._events_of_kinds[kinds] = of_kinds(self.table("events"), kinds)
@@ -154,7 +154,7 @@ class TraceFile:
         This is for callers that need the whole content once and should not fill the cache with it.
 
         Raises:
-            NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or there is no room for it.
+            NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or the temporary folder is full.
         """
         cache = Cache.from_option(self._cache, self._location)
         kept = cache and cache.find(self._location, self._reader.content_hash)
@@ -185,7 +185,7 @@ class TraceFile:
         return self.health.event_count <= _FEW_EVENTS
 
     def _has_events(self, kinds: Sequence[int], names: pl.Series | None) -> bool:
-        """Whether there are such events; keeping their kinds and names in memory saves reading the other columns in vain."""
+        """Whether such events exist, judged by two columns that stay in memory; reading the others may then be unnecessary."""
         known = self.table("events", ["kind"] if names is None else ["kind", "name"])
         return bool(known.select(is_of_kinds(kinds, names).any()).item())
 

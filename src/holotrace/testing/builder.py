@@ -62,9 +62,9 @@ class TraceBuilder:
             .build()
         )
 
-    Events are written in the order of the calls, so the n-th row has event_index n. The builder adds only launches, each before
-    the row that it launches, and flows, after all rows. Host rows of rank r have the pid 1000 + r, device rows the number of
-    their device as pid.
+    Events are written, and numbered by `event_index`, in the order of the calls. The builder itself adds only launches, each
+    before the work that it launches, and flows, after all other events. Host rows of rank r have the pid 1000 + r; the pid of a
+    device row is the number of its device.
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:

@@ -98,7 +98,7 @@ class CallsOptions:
 
 
 class JobCalls(NamedTuple):
-    """Simulated calls, and the truth about them.
+    """Simulated calls, and the clocks that were used to simulate them.
 
     calls        `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
@@ -288,7 +288,7 @@ _ROW = 4
 
 
 def _groups(layout: str, host: _Int64, local: _Int64, turn: int) -> _Int64:
-    """Return the group number of each rank, or -1 for ranks that do not take part."""
+    """Return the group number of each rank, or -1 for ranks that do not call the operation."""
     rank_count, per_host = len(host), int(local.max()) + 1
     if layout == "all":
         return np.zeros(rank_count, np.int64)

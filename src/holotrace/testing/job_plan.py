@@ -324,7 +324,7 @@ class _Meeting:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def hold(self, one_per_rank: Sequence[PlannedWork]) -> None:
-        """Run a collective that every rank has launched, in each process group of its kind."""
+        """Run a collective, which every rank has launched, once in each process group of its kind."""
         group = one_per_rank[0].work.collective.group
         step = self._options.ranks if group == WORLD_GROUP else self._options.ranks_per_host
         for first in range(0, self._options.ranks, step):

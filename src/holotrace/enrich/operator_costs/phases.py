@@ -28,14 +28,13 @@ _Bools = npt.NDArray[np.bool_]
 def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
-    Activation checkpointing computes the forward pass again inside the backward pass. Operators of this second forward
-    pass are inside a backward operator, but autograd records them again. Such operators have a sequence number, but do
-    not name the thread of a forward operator. Operators whose gradients are differentiated again (`create_graph=True`) also
-    have one, but do not repeat a call with the same shapes outside the backward pass.
+    Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators
+    again: they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
+    `create_graph=True`, operators that compute gradients look the same; they are no recomputation unless a call outside
+    the backward pass has the same name and shapes.
 
-    Autograd does not record a compiled backward pass. In a compiled backward pass, an operator computes again if it
-    repeats a forward call with the same shapes and strides. The products of a gradient have one factor transposed, so
-    their strides differ.
+    Autograd does not record a compiled backward pass. An operator there is a recomputation if a forward call has the same
+    shapes and strides. The matrix multiplications of a gradient transpose one factor, so their strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -63,7 +62,7 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools:
-    """Whether each row is an operator with a sequence number that is not a backward operator."""
+    """Whether each row is an operator that has a sequence number and does not name the thread of a forward operator."""
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     numbered = (pl.col("sequence_number") >= 0) & (pl.col("forward_thread_id").fill_null(0) == 0)
     rows = rows_of_events(stacks, details.filter(numbered)["event_index"])
@@ -73,7 +72,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return the outermost wanted row around each row, or the row itself."""
+    """Return the outermost row around each row for which `wanted` is true; the row itself if there is none."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 
@@ -81,10 +80,10 @@ def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _repeats_forward(
     rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
 ) -> _Bools:
-    """Whether each row is inside a backward operator and repeats an outermost forward call with the same inputs.
+    """Whether each row is inside a backward operator and has the name and inputs of a call outside the backward pass.
 
-    The calls compared are those that no other `aten` operator makes: the product inside a layer, called with a transposed
-    weight, may look like a product of its gradient.
+    Only calls that no other `aten` operator makes are compared. `aten::linear`, for instance, calls `aten::mm` with a
+    transposed weight, which may look like a matrix multiplication of its gradient.
     """
     parent = stacks["parent_row"].to_numpy()
     in_backward = itself_or_above(parent, is_backward, np.arange(len(parent))) != NO_PARENT

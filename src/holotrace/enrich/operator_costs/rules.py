@@ -292,7 +292,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return the rules found so far, by operator name; empty after a change of the users' rules."""
+    """Return a cache of the rule of each operator name, which callers fill; a change of the users' rules empties it."""
     return {}
 
 
@@ -341,10 +341,10 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
 
     Args:
         pattern: a regular expression.
-        formula: a function of `Arguments` that returns a `Cost`; if other processes read ranks, it must be picklable.
+        formula: a function that takes `Arguments` and returns a `Cost`; must be picklable if worker processes read ranks.
         flops: instead of `formula`, the operations of one call as text: `"2 * elements(0)"`.
         bytes: the bytes that one call moves, as text.
-        work: whether tensor cores could do the arithmetic ("matrix") or not ("vector"), or "copy" without arithmetic.
+        work: "matrix" if tensor cores can do the arithmetic, "vector" if they cannot, "copy" if there is no arithmetic.
         is_whole: the cost includes the costs of all operators inside.
         source: where the formula comes from.
 

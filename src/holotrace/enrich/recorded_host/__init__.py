@@ -1,1 +1,1 @@
-"""The host as a file records it: the nesting of its calls, and the nodes of its trees."""
+"""Calls on the host as a file records them: their nesting and their trees."""

@@ -50,8 +50,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: once the roles so far fill all steps, forget them, so that the next role counts in full, as the
-        TensorBoard plugin did by mistake.
+        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the next role counts
+        in full.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -92,7 +92,7 @@ def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
 
 
 def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return whether each operator only marks the work inside it; in files from before 2022, annotations are operators."""
+    """Return whether each operator only annotates the work inside it; files from before 2022 list annotations as operators."""
     strings = rank_trace.unselected.strings
     return pl.Series(~is_counted_name(names, strings)) | strings.str.contains(COLLECTIVE_CALL).gather(names)
 

@@ -56,7 +56,7 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
             By default, the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        Sorted by start_ns, one row for each window even if several threads record it; empty if no event has that name:
+        Sorted by start_ns, one row for each window even if several threads record it; empty if nothing is named `annotation`:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64
@@ -195,7 +195,7 @@ def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.
 
 
 def asked_rows(rank_trace: RankTrace) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the rows of `events` with device work, and when the host requested it: `_BEFORE_ALL` if before the recording."""
+    """Return the rows of `events` with device work, and when the host requested it (`_BEFORE_ALL` if before the recording)."""
     asked = asked_for(rank_trace)
     event_index = rank_trace.table("events", ["event_index"])["event_index"].to_numpy()
     return rows_of(event_index, asked["event_index"].to_numpy()), asked["asked_ns"].fill_null(_BEFORE_ALL).to_numpy()

@@ -88,7 +88,7 @@ class PluginAttribution(Attribution):
         return nodes.sort(finished).filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Judge an operator by its first call."""
+        """Return whether tensor cores could do the work of an operator, judged by its first call."""
         return pl.col("is_tensor_core_eligible").first()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -107,7 +107,7 @@ class PluginAttribution(Attribution):
     # Kernels
 
     def kernel_calls(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Return the kernels with the plugin's times and its answers on tensor cores, and with the shapes in the file."""
+        """Return the kernels with the plugin's times and tensor-core flags, and with the launch shapes in the file."""
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -154,7 +154,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Forget the roles so far once they fill all steps, as the plugin did by mistake."""
+        """Repeat the plugin's mistake: once the earlier roles fill all steps, count the next role in full."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -168,7 +168,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match the ranges of all ranks by node and place within it; if a rank lacks one of them, all waiting is unknown."""
+        """Match ranges by node and number within the node; if any range is missing on a rank, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -208,13 +208,13 @@ class PluginAttribution(Attribution):
         return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
     def communication_findings(self, _findings: tuple[str, ...], of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return a finding if the plugin shows no distributed view, and no other findings."""
+        """Return only the finding that the plugin shows no distributed view, if that is the case."""
         return of_matching
 
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Find the nodes as the plugin did: threads by their numbers alone, and float times."""
+        """Find the nodes by the thread's number alone and with float times, as the plugin did."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
@@ -236,13 +236,13 @@ class PluginAttribution(Attribution):
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Count a change for each operator around it; nested calls with the same name count several times."""
+        """Count a memory change once for every operator around it, even if nested calls have the same name."""
         return around
 
     # Findings
 
     def graph_findings(self, _: RankTrace) -> tuple[str, ...]:
-        """Return nothing: the plugin did not look into graphs."""
+        """Return nothing: the plugin did not analyse CUDA graphs."""
         return ()
 
     def shown_findings(self, _: tuple[str, ...]) -> tuple[str, ...]:

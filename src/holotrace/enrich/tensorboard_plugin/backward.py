@@ -51,10 +51,10 @@ class _Node:
 
 
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the trees with the plugin's backward nodes; `summed_row` is each node's earlier row, -1 for backward nodes.
+    """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, or -1 if it is new.
 
-    The nodes under an `evaluate_function` of autograd move from their thread to a node `<module>.backward` of the main thread,
-    if an arrow connects them to an operator of the module. Otherwise they are lost.
+    If an arrow connects a node under autograd's `evaluate_function` to an operator of a module, the node moves from its
+    thread to a node `<module>.backward` on the main thread. The plugin dropped the nodes without such an arrow.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -118,7 +118,7 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 
 
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
-    """Return the last tree with steps or, without steps, the longest tree, not counting the first one with a backward pass."""
+    """Return the last tree with steps or, if there are no steps, the longest tree except the first with a backward pass."""
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
     stepped = [tree for tree in trees if tree_of[tree.row] in with_steps]
@@ -155,7 +155,7 @@ def _by_forward(
 ) -> dict[int, list[_Node]]:
     """Return the group of backward nodes for each forward operator, by its start.
 
-    The plugin failed on files in which two arrows lead to one group; here, the first arrow gets the group.
+    The plugin failed on files in which two arrows point to one group; here, the first arrow gets the group.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:
@@ -194,7 +194,7 @@ def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set
 
 
 def _insert(root: _Node, backward: list[_Node]) -> None:
-    """Insert each node below the innermost node that is running when it begins; nodes outside all others are lost."""
+    """Insert each backward node below the innermost node that is running when it begins; drop it if there is none."""
     around: list[tuple[_Node, int]] = []
     place: tuple[_Node, int] | None = (root, 0)
     for node in backward:

@@ -84,8 +84,8 @@ def node_ranges(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the intervals of every communication node: the host event and, with NCCL, its kernels.
 
     Returns:
-        Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 within the
-        node, start_ns and end_ns int64.
+        Sorted by node, then start, longest first: node uint32 (row of `communication_nodes`), place int64 (number of the
+        range within the node), start_ns and end_ns int64.
     """
     nodes = communication_nodes(rank_trace).with_row_index("node")
     uses_nccl = nodes["name"].str.starts_with("nccl:").any()

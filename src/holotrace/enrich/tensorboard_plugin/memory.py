@@ -31,7 +31,7 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
     """Return the blocks of the window. Only events in the window are paired; the owners of blocks come from all events.
 
-    The plugin showed the size of a block's free as the size of the block.
+    Like the plugin, take the size of a block from the event that frees it.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))

@@ -63,8 +63,7 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
     """Return the row in `host` of the step that contains each event, if it is a runtime call; else null.
 
-    A step takes the calls that begin before its end, unless an earlier step took them. A call belongs to the step only if it is
-    entirely inside.
+    Only the first step that ends after a call begins is considered; the call belongs to it if the step contains the whole call.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
     step_rows = np.full(len(events), -1, np.int64)

@@ -81,8 +81,9 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the columns of `runtime_owner` with rows of `summed_trees`.
 
-    All calls with an external id belong to the first host range with this id, by thread and then by start, even on another
-    thread. Calls without an id belong to the first range without one. Calls with id 0 also belong to the root of their thread.
+    All calls with an external id belong to the first host range with this id, in the order of threads and then of starts,
+    even if the range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0
+    also belong to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -144,7 +145,7 @@ def _roots(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _first_of_external_ids(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the node of `summed_trees` to which the calls with each external id belong; -1 if that node is lost."""
+    """Return the node of `summed_trees` to which the calls with each external id belong; -1 if the plugin dropped it."""
     placed = _placed(rank_trace)
     takes = _row_that_remains(placed)[:-1]
     takes[_has_merged_child(placed)] = NO_PARENT

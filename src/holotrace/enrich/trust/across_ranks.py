@@ -29,7 +29,7 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or recording times by hours.
+    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or they were recorded hours apart.
 
     Source: `holotrace.enrich.job.one_job`.
     """
@@ -128,7 +128,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt the first collective of ranks that wait in it for a rank whose recording begins during the collective.
+    """Doubt a rank's first collective if the recording of another rank, for which it may wait, begins during it.
 
     Only calls that end together are compared, and only calls more than 10 times as long as the shortest one are doubted.
 
@@ -178,7 +178,7 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
-    """Return all doubts about how the recordings of a job fit together, with a rank for each."""
+    """Return all doubts about whether the recordings of a job fit together, each with the rank to look at."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank fits itself
         return []
     mixed = list(different_jobs(ranks))

@@ -26,11 +26,11 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the time in which two pieces of work overlap on one stream, which runs its work in order.
 
-    A sum of durations counts that time twice; busy time, which is a union, does not. Kernels of one graph replay may
-    overlap. Kernels may also overlap if programmatic dependent launch started them early. On CUDA, this could be any kernel
-    without a recorded launch. Overlaps of up to 2 µs come from the resolution of clocks.
+    A sum of durations counts that time twice; busy time, which is a union, does not. Three overlaps are legitimate: between
+    kernels of one graph replay, of kernels that programmatic dependent launch starts early (on CUDA, perhaps any kernel
+    without a recorded launch), and of up to 2 µs, the resolution of clocks.
 
-    Source: https://github.com/AMD-AGI/TraceLens/issues/669, durations on ROCm that reach into the next kernel.
+    Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm whose durations overlap the next kernel.
     """
     work = device_work(rank_trace)
     before = pl.col("end_ns").cum_max(), pl.col("correlation")
@@ -87,7 +87,7 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the kernels that may overlap: their call may start them early."""
+    """Drop the kernels that may overlap the previous one, because the call that launched them can start them early."""
     launched = launches(rank_trace).filter(pl.col("event_index").is_in(rows["event_index"].implode()))
     names = rank_trace.texts(launched["launch_name"])
     may = names.str.contains(_MAY_OVERLAP).fill_null(value=not is_rocm(rank_trace))

@@ -38,12 +38,12 @@ class Doubt:
 
     @property
     def doubtful_ns(self) -> int | None:
-        """How long the doubt lasts in all; None if it concerns no particular time."""
+        """Total length of `times`; None if the doubt concerns no particular time."""
         return covered_length(*self.times) if len(self.times[0]) else None
 
     @property
     def span(self) -> tuple[int | None, int | None]:
-        """When the doubt begins and ends."""
+        """Start and end of `times`; `from_ns` and `to_ns` if `times` is empty."""
         if not len(self.times[0]):
             return self.from_ns, self.to_ns
         return int(self.times[0].min()), int(self.times[1].max())

@@ -14,7 +14,7 @@ from holotrace.units import counted
 
 
 def other_program(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file that PyTorch's profiler did not write: what it lacks does not show what the job did."""
+    """Doubt a file that PyTorch's profiler did not write: the job may have done work that the file does not show."""
     writer = other_writer(rank_trace)
     if writer:
         yield Doubt("other_program", f"The file was {other_writer_text(writer)}")

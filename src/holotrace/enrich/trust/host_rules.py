@@ -89,8 +89,8 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt times in which no host event begins, although the device later runs work launched in them.
 
     Correlation numbers ascend as the host launches work. If device work has a number between those of two successive
-    recorded calls, the call that launched it was lost. If the two calls are also 1 ms or more apart without the beginning of
-    an operator or frame, all host events of that time were lost, as when a ring buffer overflows.
+    recorded calls, the call that launched it was lost. If no operator or frame begins for at least 1 ms between the two
+    calls, all host events of that time were lost, for instance because a ring buffer overflowed.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(

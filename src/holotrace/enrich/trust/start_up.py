@@ -118,7 +118,7 @@ def _leading_count(lengths: Int64Array) -> int:
     if len(lengths) < FEWEST_SAMPLES:
         return 0
     is_long = lengths > TIMES_MEDIAN * np.median(lengths)
-    count = int(np.argmin(is_long))  # the first that is not long; the median never is
+    count = int(np.argmin(is_long))  # the first value that is not long; there is one, because the median is not long
     is_transient = 0 < count <= MOST_LEADING and lengths[:count].min() > TIMES_LATER * lengths[count:].max()
     return count if is_transient else 0
 

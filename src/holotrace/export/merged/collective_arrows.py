@@ -21,9 +21,9 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    Arrows lead from the rank that arrives last to each of the other ranks, at the time of its arrival, when the others stop
-    waiting. For a send, the arrow leads from the start of the send to the end of the receive. Arrows never lead back in time:
-    if the clocks are not known well enough, an arrow may begin at the other rank.
+    When the last rank arrives, the other ranks stop waiting: arrows connect the last rank's arrival to the same time on each
+    other rank. For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back in
+    time: if imprecise clocks reverse the order, the arrow begins at the other rank.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.

@@ -70,7 +70,7 @@ class PathTables(Protocol):
 
     @property
     def hops(self) -> pl.DataFrame:
-        """Where the path leads from one rank to another."""
+        """The times at which the path moves from one rank to another."""
 
 
 def write_merged_trace(  # noqa: PLR0913 -- options by name
@@ -86,7 +86,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 
     The events keep their names, args and tids. Times are corrected for each host's offset and drift, to whole nanoseconds. Pids
     and flow ids are replaced, so that no two ranks share any. Processes are sorted by rank and called `rank 3 GPU 0 (± 12 µs)`,
-    with the half-width of the clock. Flows with the category `across_ranks` connect the ranks of each matched collective. Queue
+    with the uncertainty (half-width) of the clock correction. Flows with the category `across_ranks` connect the ranks of each matched collective. Queue
     lengths and copy bandwidths are added as counters. The file's `metadata` contains the offset, half-width and drift of each
     host.
 
@@ -96,7 +96,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
         critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process with a
-            track for each rank on the path, and with arrows where the path leads from one rank to another.
+            track for each rank on the path, and with arrows where the path moves from one rank to another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.

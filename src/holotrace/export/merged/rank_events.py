@@ -29,11 +29,11 @@ _EVENTS_AT_ONCE = 1_000
 
 
 class RankPlace(NamedTuple):
-    """The position of a rank's events in the merged trace: base time, pids and clock.
+    """How to convert a rank's events for the merged trace: base times, clock and pids.
 
-    base_ns        `baseTimeNanoseconds` of its file
-    merged_base_ns the same for the merged trace
-    pids           {pid in its file: pid in the merged trace}; other pids are numbered after them
+    base_ns        `baseTimeNanoseconds` of the rank's file
+    merged_base_ns `baseTimeNanoseconds` of the merged trace
+    pids           {pid in the rank's file: pid in the merged trace}; other pids are numbered after them
     """
 
     rank: int

@@ -31,7 +31,7 @@ class _Kept:
 
 
 def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> None:
-    """Remove leftovers and, if the cache exceeds the limit, entries; measure the cache only once in a while."""
+    """Remove leftovers, and old entries if the cache exceeds the limit; most calls return without measuring the cache."""
     added = 0 if keep is None else _kept(keep).byte_count
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:

@@ -32,7 +32,7 @@ def unpacked(table: PackedTable) -> pl.DataFrame:
 
 
 def reduced(record: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return a value for a NamedTuple's `__reduce__` to return, so that pickling the record compresses its tables."""
+    """Return the value that a NamedTuple's `__reduce__` should return so that pickling compresses its tables."""
     fields = [packed(value) if isinstance(value, pl.DataFrame) else value for value in record]
     return _restored, (type(record), *fields)
 

@@ -58,7 +58,7 @@ def parquet_types(table: str) -> pl.Schema:
 
 
 def write_parquet(rows: pl.LazyFrame, row_count: int, table: str, strings: pl.Series, file: IO[bytes]) -> None:
-    """Write a table in batches of rows, so that memory does not grow with it.
+    """Write a table in batches of rows, so that memory does not grow with the number of rows.
 
     Args:
         rows: the table with the columns of `holotrace.schema`.
@@ -74,7 +74,7 @@ def write_parquet(rows: pl.LazyFrame, row_count: int, table: str, strings: pl.Se
     def slices(
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
-        del with_columns, predicate, n_rows, batch_size  # a sink needs all rows and columns
+        del with_columns, predicate, n_rows, batch_size  # `sink_parquet` always requests all rows and columns
         for start in range(0, row_count, _ROWS_AT_ONCE):
             yield readable(rows.slice(start, _ROWS_AT_ONCE).collect(), table, strings)
 

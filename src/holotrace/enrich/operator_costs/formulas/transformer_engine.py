@@ -1,6 +1,6 @@
-"""Costs of the layers of Transformer Engine, whose products have no operators of their own.
+"""Costs of Transformer Engine's layers, which call their matrix multiplications without operators such as `aten::mm`.
 
-The order of inputs differs between versions, so shapes say which inputs are matrices.
+The order of inputs differs between versions, so the formulas find matrices by their shapes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _4_BITS = re.compile(r"e2m1|fp4", re.IGNORECASE)
 
 
 def linear(arguments: Arguments) -> Cost:
-    """FLOPs: 2·M·N·K of the first and the last input with the same last dimension. Bytes: both inputs and the result."""
+    """FLOPs: 2·M·N·K for the first and last inputs that share their last dimension. Bytes: both inputs and the result."""
     first, last = _alike(arguments)
     return _cost(arguments, first, last, arguments.shape(first)[-1])
 
@@ -53,10 +53,11 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: as the forward call, for each gradient (inputs, weights). Bytes: its tensors and their gradients.
+    """Return the cost of the gradients of inputs and weights; each needs as many FLOPs as the forward call.
 
-    `products` is the number of products in the forward call. The number of kernels on tensor cores shows whether both
-    gradients were computed; both need the same number of bytes.
+    `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
+    whether one or both gradients were computed. Bytes, for a single product: the gradient of the result, and for each
+    gradient as many bytes as the inputs have.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -75,7 +76,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
 
 
 def _forward(arguments: Arguments, products: int) -> Cost:
-    """Return the cost of the forward call, in the precision of the kernels of the gradient."""
+    """Return the cost of the forward call, with the precision that the names of the backward kernels show."""
     if not arguments.related:
         message = "the forward call of this gradient, which has the shapes, was not recorded"
         raise UnknownCostError(message)
@@ -84,7 +85,7 @@ def _forward(arguments: Arguments, products: int) -> Cost:
 
 
 def grouped(arguments: Arguments) -> Cost:
-    """`_GroupedLinear`, each row in one group. FLOPs: 2·M·N·K. Bytes: rows, all weights and result."""
+    """`_GroupedLinear` multiplies each row by the weight of one group. FLOPs: 2·M·N·K. Bytes: rows, all weights, result."""
     rows, *others = _matrices(arguments)
     width = arguments.shape(rows)[-1]
     weights = [index for index in others if len(arguments.shape(index)) == 2 and arguments.shape(index)[1] == width]  # noqa: PLR2004 -- columns and K
@@ -99,7 +100,10 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def scripted_product(arguments: Arguments) -> Cost:
-    """`tex_ts::te_gemm_ts`. FLOPs: 2·M·N·K of inputs 0 (transposed by argument 4) and 5. Bytes: inputs 0, 5 and 10."""
+    """`tex_ts::te_gemm_ts` multiplies inputs 0 and 5; argument 4 says whether input 0 is transposed.
+
+    FLOPs: 2·M·N·K. Bytes: inputs 0, 5 and 10.
+    """
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
     if not shared or shared not in arguments.shape(5, 2):
@@ -126,7 +130,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the type in which the kernel computes: 16-bit inputs may be quantised inside the call."""
+    """Return the data type that the kernel's name shows, because the call may quantise 16-bit inputs; else the input's."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
