@@ -14,8 +14,8 @@ from the Unix epoch, in UTC. A column may be null unless its meaning excludes th
 analysis lists its tables.
 
 - A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
-- `duration_ns` is the length of one event, `total_ns` a sum over many, `self_ns` the part outside inner events.
-- Statistics come first: `mean_call_ns`, `median_launch_delay_ns`.
+- `duration_ns` is the length of one event, `total_ns` a sum over many, `self_ns` the time outside nested events.
+- A statistic is the first word of a name: `mean_call_ns`, `median_launch_delay_ns`.
 - `control_` and `test_` mark the two sides of a comparison.
 """
 

@@ -13,14 +13,14 @@ from holotrace.enrich.operator_costs.rules import RULES, Rule
 _BEGINNING = """\
 # Costs of operators and peaks of devices
 
-[Roofline](analyses/roofline.md) takes the operations and bytes of each operator from these rules, and peak rates from the table of devices;
-[its page](analyses/roofline.md#your-own-rules-and-devices) says how to add to both.
+[Roofline](analyses/roofline.md) takes the operations and bytes of each operator from these rules, and peak rates from the table of devices.
+You can add [your own rules and devices](analyses/roofline.md#your-own-rules-and-devices).
 
 ## Rules
 
 An operator's costs come from the first rule whose pattern matches the operator's whole name. E is the number of elements of the result or,
 in reductions, of the input. Names such as `product` and `flash` are functions in `holotrace.enrich.operator_costs.formulas`. The options of a rule's
-function are in parentheses; most of them say which argument, counted from 0, is which input.
+function are in parentheses; most of them give the position of an input among the operator's arguments, counted from 0.
 
 """
 
@@ -28,9 +28,8 @@ _DEVICES = """
 ## Devices
 
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
-dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. We have not
-found the figures named under "not confirmed" in a public source; all others agree with one, but check those that matter to you against the
-data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
+dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Figures
+listed under "not confirmed" have no public source; all others agree with one. Check the figures that matter to you against the data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
 
 """
 

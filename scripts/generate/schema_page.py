@@ -56,11 +56,11 @@ spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  #
 ```
 
 `events`, `tracks` and `strings` have a file for every rank; other tables only if they have rows. A rank is complete once
-`_holotrace_ranks/<rank>.json` says `"is_there": true`. Otherwise a run is still writing it or was interrupted. Stores are
-versioned: if the version does not fit, holotrace asks you to run `holotrace ingest` again.
+`_holotrace_ranks/<rank>.json` says `"is_there": true`. Otherwise the rank is still being written, or its writing was
+interrupted. Stores are versioned: if the version does not fit, holotrace asks you to run `holotrace ingest` again.
 
-Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has those of the Parquet files; holotrace checks them
-before it or DuckDB reads the files. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
+Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files; holotrace
+checks them before it or DuckDB reads the files. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 

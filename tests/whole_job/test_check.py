@@ -74,7 +74,7 @@ def test_a_doubt_makes_a_job_unsound() -> None:
 
 
 def test_a_doubt_that_a_rule_reports_is_not_repeated() -> None:
-    """Work before its launch is a violation, with examples, and no second line as a doubt."""
+    """Work that starts before its launch is listed as a violation, and not again as a doubt."""
     builder = TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=9)
     checked = holotrace.check(builder.build(), strict=True)
 
@@ -99,7 +99,7 @@ def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ranks_that_the_user_left_out_are_not_missing() -> None:
-    """A job of three ranks without rank 2: missing if there is no file of it, but not after `select([0, 1])`."""
+    """A rank without a file is reported as missing; a rank that `select` left out is not."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).step(0, 0, 100).operator("aten::mm", start_us=1, duration_us=90)

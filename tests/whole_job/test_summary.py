@@ -21,7 +21,7 @@ def verdict(builder: TraceBuilder) -> str:
 
 
 def test_the_verdict_is_the_answer_of_the_diagnosis() -> None:
-    """Two ranks of 105 µs on average; the second waits for the first, and no step was recorded."""
+    """The verdict of the summary is the answer of the diagnosis, here for a job without steps."""
     known = verdict(gpu_job())
 
     assert known == holotrace.diagnosis(gpu_job().build()).answer
@@ -54,7 +54,7 @@ def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
 
 
 def test_the_summary_has_the_questions_that_it_is_asked() -> None:
-    """By default these are the first questions, after the diagnosis; the report asks all questions."""
+    """By default the summary has the diagnosis and the first few questions; the report has all of them."""
     everything = [analysis.name for analysis in ANALYSES]
     assert list(summary_of(gpu_job().build(), everything).results) == everything
 
@@ -104,7 +104,7 @@ def test_partly_read_files_are_counted(tmp_path) -> None:
 
 
 def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
-    """The summary's doubts name the rank and position of a truncated file, and count no file as read in part."""
+    """A truncated file is a doubt with its rank and position, and no finding repeats that it was read in part."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])

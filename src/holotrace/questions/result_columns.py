@@ -5,7 +5,7 @@ JSON. SQL views use the same names. `tests/questions/test_result_columns.py` che
 docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
-`duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the part outside inner events.
+`duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
 A statistic comes first: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. `control_` and `test_` are the two
 sides of a comparison.
 """

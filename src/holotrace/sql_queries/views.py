@@ -313,7 +313,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "steps",
-            "a training step that the host announced: `ProfilerStep#N`",
+            "a training step that the host marked with the annotation `ProfilerStep#N`",
             (
                 Column("step", "int64", "the N"),
                 *_RANGE,
@@ -329,7 +329,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "inference_steps",
-            "a step of inference, marked by a range of vLLM, SGLang, … or found from forward passes",
+            "a step of inference, marked by a range of vLLM, SGLang, … or inferred from forward passes",
             (
                 Column(
                     "event_index",

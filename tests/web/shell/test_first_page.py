@@ -78,7 +78,7 @@ class Named(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, _tag, attrs) -> None:
-        """Add the addresses of an element."""
+        """Record the addresses in an element's `src` and `href`."""
         self.addresses += [value for name, value in attrs if name in ("src", "href") and value]
 
     @property
@@ -91,7 +91,7 @@ def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
     """The layout contains the page's title, figure and selectors, so the browser does not request them again."""
     run = client.session.runs[0].id
     for part in ("idle_time", "choices", "without-data"):
-        client.part(f"?view=idle_time&run={run}", part)  # a part that is not ready at once comes later
+        client.part(f"?view=idle_time&run={run}", part)  # the layout contains only parts that are ready
     shown = json.loads(layout(client, f"http://127.0.0.1/?view=idle_time&run={run}"))
     assert components(shown, "Title")[0]["children"] == "Idle time"
     assert components(shown, "Graph")
@@ -114,7 +114,7 @@ def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, addr
 
 
 def test_the_first_page_has_the_last_colour_scheme(client) -> None:
-    """The layout has the colours that the cookie names, so nothing is drawn twice; any value but `dark` means light."""
+    """The cookie sets the colours of the layout: `dark` means dark, and any other value means light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
@@ -138,10 +138,9 @@ LATER = (
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """A page names all modules and styles of the shell, and all modules that the page's own module imports.
+    """The HTML of a page links every file that the first drawing needs, so the browser loads these files in parallel.
 
-    The browser then loads them at the same time. The page does not name modules that load later: they would delay the first
-    drawing.
+    Modules that load later are not linked, because they would delay the first drawing.
     """
     folders = {
         "icon.svg",

@@ -127,7 +127,7 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
 
 @pytest.mark.slow
 def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
-    """The tab shows the overview of each real trace, and every page of one with the figures and tables of the run."""
+    """The tab shows the overview of each real trace and, for one trace, every page with its figures and tables."""
     session, url = tensorboard
     overview = next(page for page in PAGES if page.name == "overview")
     with visit(browser, f"{url}#holotrace") as seen:
@@ -143,7 +143,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["path_prefix", "proxy"])
 def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
-    """The tab works with --path_prefix and behind a proxy that strips a prefix, and an address can name its page."""
+    """The tab opens the page in the address, with --path_prefix and behind a proxy that strips a prefix."""
     options = ["--path_prefix", "/inner"] if prefix == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if prefix == "proxy" else url
@@ -194,7 +194,7 @@ def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str
 
 
 def test_a_mounted_application_gets_its_path() -> None:
-    """A mounted application gets the path above it as SCRIPT_NAME, also below a prefix, and is created once."""
+    """A mounted application is created once, and SCRIPT_NAME contains its mount path, including any prefix."""
     made = []
 
     def make():

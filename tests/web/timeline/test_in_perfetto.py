@@ -56,7 +56,7 @@ def shown(tmp_path_factory, browser):
 
 
 def test_perfetto_reports_no_errors(shown) -> None:
-    """Perfetto counts what it could not read or join: nothing."""
+    """Perfetto's own statistics report no errors or lost data."""
     _, query = shown
     assert query("select name, value from stats where severity != 'info' and value > 0") == []
 
@@ -69,7 +69,7 @@ def test_perfetto_has_every_event_to_the_nanosecond(shown) -> None:
 
 
 def test_perfetto_names_the_processes_and_draws_the_arrows(shown) -> None:
-    """Names have their half-widths, and each flow joins two slices."""
+    """Process names include the clock error, such as `(± 2 µs)`, and Perfetto draws every flow of the file."""
     events, query = shown
     names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert {name for (name,) in query("select name from process where pid > 0")} == names

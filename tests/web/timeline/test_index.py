@@ -34,7 +34,7 @@ def test_annotations_are_above_python_frames() -> None:
 
 
 def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
-    """The operator is inside an annotation, two frames and a step, in this order, although lanes are sorted otherwise."""
+    """The events around an operator are listed from the innermost, although the lanes have another order."""
     builder = TraceBuilder().step(1, 0, 100).python("main", start_us=10, duration_us=80)
     builder.python("forward", start_us=20, duration_us=60).annotation("layer", start_us=30, duration_us=20)
     builder.operator("aten::mm", start_us=35, duration_us=5)
@@ -50,7 +50,7 @@ def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
 
 
 def test_of_equal_events_the_upper_one_contains_the_other() -> None:
-    """An annotation and an operator with the same times: the annotation is around the operator, not the reverse."""
+    """If an annotation and an operator have the same times, the annotation contains the operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)
     index = timeline_index(builder.annotation("layer", start_us=0, duration_us=9).build().ranks[0])
     operator, annotation = (index.place_of(event) for event in (0, 1))

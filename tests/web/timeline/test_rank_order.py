@@ -76,7 +76,7 @@ def test_the_late_rank_of_a_job_is_found(tmp_path: Path) -> None:
 
 
 def test_a_large_run_is_not_read_to_order_its_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the limit, the order is that of the ranks until another page has compared them."""
+    """A run with more than MOST_COMPARED_BYTES keeps the order of ranks until another page has compared them."""
     write_job(tmp_path, ranks=3, steps=3, straggler_rank=1)
     monkeypatch.setattr(orders, "MOST_COMPARED_BYTES", 10)
     session = Session([tmp_path], cache=False)

@@ -260,7 +260,7 @@ def test_a_query_is_answered_by_post(asking) -> None:
     refused = asking.post("sql", query="SELECT nothing")
     assert (refused.status_code, "nothing" in refused.json["error"]) == (400, True)
     assert asking.post("sql", query="").status_code == 400
-    assert asking.get("sql", query="SELECT 1").mimetype == "text/html"  # a page, as for any other address
+    assert asking.get("sql", query="SELECT 1").mimetype == "text/html"  # GET returns a page, not an answer
 
 
 def test_the_critical_path(asking) -> None:

@@ -25,9 +25,9 @@ ALL = 2**40
 
 
 def job() -> Trace:
-    """Return two ranks, each with a step of 100 µs that contains two operators, one inside each of these, and two kernels.
+    """Return two ranks, each with a step of 100 µs, two `linear` operators that each contain an `mm`, and two kernels.
 
-    On rank 1 everything but the step takes twice as long.
+    On rank 1, operators and kernels take twice as long.
     """
     builder = TraceBuilder(base_time_ns=1_000_000)
     for rank, times in ((0, 1), (1, 2)):
@@ -98,12 +98,12 @@ def test_only_the_part_inside_counts() -> None:
 
 
 def test_only_the_chosen_rows_count() -> None:
-    """The row of the stream has the kernels alone."""
+    """If only the stream's row is selected, only kernels count."""
     assert list(totals_of(job(), areas(0, rows=(1, 99)))) == [("gemm", "kernel")]
 
 
 def test_rows_are_sorted_by_a_column_and_sums_cover_all_names() -> None:
-    """The first row has the largest value of the column; the sums are those of all names."""
+    """Rows are sorted by the chosen column, largest first; the sums cover all names, including those not listed."""
     trace = job()
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), areas(0))
 
@@ -166,7 +166,7 @@ def test_an_empty_area_has_no_totals() -> None:
 
 @given(LANES, st.integers(-50, 900), st.integers(1, 1_500))
 def test_events_of_an_area_equal_those_of_a_loop(lanes: list[list[Event]], start: int, length: int) -> None:
-    """Each event that touches the area counts with its part inside, and its self time without its children."""
+    """An event counts with the time that it spends inside the area; its self time excludes its children."""
     index = index_of(lanes)
     events = area_events(index, [0], start, start + length)
     inside = list(_inside(lanes, start, start + length))
@@ -204,6 +204,6 @@ def test_areas_are_read_from_the_address() -> None:
     ],
 )
 def test_other_areas_are_refused(text: str, reason: str) -> None:
-    """Other texts are refused with a reason."""
+    """An invalid area in the address is refused with the reason."""
     with pytest.raises(InvalidOptionError, match=reason):
         areas_of(text)

@@ -8,14 +8,14 @@ from holotrace.web.timeline.navigation.busy import PARTS, busy_answer
 
 
 def answered(builder: TraceBuilder) -> tuple[str, list[int]]:
-    """Return what is counted, and the percentages."""
+    """Return which rows count as busy (`device` or `host`), and the busy percentage of each part of the recording."""
     answer = busy_answer(timeline_index(builder.build().ranks[0]))
     assert len(answer["percent"]) == PARTS
     return answer["of"], answer["percent"]
 
 
 def test_streams_that_work_at_once_count_once() -> None:
-    """Two kernels in the first half and one in a quarter of each later part: 100 % and 25 %; operators do not count."""
+    """Two kernels that overlap for the whole first half count once, as 100 %; operators do not count."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1_024)
     for stream in (7, 8):
         builder.kernel("gemm", stream=stream, start_us=0, duration_us=512)

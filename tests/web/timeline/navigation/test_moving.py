@@ -1,4 +1,4 @@
-"""Ways through the timeline in a real browser: steps, map, flags, and the address that shows the same again."""
+"""Moving through the timeline in a real browser with keys, the map, flags and links."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, brows
 
 @pytest.mark.slow
 def test_the_question_mark_lists_the_keys(url, browser) -> None:
-    """The dialog of `?` names the keys of steps and flags."""
+    """`?` opens a dialog that lists the keys for moving between events and for setting flags."""
     with visit(browser, url) as seen:
         Drawn(seen)
         seen.page.keyboard.press("?")

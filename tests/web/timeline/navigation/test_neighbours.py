@@ -1,4 +1,4 @@
-"""From an event to the next and the previous one, on its row or of its name."""
+"""Finding the next or previous event on the same row or with the same name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = range(len(INDEX.rows))
 
 
 def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
-    """Follow the neighbours from the first or last event in time to the end; return name and start in µs of each."""
+    """Walk from the first event forwards, or from the last one backwards; return name and start in µs of each event."""
     order = sorted(range(len(INDEX.event_index)), key=lambda place: int(INDEX.events.start[place]))
     place = order[0] if by > 0 else order[-1]
     followed = []
@@ -46,7 +46,7 @@ def test_the_row_is_followed_in_time() -> None:
 
 
 def test_the_name_is_followed_over_the_rows() -> None:
-    """Events of one name follow each other by start, over the streams; rows that are not shown are left out."""
+    """Events of one name are visited by start time, on all visible rows; hidden rows are skipped."""
     assert events("name", 1) == [("gemm", 0), ("gemm", 20), ("gemm", 30)]
     assert events("name", -1) == [("relu", 40), ("relu", 10)]
     assert events("name", 1, rows=[0]) == [("gemm", 0), ("gemm", 30)]

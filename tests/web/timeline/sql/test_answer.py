@@ -1,4 +1,4 @@
-"""The answer to a query has its rows as text, and the place of each row on the timeline."""
+"""The answer to a query contains its rows as text, and the event or time that each row shows on the timeline."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_rows_are_texts_with_all_digits() -> None:
 
 
 def test_a_row_is_an_event_or_a_time() -> None:
-    """A row with `event_index` is that event; with only `start_ns`, it is that time; otherwise it has no place."""
+    """A row with `event_index` links to that event, one with only `start_ns` to that time, any other row to nothing."""
     event = sql_answer(job(), "SELECT rank, event_index, start_ns FROM kernels WHERE rank = 1")
     time = sql_answer(job(), "SELECT rank, start_ns, duration_ns FROM kernels ORDER BY rank")
     start = sql_answer(job(), "SELECT rank, start_ns FROM kernels WHERE rank = 0")
@@ -51,7 +51,7 @@ def test_a_row_is_an_event_or_a_time() -> None:
 
 
 def test_the_only_rank_needs_no_column() -> None:
-    """A trace of one rank finds its rows without `rank`."""
+    """In a trace of one rank, rows link to the timeline without a `rank` column."""
     assert sql_answer(job(1), "SELECT start_ns, end_ns FROM kernels")["places"] == [
         [0, str(BASE + 10_000), str(BASE + 15_000)]
     ]
@@ -82,7 +82,7 @@ def test_an_error_says_what_is_wrong(query: str, reason: str) -> None:
 
 
 def test_a_limit_names_the_command_that_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query beyond the time of the page is stopped, and the message points to `holotrace sql`, not to its options."""
+    """A query that exceeds the page's time limit is stopped, and the message names no option of `holotrace sql`."""
     monkeypatch.setattr(answers, "TIMEOUT_S", 0.2)
     answer = sql_answer(job(), "SELECT count(*) FROM range(10000000) a, range(10000000) b")
 
