@@ -31,7 +31,7 @@ ANSWERS = {
     "idle_time": "740 µs is the idle time between pieces of work, 71.6 % of it waiting for the host.",
     "critical_path": "55.0 % of the critical path is computation, in ProfilerStep#1 of rank 1, which takes 1 ms.",
     "step_time": "1 ms is the mean step; its largest part is kernels (45.0 %).",
-    "gpu_summary": "65.0 % of the time, the devices are busy on average, the least busy on rank 0 (65.0 %).",
+    "gpu_summary": "65.0 % of the time, the average device is busy; the least busy one, on rank 0, 65.0 %.",
     "kernels": "61.5 % of the kernel time (1.6 ms) is gemm, the largest part.",
     "launch_statistics": "8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).",
     "queue_length": "0.7 launches wait on average in the longest queue, that of rank 1, stream 20; 1 at most.",

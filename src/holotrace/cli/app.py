@@ -70,7 +70,7 @@ def _is_bug(error: BaseException) -> bool:
 def _described(error: BaseException) -> str | None:
     """Return the message for an error; None if the command should end silently."""
     if isinstance(error, HolotraceError):
-        return str(error).replace("with ranks=[...]", "with --ranks")  # on the command line, this argument is an option
+        return str(error).replace("with ranks=[...]", "with --ranks")  # the option for ranks=
     if isinstance(error, CancelledError):
         return "the cluster cancelled the work; check that its scheduler still runs"
     if isinstance(error, BrokenPipeError):  # in `holotrace … | head`, head closes the pipe early
@@ -157,7 +157,7 @@ def _stop(message: str | None, code: int = FAILED) -> None:
 
 
 def _discard_output() -> None:
-    """Flush stdout or, if that fails, discard what it still buffers before the interpreter complains."""
+    """Flush stdout or, if that fails, discard its buffer, so that the interpreter does not report another error at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

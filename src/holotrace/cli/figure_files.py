@@ -24,11 +24,11 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
     suffix = path.suffix.lower()
     if suffix not in (*PAGES, *PICTURES):
         message = (
-            f"{path}: a figure is a page, .html, or a picture, {', '.join(PICTURES)}; end the name in one of these"
+            f"{path}: a figure is a page (.html) or a picture ({', '.join(PICTURES)}); end the name in one of these"
         )
         raise InvalidOptionError(message)
     if suffix in PICTURES and not can_draw():
-        message = f"{path} needs kaleido and a Chrome browser: pip install kaleido; or write a page, .html"
+        message = f"{path} needs kaleido and a Chrome browser: pip install kaleido, or write a page (.html)"
         raise InvalidOptionError(message)
     expect_writable(path, overwrite=overwrite)
 
@@ -59,6 +59,6 @@ def _drawn(figure: go.Figure, path: Location) -> bytes:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
-        message = f"{path} cannot be drawn ({reason[:200]}); install Chrome for kaleido, or write a page, .html"
+        message = f"{path} cannot be drawn ({reason[:200]}); install Chrome for kaleido, or write a page (.html)"
         raise InvalidOptionError(message) from error
     return picture

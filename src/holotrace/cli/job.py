@@ -137,6 +137,6 @@ def opened_job(job: JobOptions) -> Iterator[tuple[Trace, Executor]]:
 
 @contextmanager
 def opened_alone(reading: ReadingOptions) -> Iterator[Trace]:
-    """Open the traces for work that does not go rank by rank."""
+    """Open the traces without an executor; fail if a file cannot be read."""
     with terminal_display() as display:
         yield reading.opened(display, on_error="fail")

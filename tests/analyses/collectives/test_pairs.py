@@ -144,4 +144,4 @@ def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
     result = exchanged()
 
     assert result.per_pair["instance_count"].unique().to_list() == [2]
-    assert any("cover only the first 80 of 144 all-to-all transfers" in finding for finding in result.findings)
+    assert any("covers only the first 80 of 144 all-to-all transfers" in finding for finding in result.findings)

@@ -121,8 +121,8 @@ def test_traces_without_steps_are_compared() -> None:
     assert (row["change"], row["control_mean_ns"]) == ("unchanged", 2_000)
     assert (row["control_event_count_per_step"], row["test_ns_per_step"]) == (None, None)
     assert result.findings == (
-        "the control trace has no steps: it has no values per step",
-        "the test trace has no steps: it has no values per step",
+        "the control trace has no steps, so it has no values per step",
+        "the test trace has no steps, so it has no values per step",
     )
 
 

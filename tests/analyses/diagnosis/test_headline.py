@@ -106,7 +106,7 @@ def test_partly_known_costs_are_said() -> None:
     builder.kernel("unknown", start_us=2_200, duration_us=2_000, launch_us=21)
     facts = {fact.name: fact.remark for fact in headline_facts(holotrace.diagnosis(builder.build()))}
 
-    assert facts["MFU"] == "counts 50.0 % of the compute time"
+    assert facts["MFU"] == "covers 50.0 % of the compute time"
 
 
 def test_without_findings_the_answer_names_what_takes_most_time() -> None:

@@ -53,12 +53,12 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each instance, whether it extends a series of small messages, and the latency that merging it would save.
+    """Return, for each instance, whether it could be merged into the message before it, and the latency that this would save.
 
-    A message is small if its latency takes longer than the transfer of its bytes, that is, if it has fewer bytes than latency *
-    bandwidth. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is the latency. A
-    series is a run of equal collectives of one group in one step, each beginning at most one latency after the previous one
-    ended; all could be merged into the first.
+    Both messages must be small and belong to the same group, collective, element type and step, with a pause of at most one
+    latency between them. A message is small if it has fewer bytes than latency * bandwidth, so that the latency exceeds the
+    time to transfer the bytes. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is
+    the latency.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.
@@ -81,7 +81,7 @@ def _of_fits(fits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_tiny_messages(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return the latency of groups that send tiny messages and have no fit."""
+    """Estimate the latency of groups without a fit from their tiny messages."""
     tiny = instances.filter(pl.col("bus_bytes") <= _TINY_BYTES, pl.col("bus_bytes") > 0, pl.col("transfer_ns") > 0)
     latency = tiny.join(fits, on=_GROUP, how="anti", nulls_equal=True).group_by(_GROUP, maintain_order=True)
     return latency.agg(

@@ -35,8 +35,8 @@ _MOST_NAMED = 3
 def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """Return what each rank sent to each other rank, and how long it took.
 
-    A matched send and receive are one transfer, counted at the sender. An all-to-all is one transfer from each rank to each
-    rank that its split sends data to. A transfer ends when the first of its two ranks leaves the all-to-all:
+    A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
+    other rank that it sends data to. A transfer ends when the first of its two ranks leaves the all-to-all:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 
@@ -64,7 +64,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
-    """Name the pairs of ranks whose all-to-alls are slow; `slow_parts` reports slow sends, as links or groups."""
+    """Name the pairs of ranks whose all-to-alls are slow. Slow sends are reported by `slow_parts`."""
     slow = pairs.filter(pl.col("is_slow") & (pl.col("collective") == "all_to_all")).select(
         pl.min_horizontal("source_rank", "destination_rank").alias("one"),
         pl.max_horizontal("source_rank", "destination_rank").alias("other"),
@@ -74,19 +74,17 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
     named = [f"{one} and {other} ({factor:.1f} times)" for one, other, factor in both.head(_MOST_NAMED).iter_rows()]
     more = f", and {len(both) - len(named):,} more pairs" if len(both) > len(named) else ""
     return (
-        (
-            f"all-to-alls take longer than elsewhere between ranks {'; '.join(named)}{more}: check the links between them",
-        )
+        (f"all-to-alls are slower than elsewhere between ranks {'; '.join(named)}{more}: check the links between them",)
         if named
         else ()
     )
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many all-to-alls `per_pair` leaves out, if any."""
+    """Say how many all-to-all transfers `per_pair` covers if it leaves some out."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
-    sentence = f"the pairs of ranks cover only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"
+    sentence = f"the table of rank pairs covers only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"
     return (sentence,) if total > MOST_TRANSFERS else ()
 
 
@@ -149,7 +147,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls whose split is known; destination_rank and split are lists, and total is the sum of the split."""
+    """Return the all-to-alls with known split sizes: the lists destination_rank and split, and total, the sum of split."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

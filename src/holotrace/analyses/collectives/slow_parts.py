@@ -1,4 +1,4 @@
-"""Hosts and links on which equal collectives take longer than elsewhere."""
+"""Hosts and links on which the same collectives take longer than elsewhere."""
 
 from __future__ import annotations
 

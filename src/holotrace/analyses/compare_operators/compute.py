@@ -91,7 +91,7 @@ class OperatorComparison(Result):
 
 
 class _Facts(NamedTuple):
-    """The number of steps of a rank (for a trace, whether every rank has steps), and whether modules were recorded."""
+    """Whether a rank or a trace has steps and modules. For a trace, `step_count` is 1 if every rank has steps, otherwise 0."""
 
     step_count: int
     has_modules: bool
@@ -219,7 +219,7 @@ def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Return whether to compare host or device time for each path; by default, host time if a phase launches nothing."""
+    """Return which time to compare for each path. By default, phases that launch no device work are compared by host time."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -229,7 +229,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare the calls per step, and the time per step that `measure` names."""
+    """Compare the calls per step and the times per step; the column `measure` says whether device or host time."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (

@@ -1,4 +1,4 @@
-"""Align two runs as the TensorBoard plugin did, for `compat`; by default, `compare_operators` aligns by call path."""
+"""Align two runs as the TensorBoard plugin did, for `compat="torch_tb_profiler"`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PluginSide(EqualByContent):
         return self.names[rows[0]] if len(rows) == 1 else SEVERAL
 
     def operators(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Return the sums of each counted operator among these nodes and the nodes inside them."""
+        """Return call counts and times of the operators among these nodes and the nodes inside them."""
         spans = [np.arange(row, self.behind[row]) for row in rows]
         inside = self.nodes[np.concatenate([np.empty(0, np.int64), *spans])].filter("is_counted")
         return inside.group_by(pl.col("text").alias("operator")).agg(

@@ -101,8 +101,8 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
 ) -> TraceComparison:
     """Compare the counts and times of two traces by event name, per call and per step.
 
-    All ranks of a trace count together; to compare only some ranks, pass `trace.select(ranks)`. Without `control_steps` or
-    `test_steps`, all events of that trace count, also those outside steps.
+    All ranks of a trace count together; to compare only some ranks, pass `trace.select(ranks)`. If no steps are chosen for a
+    trace, all its events count, even those outside steps.
 
     Args:
         control: the trace to compare with.
@@ -229,7 +229,7 @@ def _findings(sides: list[_Side]) -> list[str]:
     empty = [label for label, side in zip(_SIDES, sides, strict=True) if side.totals.is_empty()]
     counts = [side.step_count for side in sides]
     sentences = [f"{label}: {text}" for label, side in zip(_SIDES, sides, strict=True) for text in side.skipped]
-    sentences += [f"the {label} trace has no steps: it has no values per step" for label in without]
+    sentences += [f"the {label} trace has no steps, so it has no values per step" for label in without]
     sentences += [f"the {label} trace has no events on this device in these steps" for label in empty]
     if all(counts) and counts[0] != counts[1]:
         sentences.append(

@@ -1,4 +1,4 @@
-"""The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the lines behind kernels.
+"""The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the source lines of kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
 line, with glog's prefix and JSON. The following lines that begin with a tab are the payload of the record. Files may be
@@ -62,7 +62,7 @@ class CompileLog:
     kernel_lines: dict[str, str] = field(default_factory=dict)
 
     def lines_of(self, kernel: str, file: str | None) -> str | None:
-        """Return the lines behind a kernel; None if unknown."""
+        """Return the source lines that a kernel was generated from; None if unknown."""
         return self.kernel_lines.get(_file_name(file)) if file else self.kernel_lines.get(kernel)
 
 
@@ -132,7 +132,7 @@ def _lines(file: Location) -> Iterator[str]:
 
 
 def _records(lines: Iterable[str]) -> Iterator[tuple[dict[str, Any], list[str]]]:
-    """Yield the wanted records with their payloads; damaged records are left out."""
+    """Yield the records that `_Collected` reads, with their payloads; skip damaged records."""
     record: dict[str, Any] | None = None
     payload: list[str] = []
     for line in lines:
@@ -224,7 +224,7 @@ def _reason(text: object) -> str | None:
 
 
 def _kernel_lines(payload: str) -> dict[str, str]:
-    """Return each kernel's innermost lines of user code, over all its stacks; `name:2` is the second call of `name`."""
+    """Return the innermost line of user code in each of a kernel's stacks; `name:2` is the second call of `name`."""
     try:
         stacks = json.loads(payload)
     except (ValueError, RecursionError):
@@ -240,7 +240,7 @@ def _texts(traces: object) -> list[str]:
 
 
 def _innermost(trace: str) -> str | None:
-    """Return the innermost frame outside libraries of a Python stack, written as the profiler writes frames."""
+    """Return the innermost frame of a Python stack that is not in a library, in the profiler's format."""
     frames = pl.Series([f"{file}({line}): {name}" for file, line, name in _FRAME.findall(trace)], dtype=pl.String)
     of_user = frames.filter(is_user_frame(frames))
     return of_user[-1] if len(of_user) else None

@@ -168,7 +168,7 @@ def compiled_regions(
     Args:
         trace: the job.
         compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. The log says which functions
-            were compiled, which guards failed and, if recorded with INDUCTOR_PROVENANCE=1, the lines behind each kernel.
+            were compiled, which guards failed and, if recorded with INDUCTOR_PROVENANCE=1, the source lines of each kernel.
         executor: runs the work on the ranks.
 
     Raises:
@@ -250,7 +250,8 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The annotation that names the region begins inside the operator around the compilation, before the compilation begins.
+    The region is named by the last annotation before the compilation, if it began inside the operator that contains the
+    compilation.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")

@@ -35,7 +35,7 @@ def findings_of(
 
 
 def findings_on_lines(kernels: pl.DataFrame) -> Iterator[str]:
-    """Say what to record if no line behind the generated kernels of a rank is known."""
+    """Say what to record if no source line of a rank's generated kernels is known."""
     if not kernels.is_empty() and not kernels["source_line"].count():
         yield (
             "the profiler does not record the lines of code behind generated kernels: set TORCH_TRACE=FOLDER and "

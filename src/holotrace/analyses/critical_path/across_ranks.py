@@ -270,7 +270,7 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["unknown_ns"]:
         sentences.append(
-            f"the cause of {duration_text(row['unknown_ns'])} of the path was not recorded: that time is before or after the "
+            f"the cause of {duration_text(row['unknown_ns'])} of the path was not recorded: it lies outside the "
             "recording of a rank, or before the rank's first work; record whole steps, and warmup steps before them"
         )
     if row["clock_half_width_ns"] is None:
@@ -291,4 +291,4 @@ def _missing_ranks(window: JobWindow) -> tuple[str, ...]:
     missing = sorted(recorded - set(window.graphs))
     if not missing:
         return ()
-    return (f"{ranks_text(missing)}: not in the graph; where others wait for them, the cause is unknown",)
+    return (f"{ranks_text(missing)}: not in the graph, so the cause of waits for these ranks is unknown",)

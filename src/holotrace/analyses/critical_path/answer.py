@@ -79,7 +79,7 @@ def _binding(row: Mapping[str, Any]) -> str:
 
 
 def _inside(modules: list[str | None]) -> str:
-    """Say in which modules a name occurs; say nothing if the module is unknown for some of its time."""
+    """Name the module of an entry, or count its modules; empty if any of them is unknown."""
     if None in modules:
         return ""
     return f" in {modules[0]}" if len(modules) == 1 else f" in {len(modules)} modules"

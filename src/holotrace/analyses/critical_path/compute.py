@@ -181,7 +181,7 @@ def plan(
 
 def _check(segment_limit: int) -> None:
     if segment_limit < 1:
-        message = f"segment_limit={segment_limit}: the table lists at least 1 segment"
+        message = f"segment_limit={segment_limit} is not at least 1"
         raise InvalidOptionError(message)
 
 
@@ -311,7 +311,7 @@ def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
-    """Say how much of the paths has an unknown cause, and how to record it."""
+    """Say how much time on the paths has an unknown cause, and how to avoid that in the next recording."""
     rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("total_ns") > 0)
     if rows.is_empty():
         return ()

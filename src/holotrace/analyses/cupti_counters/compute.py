@@ -80,9 +80,8 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
     A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
-    belongs to the n-th launch of that kernel. If the profiler replaced the kernel events, the names of launched kernels were
-    not recorded either. Then the n-th range belongs to the n-th launch, provided that the counts agree. Ranges without a launch
-    keep their values and have no operators.
+    belongs to the n-th launch of that kernel. If the names of the launched kernels were not recorded, the n-th range belongs to
+    the n-th launch, provided that the counts agree. Ranges without a launch keep their values and have no operators.
 
     Args:
         trace: the job.
@@ -220,7 +219,7 @@ _STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UI
 
 
 def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
-    """Join the names of each level, innermost first, into one list per launch, without nulls."""
+    """Turn levels of names, given innermost first, into one list per launch, outermost first and without nulls."""
     if not levels:
         return pl.Series([[]] * count, dtype=pl.List(pl.String))
     table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})

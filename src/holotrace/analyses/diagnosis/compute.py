@@ -105,8 +105,8 @@ class Diagnosis(Result):
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
     """Look for known causes of slow jobs, and rank those that apply by their cost.
 
-    A cause costs the time that it explains, or less if a replay of the step without the cause saves less. Time that several
-    causes explain counts once: certain causes claim it first, then likely causes, then symptoms.
+    The cost of a cause is the time lost to it, or less if a replay of the step without the cause saves less. Time with several
+    possible causes counts once: it goes to certain causes first, then to likely causes, then to symptoms.
 
     Args:
         trace: the job.

@@ -42,7 +42,7 @@ def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
 
 
 def _sentences(findings: Sequence[str]) -> dict[str, str]:
-    """Cut long findings at their end: unlike names, sentences begin with what distinguishes them."""
+    """Shorten long findings at the end, because findings already differ in their first words."""
     return {
         finding: label_text(finding if len(finding) <= _LONGEST else f"{finding[: _LONGEST - 1]}…")
         for finding in findings

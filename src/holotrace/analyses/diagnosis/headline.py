@@ -74,7 +74,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
-    """Return the memory of the device that is fullest or, if no file gives its size, has the highest peak."""
+    """Return peak and capacity of the fullest device or, if no file states capacities, of the device with the highest peak."""
     peaks = [of_rank.memory for of_rank in numbers if of_rank.memory is not None]
     fullest = max(peaks, default=None, key=_fullness)
     return {
@@ -84,7 +84,7 @@ def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
 
 
 def _main_work(numbers: Sequence[RankNumbers], step_ns: float) -> dict[str, str | float | None]:
-    """Return what takes most time on most ranks, and its mean share of the step on these."""
+    """Return the kernel or operator that takes most time on most ranks, and its mean share of the step on those ranks."""
     known = [of_rank.main_work for of_rank in numbers if of_rank.main_work is not None]
     if not known or not step_ns:
         return {"main_work": None, "main_fraction": None}

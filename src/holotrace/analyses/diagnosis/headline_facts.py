@@ -69,7 +69,7 @@ def _mfu(row: dict[str, Any]) -> Fact | None:
     if row["mfu_fraction"] is None:
         return None
     known = row["costed_fraction"]
-    remark = "" if known is None or known >= _NEARLY_ALL else f"counts {percent_text(known)} of the compute time"
+    remark = "" if known is None or known >= _NEARLY_ALL else f"covers {percent_text(known)} of the compute time"
     return Fact("MFU", small_percent_text(row["mfu_fraction"]), remark)
 
 

@@ -13,10 +13,10 @@ from holotrace.content_equality import EqualByContent
 
 @dataclass(frozen=True, eq=False)
 class JobEvidence(EqualByContent):
-    """The ranks of a job, and results of questions about it.
+    """What the rules need to know about a job: facts about its ranks, and the results of other analyses.
 
     ranks    what the rules found on each rank, sorted by rank
-    results  results of questions, by name; a question whose input is missing has none
+    results  results of other analyses, by name, without analyses whose input is missing
     """
 
     ranks: Mapping[int, RankExamination]

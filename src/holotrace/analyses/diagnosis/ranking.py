@@ -130,7 +130,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 
 
 def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]:
-    """Return the cases of the rules about several ranks; together they cost at most the exposed communication."""
+    """Return the cases of the rules about several ranks. Together, the cases cost at most the exposed communication."""
     found = [
         (rule, case)
         for rule in rules
@@ -159,9 +159,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
 def _without_shared(
     groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
 ) -> tuple[list[_Group], list[list[RankCase]]]:
-    """Separate the cases that make a rank late: return the other cases, and those of each finding about late ranks.
+    """Split off the cases that make a rank late, by the finding in `of_job` about that rank; return the other cases first.
 
-    The time that a late rank spends in a line of code and the time that the other ranks wait for it are the same delay.
+    Otherwise, a delay would count twice: as time that the late rank loses, and as time that the other ranks wait.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -184,7 +184,7 @@ def _without_shared(
 
 
 def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
-    """Return what the same cause costs on the median of the other ranks."""
+    """Return the median cost of the same cause on the other ranks."""
     costs = [other.cost_ns for other in group.cases if other.rank != case.rank]
     missing = max(0, rank_count - 1 - len(costs))
     return median([*costs, *[0.0] * missing]) if costs or missing else 0.0
@@ -193,9 +193,9 @@ def _elsewhere_ns(group: _Group, case: RankCase, rank_count: int) -> float:
 def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> bool:
     """Return whether this case of a rule makes a rank late.
 
-    The case must name a line of code that delays the rank or, without recorded lines, the kind of cause. It must also cost the
-    rank about as long as others wait for it, or cost the other ranks far less: a cause that slows all ranks makes none of them
-    late.
+    The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
+    delay. A cause that costs the other ranks more than half as much makes this rank late only if its cost does not exceed the
+    waiting.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -205,7 +205,10 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add the cost of each late rank's delay: as other rules measured it, or at most the time that no finding claims."""
+    """Add the cost of each late rank's delay, as measured by other rules.
+
+    If no rule measured it, add the length of the delay, limited to the rank's time outside all other findings.
+    """
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
     cases = {case.rank: case for case in group.cases}

@@ -162,7 +162,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
-    """Whether input shapes were recorded; files from before 2023 may contain them without naming the option."""
+    """Whether input shapes were recorded; files from before 2023 may contain shapes without naming `record_shapes`."""
     is_on = rank_trace.header.options["record_shapes"]
     return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 

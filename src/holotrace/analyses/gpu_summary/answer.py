@@ -18,6 +18,6 @@ def answer(result: GpuSummary) -> str:
     if len(busy) == 1:
         return f"{percent_text(least['utilization_fraction'])} of the time, the device is busy{more}."
     return (
-        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time, the devices are busy on average, the least busy "
-        f"on rank {least['rank']} ({percent_text(least['utilization_fraction'])}){more}."
+        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time, the average device is busy; the least busy one, "
+        f"on rank {least['rank']}, {percent_text(least['utilization_fraction'])}{more}."
     )

@@ -114,8 +114,8 @@ def gpu_summary(
 ) -> GpuSummary:
     """Say how busy each device was, how well its kernels filled it, and how much kernel time used tensor cores.
 
-    Time is counted from the start of the first step to the end of the last. A kernel has b blocks per SM, an occupancy o, and a
-    duration d within the steps; K is the time in which kernels run and b is known for all of them:
+    `time` is the time from the start of the first step to the end of the last. A kernel has b blocks per SM, occupancy o, and
+    duration d within that time. K is the time in which all running kernels have a known b:
 
         utilization   = |kernels| / time
         unknown       = |graph replays without device rows, outside the kernels| / time
@@ -147,7 +147,7 @@ def gpu_summary(
 def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
     """Return `gpu_summary` in two parts: what runs on each rank, and how the results of the ranks combine."""
     if parts < 1:
-        message = f"parts={parts}: a time series has at least 1 part"
+        message = f"parts={parts} is not at least 1"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, parts=parts, attribution=attribution_of(compat))
     return Plan(one_rank, _combine)
@@ -186,7 +186,7 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, replays: Intervals, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a device's metrics: one row for the whole, between the first two `moments`, and one for each later part.
+    """Return a device's metrics: one row from `moments[0]` to `moments[1]`, the whole time, and one row for each part.
 
     The tensor-core fraction covers the kernels in `asked`.
     """

@@ -27,11 +27,11 @@ def answer(result: Inference) -> str:
     kind = "draft" if row["is_draft"] else row["kind"] or "unknown"
     if row["p50_step_ns"] is None:
         return f"None of the {kind} steps is steady."
-    return f"{duration_text(row['p50_step_ns'])} is the median {kind} step, the kind with the most time; {_bound(row)}."
+    return f"{duration_text(row['p50_step_ns'])} is the median {kind} step, and these steps take the most time; {_bound(row)}."
 
 
 def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
         return "what bounds these steps is unknown"
-    return f"{percent_text(row[part] / max(1, row['time']))} of the time of these steps is {_WORDS[row['bound']]}"
+    return f"{percent_text(row[part] / max(1, row['time']))} of their time is {_WORDS[row['bound']]}"

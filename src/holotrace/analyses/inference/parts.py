@@ -49,11 +49,11 @@ def parts_of_steps(
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
     """Return when launched work has not begun yet, and when the cause of idle time is unknown.
 
-    It is unknown before work whose launch was not recorded, and while work may run that was not recorded.
+    The cause is unknown before work whose launch was not recorded, and while unrecorded work may run.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
-        unknown: when work may run that was not recorded.
+        unknown: when unrecorded work may run.
     """
     starts, ends = (work[name].to_numpy() for name in ("start_ns", "end_ns"))
     is_known = work["launch_start_ns"].is_not_null().to_numpy()
@@ -68,8 +68,8 @@ def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Inte
 def bounds(steps: pl.DataFrame) -> pl.Series:
     """Return what bounds each step: the bound of its largest part, or `unknown` if another part may be larger.
 
-    A bound is certain if no other part would exceed it even with the time of all parts without a bound added. A step of length
-    0 has no bound.
+    Another part may be larger if its time plus the time without a known bound exceeds the largest part. A step of length 0 has
+    no bound.
     """
     meaning = {bound: part for part, bound in PARTS.items() if bound is not None}
     times = steps.select(meaning.values()).to_numpy()

@@ -106,7 +106,7 @@ def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:
 
 
 def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kernel_count: int) -> pl.DataFrame:
-    """Return the calls behind `kernel_sequences`.
+    """Return the calls whose sequences `kernel_sequences` counts.
 
     Returns:
         One row for each call that launched enough kernels: `operator_index` (event_index of the call), `name` (string

@@ -209,7 +209,7 @@ def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataF
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
-    """Add a column for each measure, and `is_first`: whether the row is the first one of its call."""
+    """Add a boolean column for each of the `MEASURES`, and `is_first`: whether the row is the first one of its call."""
     is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
     return launched.with_columns(
         is_first.alias("is_first"),
@@ -239,7 +239,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the bad launches of one measure in each class of length."""
+    """Count the launches that are bad by this measure, in each class of length."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

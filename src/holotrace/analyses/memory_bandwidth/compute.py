@@ -148,7 +148,10 @@ def _bytes_per_second() -> pl.Expr:
 
 
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
-    """Return the bandwidth after each change; one running sum over all devices suffices, because all copies end."""
+    """Return the bandwidth after each change.
+
+    One running sum over all devices suffices, because it is 0 again after the last copy of each device.
+    """
     begun, ended = (
         copies.select(
             "event_index",

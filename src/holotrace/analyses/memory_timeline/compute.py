@@ -1,4 +1,4 @@
-"""How much memory was allocated, and by what at the peak?"""
+"""How much memory was allocated, and which operators held it at the peak?"""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    Each event records the total that is allocated after it. Files from before 2022 lack this total. It is then the sum of all
-    changes, plus the smallest initial amount that keeps it from becoming negative. A block is alive from its allocation until
-    its address is freed.
+    Each event records the total that is allocated after it. For files from before 2022, which lack this total, it is the sum of
+    all changes so far, plus the smallest initial amount that keeps it from becoming negative. A block is alive from its
+    allocation until its address is freed.
 
     Args:
         trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.

@@ -40,7 +40,7 @@ def plot_operators(
     top: int = TOP_OPERATORS,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by self time on devices or on the host, by default on devices if known."""
+    """Draw a bar for each of the `top` operators by self time on the devices, if it is known, or on the host."""
     table = summed_operators(result.per_operator)
     if table.is_empty():
         return empty_figure(_QUESTION, "No operators were recorded.", theme)

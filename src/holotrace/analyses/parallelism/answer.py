@@ -26,7 +26,7 @@ def answer(result: Parallelism) -> str:
 
 
 def _waiting(axis: dict[str, Any]) -> str:
-    """Say how much of the exposed time of an axis is waiting, as far as is known."""
+    """Say how much of the exposed time of an axis is waiting, and how much is unknown."""
     exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
     if unmatched_ns == exposed_ns:
         return "how much of that is waiting is unknown, since no other rank recorded the calls"

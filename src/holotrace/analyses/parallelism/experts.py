@@ -87,9 +87,8 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean of its group.
 
-    A recording may begin after tokens went to the experts and before they come back, so a call may have either
-    direction. Ranks have about equally many tokens of their own, so the direction in which the ranks differ more is the
-    way to the experts.
+    A recording may begin while the tokens are at the experts, so the first all-to-all may be a way back. Each rank gets back
+    about equally many tokens, so the direction in which the ranks differ more is the way to the experts.
     """
     there, back = pl.col("there"), pl.col("back")
     is_there = there.max().over("process_group") >= back.max().over("process_group")

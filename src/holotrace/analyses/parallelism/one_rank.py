@@ -109,7 +109,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for calls of the host, the operator that began at the request."""
+    """Return the operator that launched each call or, for a call on the host, the operator that began when it was requested."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

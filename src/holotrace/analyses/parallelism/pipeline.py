@@ -34,7 +34,7 @@ def per_stage(
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
     The number of microbatches in a step is the number of messages from one stage to the next. With v chunks per rank
-    (interleaved 1F1B), it is m * v, and the same formula holds.
+    (interleaved 1F1B), there are m * v messages, and the formula holds with m * v for m.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473

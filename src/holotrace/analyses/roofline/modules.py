@@ -31,7 +31,7 @@ def modules_of_calls(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
 
 
 def layers_without_operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the layers inferred in graphs whose kernels have no known operator, and the time of these kernels.
+    """Return the inferred layers of graph replays, with the time of their kernels that have no known operator.
 
     Returns:
         module, call_count (replays of the layer), busy_ns; without communication.

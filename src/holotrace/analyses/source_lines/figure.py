@@ -77,7 +77,7 @@ def _hover(row: dict[str, Any]) -> str:
         f"<b>{hover_text(row['source_line'])}</b>",
         f"{percent_text(row['fraction'])} of all",
         f"host {exact_duration(row['host_self_ns'])}, of which it waits {exact_duration(row['host_blocked_ns'])}",
-        f"devices {exact_duration(row['device_self_ns'])}, no work for {exact_duration(row['device_idle_ns'])}",
+        f"devices {exact_duration(row['device_self_ns'])}, without work for {exact_duration(row['device_idle_ns'])}",
         f"called: {hover_text(row['callees'])}" if row["callees"] else "",
     ]
     return "<br>".join(filter(None, lines))

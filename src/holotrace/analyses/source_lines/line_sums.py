@@ -87,7 +87,7 @@ def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool)
 
 
 def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
-    """Return the line, the callee's row and the kind of time of each of these rows."""
+    """Return the line and the callee of each of these rows, and what kind of time it is (backward, waiting, Python)."""
     at = row.to_numpy()
     return pl.DataFrame(
         {
@@ -162,7 +162,7 @@ def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end
 
 
 def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the times of each pair of a line and a callee's row."""
+    """Return the times of each pair of a line and a callee; callees are rows of `known.ranges`."""
     rows = np.arange(len(known.ranges))
     begun = rows[known.callee[:-1] == rows]
     parts = (

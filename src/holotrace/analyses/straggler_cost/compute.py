@@ -155,7 +155,7 @@ def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[st
     length = duration_text(int(alone["duration_ns"].sum()))
     finding = (
         f"the waiting in {counted(len(alone), 'call')} ({length} over all ranks) is unknown, because no other rank recorded the "
-        "counterpart; each call counts with the median of its kind, and the rest counts for no rank"
+        "counterpart; these calls count with the median time of their kind, and no rank is blamed for the rest"
     )
     return (finding,)
 
@@ -198,7 +198,7 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return {rank: (dp_rank, stage, lengths)}; `lengths` has the steps' lengths if only its replica keeps its times, or its stage."""
+    """Return {rank: (dp_rank, stage, lengths)}: step lengths if only the rank's replica, or only its stage, keeps its times."""
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {
         rank: (dp_rank, stage, [by_replica[dp_rank], by_stage[stage]]) for rank, dp_rank, stage in places.iter_rows()

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def whole_job(result: StragglerCost) -> pl.DataFrame:
-    """Return S, M_W and M_S in one row."""
+    """Return the slowdown S and the fractions M_W and M_S, which the paper defines, in one row."""
     types = {"slowdown": pl.Float64, "worker_fraction": pl.Float64, "stage_fraction": pl.Float64}
     row = (result.slowdown, result.worker_share, result.stage_share)
     return pl.DataFrame([row], types, orient="row")

@@ -120,7 +120,7 @@ def user_annotations(
     merge_steps: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> UserAnnotations:
-    """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels under them.
+    """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels launched inside them.
 
     On each GPU stream, an annotation lasts from the start of the first piece of work launched inside it to the end of the last
     one. If the profiler did not record these spans, they are derived from the launches. Work belongs to the innermost

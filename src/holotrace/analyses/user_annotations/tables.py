@@ -20,7 +20,7 @@ def annotations_on_cpu(result: UserAnnotations) -> pl.DataFrame:
 
 
 def kernels_of_annotations(result: UserAnnotations) -> pl.DataFrame:
-    """Return the kernels under each annotation, over all ranks, the longest first."""
+    """Return the kernels launched inside each annotation, over all ranks, the longest first."""
     sums = result.per_kernel.group_by("annotation", "name").agg(pl.col("total_ns", "call_count").sum())
     return sums.sort(["total_ns", "annotation", "name"], descending=[True, False, False])
 

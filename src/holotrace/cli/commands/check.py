@@ -37,7 +37,10 @@ def check(
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the health of each file; exit with 1 if none is readable or if `strict` finds a doubt or a broken error rule."""
+    """Print the health of each file.
+
+    Exit with 1 if no file is readable or, with `strict`, if a rule of severity error is broken or a recording is in doubt.
+    """
     with opened_job(job) as (trace, executor):
         checked = check_files(trace, strict=strict, executor=executor)
     if as_json:

@@ -35,11 +35,11 @@ ONE_PER_UPDATE = GradientRounds(1.0, 0.0)
 
 
 def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
-    """Count the backward passes before each update of the weights that reduce the same gradients.
+    """Count how often the same gradients are reduced before each update of the weights.
 
-    A round begins with a forward pass of DistributedDataParallel. Rounds count as repeated only if they reduce as many bytes
-    as the last round before the update: alternating models reduce different gradients, and metrics are small. An optimizer that
-    runs forward passes itself, such as LBFGS, needs the gradients of each pass.
+    A round begins with a forward pass of DistributedDataParallel. A round counts as repeated only if it reduces as many bytes
+    as the last round before the update. This leaves out other models, whose gradients differ in size, and small reductions of
+    metrics. An optimizer that runs forward passes itself, such as LBFGS, needs the gradients of each pass.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():
@@ -55,7 +55,7 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
 
 
 def _rounds(evidence: RankEvidence) -> pl.DataFrame:
-    """Return byte_count and time_ns of the all-reduces, summed by process group, update and round, and sorted by them."""
+    """Return byte_count and time_ns of the all-reduces, summed and sorted by process group, update and round."""
     forward, updates = _ranges(evidence, f"^{_FORWARD}$"), _ranges(evidence, _UPDATE)
     begins = forward["start_ns"].to_numpy()
     if forward.is_empty() or updates.is_empty() or (holding(intervals_of(updates), begins) >= 0).any():

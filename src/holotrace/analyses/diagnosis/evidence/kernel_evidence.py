@@ -76,7 +76,7 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
 
 
 def with_launch_shapes(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFrame:
-    """Add blocks per SM, registers, shared memory, and the threads of a block; null if the file does not say."""
+    """Add blocks per SM, threads per block, registers and shared memory of each kernel; null if not recorded."""
     shapes = kernel_shapes(rank_trace).select("event_index", *_SHAPES, "is_estimated")
     threads = pl.col("block_x") * pl.col("block_y") * pl.col("block_z")
     return work.join(shapes, on="event_index", how="left", maintain_order="left").with_columns(threads.alias("threads"))

@@ -277,7 +277,7 @@ class RankEvidence:
         return [main, *(track for track in self._working_tracks() if track != main)]
 
     def _working_tracks(self) -> list[int]:
-        """Return the threads that launch a fair share of the kernels or, without device work, run a fair share of the operators.
+        """Return the threads with at least 5 % of the kernel launches or, without device work, of the operators.
 
         A thread that only pins batches for the data loader launches copies but no kernels, and is left out.
         """
@@ -304,7 +304,7 @@ def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
     Autograd's threads do not run the user's Python. If a row of `above` has no frame, it gets the frame of `below` at its
-    start: the line that called `backward`. Python rows without a frame are PyTorch's own and stay without one.
+    start: the line that called `backward`. Python rows without a frame are PyTorch's own functions; they get none.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -22,7 +22,7 @@ def needs_device(evidence: RankEvidence) -> str | None:
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return the `needs` of a rule: a function that says what is missing if one of these questions has no result."""
+    """Return the `needs` of a rule: a function that says what is missing if one of these analyses has no result."""
     return partial(_missing_results, names=names)
 
 

@@ -1,1 +1,1 @@
-"""What each case costs: the time of the rank that it claims, and replays of the step with its cause removed."""
+"""What each case costs: its part of the rank's time, and replays of the step with the cause removed."""

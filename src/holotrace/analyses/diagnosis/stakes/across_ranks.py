@@ -1,4 +1,4 @@
-"""What a late rank costs: replays of a few steps of all ranks, in which it works like its median peer."""
+"""What a late rank costs: replays of a few steps of all ranks, in which the late rank works like its median peer."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
-    The stake is the mean step times a share: the time that all replays save together, divided by the length of all replayed
-    windows. These windows are longer than steps: on ranks that are behind, they also contain the end of the previous step. All
-    replays count together, because a rank may be late in some steps only. The stake is at most the part of the step that no
-    other finding claims.
+    The stake is the mean step times the share of the replayed windows that the replays save, all windows taken together,
+    because a rank may be late in some steps only. A share is used because a window is longer than a step: it begins with the
+    first rank and ends with the last. The stake is at most the part of the step that no other finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -69,7 +68,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield the time saved if this rank and the ranks before it are all on time: two late ranks may hide each other."""
+    """Yield the time saved if a rank is on time, too, after the ranks before it: two late ranks may hide each other."""
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
     except HolotraceError:
@@ -90,10 +89,10 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    To order the findings, the stake of a late rank counts twice, but not more than the bound it replaces, because the
-    other findings are ordered by bounds that no replay has lowered. If the job is hardly faster without a rank's delay, the
-    delay is chance, and the finding is left out. A finding with a known line of code keeps its bound instead, because other late
-    ranks may hide the effect of the line.
+    The other findings are ordered by upper bounds that no replay has lowered. For a fair order, the stake of a late rank counts
+    twice, but not more than its own upper bound. If the job is hardly faster without a rank's delay, the delay is due to
+    chance, and the finding is left out. A finding with a known line of code keeps its bound instead, because other late ranks
+    may hide the effect of the line.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]
@@ -133,7 +132,7 @@ def _saved_share(replays: Sequence[_Replay]) -> float:
 
 
 def _evidence(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
-    """Return the evidence; for each replayed late rank, it holds the time per step that the replays predict to be saved."""
+    """Return the evidence with the time per step that the replays save for each late rank."""
     step_ns = result.headline["step_ns"][0]
     known = {str(rank): round(_saved_share(of_rank) * step_ns) for rank, of_rank in replays.items()}
     replayed = pl.col("subject").replace_strict(known, default=None, return_dtype=pl.Int64)

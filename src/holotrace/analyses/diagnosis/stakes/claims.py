@@ -12,7 +12,7 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """How much of the time that it explains a case claims, summed over all steps.
+    """The part of a case's time that counts as its own, summed over all steps.
 
     claimed_ns    time that no case before it claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps

@@ -163,7 +163,7 @@ def test_something_else_holds_up_a_function_of_pytorch_outside_its_operators() -
     """`linear` only calls its operator; 290 µs more are a wait for the GIL or for a core."""
     sentences = said(held_up_job("<built-in function linear>"), "slow_function")
 
-    assert "something holds the thread up in <built-in function linear>" in sentences.what
+    assert "something blocks the thread in <built-in function linear>" in sentences.what
     assert "GIL" in sentences.advice
 
 

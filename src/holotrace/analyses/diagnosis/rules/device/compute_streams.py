@@ -157,8 +157,8 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out streams that take turns repeatedly with kernels that are small enough to overlap.
 
-    A script that waits too early does so once, where its branches begin or end. A script that waits at each turn passes results
-    from stream to stream.
+    Such streams probably pass results to each other. A script that waits too early does so only once, where its branches begin
+    or end.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])

@@ -1,4 +1,4 @@
-"""Build cases about device work: the time that they explain, the time that a fix saves, and where to look."""
+"""Build cases about device work: the time lost, the time that a fix saves, and where to look."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 
 
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """Return `saved_ns` and `most_ns` of `case_of`, given the typical and the best fraction of the peak for such work.
+    """Return `saved_ns` and `most_ns` for `case_of`.
 
-    Both are 0 if the lower bound is unknown.
+    The kernels could typically reach the fraction `share` of the peak, and `best` at most. Both savings are 0 if the lower
+    bound is unknown.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -70,14 +71,13 @@ def case_of(
 ) -> Case:
     """Build a case from these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow. A replay may then show no gain from faster device work,
-    although there is one without the profiler. Such a recording is not replayed.
+    Recording Python functions makes the host up to twice as slow. In a replay, faster device work may then gain nothing,
+    although it would without the profiler. Such recordings are not replayed.
 
     Args:
         evidence: the rank.
-        rows: at least one row, with `saved_ns`: what fixing the cause saves of its time. If this is only known within
-            limits, `saved_ns` is the typical saving, which decides whether the rule applies. `most_ns` is then the largest
-            possible saving: the stake.
+        rows: at least one row, with `saved_ns`: how much of its time fixing the cause saves. With the optional column
+            `most_ns`, the largest possible saving, `saved_ns` is the typical saving and decides whether the rule applies.
         subject: tells several cases of one rule apart.
         words: further values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains, all of which fixing it saves.
@@ -132,7 +132,7 @@ def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the spans in which a thread makes only calls of these rows; another call, or 0.2 ms without one, ends a span.
+    """Return the spans in which a thread makes only calls of these rows, with pauses of at most 0.2 ms.
 
     Returns:
         track_id, start_ns and end_ns, sorted by start.

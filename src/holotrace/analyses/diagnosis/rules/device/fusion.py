@@ -133,7 +133,7 @@ def channels_first(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each operator bound by memory whose long kernels reach less than 30 % of the bandwidth."""
+    """Yield a case for each memory-bound operator whose long kernels reach less than 30 % of the peak bandwidth."""
     is_regular = ~pl.col("operator").str.contains(_IRREGULAR).fill_null(value=True)
     is_bound = pl.col("cores").is_in(["vector", "copy"]) & FLOOR.is_not_null() & is_regular
     per_call = DURATION.sum().over("row")

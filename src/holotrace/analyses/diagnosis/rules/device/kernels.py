@@ -82,7 +82,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     ).with_columns(**limits)
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
     occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
-    # More warps hide more latency, at most in proportion; the lower bound stays.
+    # More warps hide more latency: at best, the kernel speeds up in proportion, down to its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / BEST_BANDWIDTH)
     low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
     rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))

@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of an unaligned row, and of which multiple it should be, both in elements; None if all are aligned."""
+    """Return an unaligned row's length and the multiple that it should have, both in elements; None if all rows are aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -127,7 +127,7 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # FP8 lowers the floor of a product, but not its distance from the floor, so it gets faster by at most the ratio of the floors.
+    # A product comes no closer to its lower bound in FP8, so the speedup is at most the ratio of the two lower bounds.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
@@ -173,7 +173,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    # Without shapes, nobody knows how fast these products become, and what other kernels gain from smaller types.
+    # Without shapes, it is unknown how much faster these products get, and how much other kernels gain from smaller types.
     yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 
@@ -316,7 +316,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 
 def needs_costs(evidence: RankEvidence) -> str | None:
-    """Say what the lower bounds lack: device work, shapes, or a known device."""
+    """Say what is missing to compute lower bounds (device work, shapes or a known device), and how to add it."""
     if (missing := needs_device(evidence)) is not None:
         return missing
     if evidence.costed["flops"].null_count() == evidence.costed.height:

@@ -58,7 +58,7 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
 
-    Short pieces between operators are Python's overhead; other rules report these, and functions that resume after a graph break.
+    Other rules report short pieces of Python between operators, and functions that resume after a graph break.
     """
     shares = _operator_shares(evidence)
     training = shares.filter(pl.col("operator_share") > _OF_TRAINING)["name"].drop_nulls()
@@ -100,7 +100,7 @@ def _mostly_writes(pieces: pl.DataFrame) -> bool:
 def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
     """Return the long pieces of Python in the user's functions.
 
-    Outside functions that train, pieces that follow each other count as one: a loop that calls a built-in function consists of
+    Outside training functions, adjacent pieces count as one. Otherwise, a loop that calls a built-in function would consist of
     thousands of short pieces, because the profiler records each call.
     """
     is_python = (pl.col("cause") == "python") & pl.col("frame").is_not_null()
@@ -112,7 +112,7 @@ def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
 
 
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
-    """Return in how many steps a function takes long, if it runs in all of them but takes long in few."""
+    """Return in how many steps a function is slow, if it runs in all steps and is slow in at most half of them."""
     ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
     is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran
     return {"steps": ran, "slow_steps": slow, "confidence": "low"} if is_rare else {}
@@ -133,7 +133,7 @@ def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the time in methods of PyTorch itself, unless they convert lists of Python."""
+    """Leave out the time in PyTorch's own methods, unless they convert Python lists."""
     if pieces.is_empty():
         return pieces
     texts = evidence.rank_trace.strings
@@ -199,8 +199,8 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["is_held_up"]:
         return Said(
-            f"{who_waits(cases[0])} while something holds the thread up in {_in(cases[0])}, which takes microseconds by itself",
-            "Look for threads of Python that hold the GIL (hand-written loaders, loggers), and for other processes on the cores of "
+            f"{who_waits(cases[0])} while something blocks the thread in {_in(cases[0])}, which takes microseconds by itself",
+            "Look for Python threads that hold the GIL (hand-written loaders, loggers), and for other processes on the cores of "
             "this rank.",
         )
     if words["runs_operators"]:
@@ -212,8 +212,8 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
         return Said(
             f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, which is slow in only {words['slow_steps']} of "
             f"{words['steps']} steps",
-            "If the function does the same in each step, something outside holds it up: look for other processes on its cores, and "
-            "for threads of Python that hold the GIL.",
+            "If the function does the same in each step, something else slows it down: look for other processes on its cores, and "
+            "for Python threads that hold the GIL.",
         )
     return Said(f"{who_waits(cases[0])} while Python runs {_in(cases[0])}", _way_out(cases[0]))
 

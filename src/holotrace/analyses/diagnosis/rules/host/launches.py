@@ -71,7 +71,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
-    """Whether most of this time is long work of the operator itself, which launches nothing: it computes on the CPU."""
+    """Whether the operator computes on the CPU: it launches nothing, and its long pieces are most of the time in `pieces`."""
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
     long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
@@ -113,10 +113,10 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate the fraction of the idle time with these causes that recording host events adds.
+    """Estimate how much of the idle time with these causes is due to the profiler, as a fraction.
 
-    What recording adds to events with other causes, beyond the idle time with these causes, delays the host elsewhere and
-    counts here.
+    If the profiler's overhead in events with other causes exceeds the idle time with those causes, the excess delays the host
+    and counts here.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -125,7 +125,7 @@ def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
 
 
 def _added_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
-    """Return what recording Python functions adds to the events with these causes, as an estimate; 0 if none were recorded."""
+    """Estimate the profiler's overhead in the events with these causes; 0 if no Python functions were recorded."""
     if not records_python(evidence.rank_trace):
         return 0
     return sum(ns * evidence.event_counts.get(int(kind), 0) for kind, ns in _ADDED_NS[tuple(causes)].items())
@@ -136,7 +136,7 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each idle piece."""
+    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each piece of idle time."""
     time = pl.col("end_ns") - pl.col("start_ns")
     shares = {
         cause: min(1.0, _added_ns(evidence, causes) / max(1, _idle_ns(evidence, causes)))
@@ -234,8 +234,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
-    While the devices have queued work, a break delays only the host. If they are idle when the next region begins, the break
-    caused this too: that idle time counts, up to the part of the break during which the devices were busy.
+    While the devices have queued work, a break delays only the host. If the devices are idle when the next region begins, this
+    idle time also counts, up to the part of the break during which the devices were busy.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))

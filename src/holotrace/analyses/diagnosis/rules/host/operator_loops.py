@@ -36,7 +36,7 @@ _OPERATOR = [*_PLACE, "name"]
 
 
 def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function that runs small operators in a loop, itself or in modules, unless devices do the work.
+    """Yield a case for each function that runs small operators in a loop, directly or in modules, if no work runs on devices.
 
     Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
     """

@@ -57,10 +57,10 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
-    """Return `before` if most of the time precedes the first work of a stream, `graph` if it precedes work of graphs, else "".
+    """Return a reason why the GPU may not have been idle during most of this time, or "" if none applies.
 
-    In both cases, the GPU may have worked: on what was launched before the recording, or on nodes of the graph that the
-    profiler lost.
+    `before`: the time precedes the first work of a stream, so work from before the recording may have run. `graph`: the time
+    precedes graph replays, so nodes of the graph that the profiler lost may have run.
     """
     rows = device_rows(evidence.rank_trace.unselected)
     firsts = rows.sort("start_ns").unique(["device", "stream"], keep="first")["event_index"]

@@ -40,7 +40,7 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 
 
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
-    """Yield a case for the idle time after the chosen calls, and in operators that exist to wait, such as `aten::item`.
+    """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
     Recording Python functions makes the host up to twice as slow. The device may then become idle even without the wait, so
     that a replay shows no gain; needless calls still cost the idle time after them.
@@ -72,7 +72,9 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 
 
 def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
-    """Return the later idle time in which the host only launches work: the wait cost the host its lead.
+    """Return the later idle time in which the host only launches work.
+
+    The earlier wait is to blame: without it, the host would be ahead of the device.
 
     Another rule reports pieces of Python of 0.1 ms and more.
     """
@@ -82,7 +84,7 @@ def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` in operators that exist to wait and contain one of these calls."""
+    """Return the rows of `RankEvidence.while_idle` in the operators around these calls that always wait."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 

@@ -77,7 +77,7 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return the fraction of each rank's transfer time that remains if very slow transfers take the typical time of their size.
+    """Return the fraction of each rank's transfer time that is left if very slow transfers are cut to a usual time.
 
     A transfer that takes many times as long as others of its size was delayed, for example by the sender's host.
     """
@@ -152,17 +152,20 @@ def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes, if most of it is for operators, kernels and copies."""
+    """Yield a case for the waiting that no single rank causes, if mostly operators, kernels and copies cause it."""
     yield from _waiting_in_turn(evidence, is_work=True)
 
 
 def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes, if most of it is for Python, data loading and launches."""
+    """Yield a case for the waiting that no single rank causes, if mostly Python, data loading and launches cause it."""
     yield from _waiting_in_turn(evidence, is_work=False)
 
 
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no other rule explains, if it is mostly for work (`is_work`) or mostly not."""
+    """Yield a case for the waiting that no other rule reports.
+
+    It is due to uneven work (`is_work`) if work causes at least half of it.
+    """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
@@ -197,7 +200,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause, and `rank` if most of its cost arises on one rank; all of a rank's data loading is one cause."""
+    """Return the costliest cause, with `rank` if most of its cost arises on one rank. All data loading is a single cause."""
     name = pl.when(pl.col("cause") != "data_loading").then("name")
     frame = pl.when(pl.col("cause") != "data_loading").then("frame")
     places = causes.group_by("cause", "name", "frame", "cause_rank", maintain_order=True).agg(pl.col("own_ns").sum())
@@ -212,7 +215,10 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return the mean delay of each rank per step: the longest wait for it in each step, without waits for its work."""
+    """Return the mean delay of each rank per step.
+
+    A rank's delay is the longest wait for it, except for waits due to its work.
+    """
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())
@@ -224,7 +230,7 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the causes that differ because ranks have different work to do.
 
-    If all ranks make about equally many calls, slow operators on the host have another cause and do not count.
+    Operators on the host count only if the ranks make different numbers of calls. Otherwise, their slowness has another cause.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)

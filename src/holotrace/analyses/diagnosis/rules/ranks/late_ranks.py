@@ -114,15 +114,15 @@ def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
 
 
 def _of_function(name: str) -> dict[str, Any]:
-    """Return the words about a function that only the late rank runs; it is the cause, whatever it does."""
+    """Return the words of a case whose cause is a function that only the late rank runs."""
     cause = f"{name}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
 
 
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return in how many steps a rank is late, and how sure its cause is: delays by chance spread over steps and causes.
+    """Return in how many steps a rank is late, and how certain the cause is.
 
-    Time that a training function spends in Python between its operators also counts as a delay by chance.
+    Random delays differ in cause from step to step, so the confidence is lower if no cause dominates, or if few steps are late.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of the Python function in which a cause arises; 0 if the function is part of training and runs operators."""
+    """Return the cost of Python in a cause's function; 0 if the function, like training, also spends much time in operators."""
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
     kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
@@ -193,12 +193,12 @@ _SEARCHING = (
 _BY_NAME = ((WRITES, _WRITING), (LOCKS, _HOLDING), (_UNUSED, _SEARCHING))
 _BALANCE = "Move layers from this rank to the others, until their steps take equally long."
 _COMPETING = (
-    "Look for other processes on the cores of this rank, threads of Python that hold its GIL, and too many threads "
+    "Look for other processes on the cores of this rank, Python threads that hold its GIL, and too many threads "
     "(OMP_NUM_THREADS)."
 )
 _SAME_WORK = (
     "The rank runs as many products and convolutions as the others, with inputs as large: look for other processes on its cores, "
-    "and for threads of Python that hold its GIL."
+    "and for Python threads that hold its GIL."
 )
 _LOOK = "Make this faster on that rank, or give each rank an equal share of it."
 

@@ -18,10 +18,9 @@ _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
     """Add `own_ns`: the part of `cost_ns` for which the named cause is to blame.
 
-    While a rank waits in a collective, its device goes on with the next work. At the next collective, the late rank therefore
-    seems to have computed more since the last one, although both ranks compute the same. A rank's work is therefore blamed only
-    for the time by which, in that step, it exceeds the median of the other ranks. If no other cause is known, its work is
-    blamed for the whole delay.
+    While a rank waits in a collective, its device already runs the next work. The late rank runs the same work later, so it
+    seems to compute more before the next collective. A rank's work is therefore blamed only for the time by which it exceeds
+    the median of the other ranks in that step. If no other cause is known, the rank's work is blamed for the whole delay.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)
