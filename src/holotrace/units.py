@@ -1,4 +1,4 @@
-"""Format durations, fractions and byte counts; inside the library everything is a plain number."""
+"""Format durations, fractions and byte counts, which are plain numbers everywhere else in the library."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def percent_text(fraction: float | None) -> str:
 
 
 def number_text(value: float, *, digits: int = 3) -> str:
-    """Format a number without a unit: a whole number in full, any other rounded to this many digits or to a whole number.
+    """Format a number without a unit, rounded to `digits` significant digits; digits before the point are never rounded.
 
     >>> number_text(12345), number_text(1.90424), number_text(1234.5), number_text(2.0)
     ('12,345', '1.9', '1,234', '2')
@@ -60,7 +60,7 @@ def number_text(value: float, *, digits: int = 3) -> str:
 
 
 def small_percent_text(fraction: float | None) -> str:
-    """Format a fraction as `percent_text` does, but a fraction under 0.05 % with its first digit instead of as 0.0 %.
+    """Format a fraction as a percentage; fractions under 0.05 % show their first significant digit instead of 0.0 %.
 
     >>> small_percent_text(0.000312), small_percent_text(0.42), small_percent_text(0.0)
     ('0.03 %', '42.0 %', '0.0 %')
@@ -88,12 +88,12 @@ def unbroken(sentence: str) -> str:
 
 
 def microseconds(duration_ns: int) -> float:
-    """Convert whole nanoseconds to microseconds, HTA's unit; exact to the thousandth."""
+    """Convert whole nanoseconds to microseconds, HTA's unit."""
     return duration_ns / 1_000
 
 
 def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:
-    """Format a value in the largest unit of which it has at least one after rounding: 999,999 ns are 1 ms, not 1,000 µs."""
+    """Format a value in the largest unit in which it rounds to 1 or more: 999,999 ns are 1 ms, not 1,000 µs."""
     for (size, unit), (smaller, _) in zip(units, (*units[1:], units[-1]), strict=True):
         if _rounded(abs(value) / smaller) * smaller >= size:
             return f"{_three_digits(value / size)} {unit}"

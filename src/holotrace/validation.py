@@ -1,4 +1,4 @@
-"""Rules of a sound trace, and the events that break them: `holotrace check --strict`."""
+"""Find events that break a rule of sound traces, for `holotrace check --strict`."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Rule:
 def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violation, ...]:
     """Return the rules that the files of a job break, by rank, in the order of `RULES`; empty for a sound job.
 
-    An unreadable file breaks `readable`. What the reader repaired or dropped is a
-    violation with the same name as in `holotrace check`.
+    An unreadable file breaks the rule `readable`. Each kind of data that the reader repaired or dropped
+    is a violation too, under the name that `holotrace check` shows.
     """
     of_ranks = trace.map(_one_rank, executor)
     return tuple(violation for violations in of_ranks.values() for violation in violations)
@@ -79,7 +79,7 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return what the reader dropped (an error) or repaired."""
+    """Return the events that the reader dropped or repaired as violations; drops and guesses are errors."""
     return tuple(
         Violation(
             rank_trace.rank,
@@ -122,7 +122,7 @@ def _overlapping_calls(rank_trace: RankTrace) -> pl.Series:
 
 
 def _orphans(rank_trace: RankTrace) -> pl.Series:
-    """Return device rows whose correlation number no call has; no rows if no calls were recorded."""
+    """Return device rows whose correlation number matches no launch call; none if no launch calls were recorded."""
     if event_ranges(rank_trace, LAUNCH_KINDS, ["event_index"]).is_empty():
         return pl.Series("event_index", [], pl.UInt32)
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_index"))

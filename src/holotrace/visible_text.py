@@ -1,7 +1,7 @@
 """Make text from a trace safe to show.
 
-The traced program, or whoever sent the file, chooses names, paths and messages. Control characters in them are
-commands to a terminal, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
+The traced program, or whoever sent the file, chooses names, paths and messages. A terminal obeys control characters,
+bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
 cells that begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 """
 
@@ -46,7 +46,7 @@ def visible_json(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """Return a text as HTML that shows it, whatever it contains."""
+    """Return a text as escaped HTML, truncated if it is too long and with its invisible characters replaced."""
     return escape(visible(bounded(text)))
 
 

@@ -48,7 +48,7 @@ def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interv
 
 @given(INTERVALS)
 def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
-    """An interval far in the past changes no lane, although group and time then exceed one 64-bit number."""
+    """An interval far in the past changes no lane; group and time then no longer fit into one 64-bit sort key."""
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)
 

@@ -64,7 +64,7 @@ def test_times_that_do_not_grow_with_the_size_have_infinite_bandwidth():
 
 
 def test_hundreds_of_sizes_are_grouped():
-    """500 sizes on one line still give its latency and bandwidth."""
+    """Messages of 500 sizes give the latency and bandwidth that their times were computed from."""
     fit = fit_latency(*_messages(list(range(10_000, 5_010_000, 10_000)), 30_000, 0.02))
 
     assert fit is not None

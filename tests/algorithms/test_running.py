@@ -17,7 +17,7 @@ weighted = st.lists(
 
 
 def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
-    """Sum, over the nanoseconds before `moment`, the weights of the running intervals, limited to `most`."""
+    """For each nanosecond before `moment`, add up the weights of the running intervals, at most `most`."""
     return sum(
         min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
         for time in range(-20, moment)
@@ -59,7 +59,7 @@ def test_excluded_intervals_do_not_count(
 
 
 def test_times_of_today_are_exact() -> None:
-    """The integral is exact for nanoseconds since 1970, which do not fit a double."""
+    """The integral is exact for nanoseconds since 1970, which a double would round."""
     now = 1_700_000_000_000_000_001
     starts = np.array([now, now + 3])
 

@@ -20,7 +20,7 @@ def of(rows: list[tuple[int, int, int]]) -> pl.DataFrame:
 
 
 def test_a_value_counts_as_long_as_it_lasts() -> None:
-    """A queue that is at 0 for 3 ns and at 4 for 1 ns has mean 1 and median 0."""
+    """A queue with length 0 for 3 ns and length 4 for 1 ns has mean length 1 and median 0."""
     assert of([(7, 0, 1), (7, 4, 1), (7, 0, 2)]).rows() == [(7, 4, 1.0, pytest.approx(3**0.5), 0, 0, 0, 0, 4)]
 
 

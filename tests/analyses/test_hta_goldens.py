@@ -232,8 +232,8 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
     """If work after a gap was launched within it, HTA counts the gap as host wait; we count the part before the launch.
 
     The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge. Before
-    work without a known launch, HTA reads the time of event 0. A launch within 0.25 µs of the gap's start is within the
-    precision of doubles of µs since 1970.
+    work without a known launch, HTA reads the time of event 0. If the launch is within 0.25 µs of the gap's start, HTA's
+    doubles (µs since 1970) are too coarse to tell which came first.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -259,8 +259,8 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
     """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
 
-    By default they do not count as work. 48 waits, 353 ms in total, run on streams that do nothing else meanwhile, and the
-    device computes for 306 ms instead of 382. The trace has no steps, so HTA's rule for the last step of MTIA does not apply.
+    By default, such waits do not count as work, and the device computes for 306 ms instead of 382. The trace has no steps,
+    so HTA's rule for the last step of MTIA does not apply.
     """
     by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")

@@ -24,7 +24,7 @@ RANKS = 3
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> tuple[Trace, JobTruth]:
-    """Write and open a job of three ranks and two steps, the last rank slow; return the trace and its truth."""
+    """Write and open a job of three ranks, of which the last is slow; return the trace and its truth."""
     folder = tmp_path_factory.mktemp("job")
     truth = write_job(folder, ranks=RANKS, steps=2, layers=2, seed=1)
     return open_trace(folder, cache=False), truth

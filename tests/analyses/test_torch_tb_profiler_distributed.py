@@ -40,7 +40,7 @@ EDGE = (
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_numbers_of_the_plugin(run, goldens, real_traces, tmp_path) -> None:
-    """Steps, waiting and operations equal the plugin's, given files of the same names."""
+    """Steps, waiting and operations equal the plugin's for files with the same names."""
     files = sorted(real_traces.glob(REAL[run]))
     names = {file: f"{worker_of(str(file))}.1" if "@1" in run else "worker0" for file in files}
     expect_the_view(opened(names, tmp_path), goldens / "tb" / run)
@@ -56,14 +56,14 @@ def test_inputs_of_the_plugins_tests_give_its_numbers(name, goldens, tmp_path) -
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> None:
-    """Each file exercises one rule of the plugin and gives its numbers."""
+    """Each file exercises one rule of the plugin; all numbers equal the plugin's."""
     folder = goldens / "tb_edge" / name
     expect_the_view(opened({folder / "input.pt.trace.json": "worker0"}, tmp_path), folder / "head", "dist_")
 
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """With `compat`, names unknown to the plugin and two libraries in one file give no communication."""
+    """With `compat`, a file with an unknown NCCL name, or with both NCCL and gloo, gives no communication."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -98,7 +98,7 @@ def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unma
 def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
     """The plugin's means count a step recorded twice once for waiting and twice for step times.
 
-    The host and the device both record step 1, only the host step 2; their collectives take 30 and 10 µs.
+    Step 1 is recorded on the host and on the device, step 2 only on the host; their collectives take 30 and 10 µs.
     """
     builder = (
         TraceBuilder().step(1, 0, 100).step(2, 100, 100).gpu_annotation("ProfilerStep#1", start_us=0, duration_us=100)
@@ -199,7 +199,7 @@ def expect_devices(result: Distributed, tree: Any) -> None:
 
 
 def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_traces, tmp_path) -> None:
-    """Rank 0 waits 5.58 ms by default and 12 µs with `compat`, for NCCL kernels known by name only."""
+    """For NCCL kernels without args, rank 0 waits 5.58 ms by default, but only 12 µs with `compat`."""
     trace = opened({file: worker_of(str(file)) for file in real_traces.glob("dlrm_8rank/*")}, tmp_path)
     default, plugin = distributed(trace), distributed(trace, compat="torch_tb_profiler")
     waiting = [result.per_step.filter(pl.col("rank") == 0)["synchronising_ns"][0] for result in (default, plugin)]

@@ -33,7 +33,7 @@ def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> 
 
 
 def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
-    """Each role covers the same µs over all threads and streams, except for the noise of the plugin's floats."""
+    """Each of the plugin's categories covers the same time over all threads and streams, except for its float noise."""
     (rank_trace,) = opened.trace.ranks.values()
     theirs = opened.view("internals")["merged_role_ranges"]
 

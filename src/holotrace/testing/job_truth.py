@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective operation: its last rank to arrive and its true end time; its members have consecutive ranks."""
+    """One collective: the last rank to arrive, and when the collective truly ended. Its members have consecutive ranks."""
 
     collective: str
     group: str
@@ -154,7 +154,7 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return how long each combination of kinds ran at the same time; the empty set is idle time between work.
+    """Return how long each set of kinds of work ran at the same time; the empty set is idle time between work.
 
     Nothing changes between two consecutive starts or ends, so it is enough to count the work that runs between them.
     """
@@ -170,10 +170,10 @@ def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
 
 
 def idle_split(works: Iterable[ShownWork]) -> dict[str, int]:
-    """Return the idle time before the next work's launch, from that launch to its start, and for other reasons.
+    """Split the idle time of each gap at the launch of the work that ends the gap.
 
-    Each gap is split at the launch of the work that ends it. The part after the launch is `kernel_wait` if it is shorter than
-    GAP_THRESHOLD_NS, otherwise `other`.
+    The part before the launch is `host_wait`. The part after it is `kernel_wait` if it is shorter than GAP_THRESHOLD_NS,
+    otherwise `other`.
     """
     split = {"host_wait": 0, "kernel_wait": 0, "other": 0}
     free_ns = None

@@ -51,7 +51,7 @@ CATEGORIES = (
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
-_LATEST_NS = 2_800_000_000_000_000_000  # base, start and duration add up to less than 2**62, the latest time that the reader keeps
+_LATEST_NS = 2_800_000_000_000_000_000  # with a base time and a duration added, still less than 2**62: the reader drops later events
 _LONGEST_NS = 2**52  # the reader drops longer events, so that sums of durations fit 64 bits
 
 

@@ -113,7 +113,7 @@ def _write(folder: Path, plan: JobPlan) -> JobTruth:
 
 
 def _write_rank(folder: Path, options: JobOptions, rank_plan: RankPlan) -> tuple[str, str]:
-    """Write the file of a rank; return its host and its name."""
+    """Write the file of a rank; return the rank's host and the name of the file."""
     file = RankFile(options, rank_plan)
     # Without a time in the gzip header, the same content always gives the same file.
     (folder / file.name).write_bytes(gzip.compress(file.content(), _COMPRESSION_LEVEL, mtime=0))

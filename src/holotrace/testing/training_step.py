@@ -37,7 +37,7 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class Collective:
-    """The args of a communication kernel; `elements` is the number of input elements of this rank."""
+    """The args of a communication kernel on one rank; `elements` is the number of its input elements."""
 
     name: str
     group: str
@@ -45,7 +45,7 @@ class Collective:
     dtype: str = "BFloat16"
 
     def elements_out(self, group_size: int) -> int:
-        """Return the number of output elements of this rank."""
+        """Return the number of output elements on one rank."""
         return self.elements * group_size if self.name == "_allgather_base" else self.elements
 
 
@@ -157,7 +157,7 @@ def training_step(layers: int) -> TrainingStep:
 
 
 def _backward_by_layer(numbered: list[tuple[_Autograd, int]], layers: int) -> list[tuple[Call, ...]]:
-    """Split the backward pass after each layer; the head belongs to the last layer, the embedding to the first."""
+    """Split the backward pass after each layer, with the head in the last layer's part and the embedding in the first's."""
     calls = [operation.backward_call(number) for operation, number in numbered]
     cuts = [0, *(1 + len(_LAYER) * layer for layer in range(1, layers)), len(calls)]
     return [tuple(reversed(calls[cuts[layer] : cuts[layer + 1]])) for layer in reversed(range(layers))]

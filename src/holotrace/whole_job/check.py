@@ -121,7 +121,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if they are the ranks that the user left out."""
+    """Drop the doubt about missing ranks if as many ranks are missing as the user left out."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

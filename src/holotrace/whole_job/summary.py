@@ -149,7 +149,7 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis or, for unrelated traces and those of other programs, why there is none."""
+    """Return the answer of the diagnosis; for traces of several jobs or of another program, why there is none."""
     if whole.unrelated:
         return _of_different_jobs(whole.jobs)
     return _of_other_program(known) if whole.is_foreign else known.answer
@@ -208,13 +208,13 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; the findings of other analyses only say what the job lacks."""
+    """Return the distinct findings of analyses with rows; other findings only say which data the job lacks."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 
 
 def shown_analyses(whole: Summary) -> list[Analysis]:
-    """Return the analyses that ran; for a job without GPU work, those with rows."""
+    """Return the analyses that ran; for a job without GPU work, only analyses with rows."""
     made = [analysis for analysis in ANALYSES if analysis.name in whole.results]
     return [analysis for analysis in made if whole.cpu_side.is_empty() or has_rows(whole.results[analysis.name])]
 

@@ -1,4 +1,4 @@
-"""Hard bounds on clocks are as wide as the range of all lines that fit the meetings."""
+"""Bounds on clock offsets are exactly as wide as the starts and ends of shared operations allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXACT = 1e-3  # rounding of float64
 
 
 def marks_of(operation, clock, time):
-    """Return marks, sorted by operation."""
+    """Return the marks: the time at which an operation starts or ends on a clock."""
     return Marks(np.array(operation, np.int64), np.array(clock, np.int64), np.array(time, np.float64))
 
 
@@ -29,7 +29,7 @@ def met(times):
 
 
 def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
-    """Clock 1 enters at 100 and clock 0 leaves at 130; clock 0 enters at 0 and clock 1 leaves at 125."""
+    """Neither clock leaves a collective before the other enters it, so the clocks differ by -125 to 30."""
     bounds = clock_bounds(*met([(0, 130, 100, 125)]), LIMITS)
 
     low, high = bounds.between(np.array([1, 1]), np.array([100.0, 125.0]))
@@ -39,7 +39,7 @@ def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
 
 
 def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
-    """Clock 2 meets only clock 1, and clock 1 meets clock 0; both clocks leave a meeting 10 after entering it."""
+    """Clock 2 shares operations of length 10 only with clock 1, and clock 1 with clock 0, so clock 2 is off by up to 20."""
     starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
     ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
     limits = Slopes(np.zeros(3), np.zeros(3))
@@ -50,7 +50,7 @@ def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> No
 
 
 def test_a_clock_that_only_sends_is_bounded_on_one_side() -> None:
-    """The receiver waits for the sender, not the other way round."""
+    """The receiver waits for the sender, not the other way round, so the sender's offset has no lower bound."""
     bounds = clock_bounds(marks_of([0], [1], [5]), marks_of([0], [0], [20]), LIMITS)
 
     assert np.isfinite(bounds.high[1]).all()

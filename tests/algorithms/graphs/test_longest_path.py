@@ -101,7 +101,7 @@ def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tu
 
 
 def test_chains_share_their_beginning():
-    """In the graph 0→1→2→3 and 1→4, the chain to 3 also serves node 2, and the chain to 4 has one edge and joins it at node 1."""
+    """In the graph 0→1→2→3 and 1→4, the chain to node 2 is part of the chain to 3, and the chain to 4 branches off at 1."""
     edges = Edges(5, np.array([0, 1, 2, 1], np.uint32), np.array([1, 2, 3, 4], np.uint32))
     binding = np.array([NO_EDGE, 0, 1, 2, 3])
 

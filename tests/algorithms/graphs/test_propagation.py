@@ -1,4 +1,4 @@
-"""`pass_on` loses nothing, and agrees with exact fractions."""
+"""`pass_on` keeps the total of all amounts, and agrees with a computation in exact fractions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def exact(known: Shares, given_amounts: list[tuple[int, int, int]]) -> dict[tupl
 
 @given(shares(), amounts)
 def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
-    """The amounts of each label add up exactly; each amount is off by at most the roundings of the nodes on its way."""
+    """The amounts of each label add up exactly, and each amount is off by no more than a few units of rounding."""
     columns = (np.array([row[part] for row in given_amounts], np.int64) for part in range(3))
     arrived = pass_on(known, *columns)
 

@@ -91,7 +91,7 @@ def test_no_intervals_give_empty_columns():
 
 
 def test_climbing_stops_at_the_wanted_rows():
-    """In the chain 0 > 1 > 2 > 3 with 0 and 2 wanted, row 3 has 2 as nearest and 0 as furthest; row 0 has neither."""
+    """If 0 contains 1, 1 contains 2 and 2 contains 3, the nearest of the wanted rows 0 and 2 above row 3 is 2."""
     parent, wanted = np.array([NO_PARENT, 0, 1, 2]), np.array([True, False, True, False])
     rows = np.array([3, 2, 1, 0])
 
@@ -135,7 +135,7 @@ def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
 
 
 def test_a_wanted_row_counts_before_its_ancestors():
-    """In the chain 0 > 1 > 2 with 0 and 1 wanted, rows 0 and 1 return themselves, and row 2 returns 1."""
+    """If 0 contains 1 and 1 contains 2, the wanted rows 0 and 1 return themselves, and row 2 returns row 1."""
     parent = of((0, 0, 20), (0, 2, 8), (0, 3, 2)).parent
     wanted = np.array([True, True, False])
 

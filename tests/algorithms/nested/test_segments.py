@@ -14,7 +14,7 @@ intervals = st.lists(st.tuples(st.integers(0, 2), st.integers(-10, 15), st.integ
 
 
 def owners(table) -> dict[tuple[int, int], int]:
-    """Return the owner of each nanosecond of each group, which exactly one segment may give."""
+    """Return the owner of each nanosecond of each group; check that no two segments cover the same nanosecond."""
     parts = segments(*(np.ascontiguousarray(column) for column in table.T))
     moments = [
         ((int(group), moment), int(owner))

@@ -171,7 +171,7 @@ def dlrm() -> Collectives:
 
 
 def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds(dlrm: Collectives) -> None:
-    """In an all-to-all of DLRM, one rank waits 7.6 ms and the transfer takes at most 10 µs; the files name no host."""
+    """In an all-to-all of DLRM, one rank waits 7.6 ms and the transfer takes at most 10 µs."""
     first = dlrm.per_call.filter(instance=0)
 
     assert first.height == 8

@@ -15,7 +15,7 @@ ELEMENTS = 600
 
 
 def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
-    """Return all-to-alls of 6 ranks that take 100 µs, or 300 µs on the ranks in `slow`; even unless `splits` are given by rank."""
+    """Return all-to-alls of 6 ranks that take 100 µs, or 300 µs on the ranks in `slow`; `splits` gives each rank's split sizes."""
     builder = TraceBuilder()
     for rank in range(RANKS):
         builder.rank(rank).header(host_name=f"node-{rank % hosts}")
@@ -32,7 +32,7 @@ def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> C
 
 
 def test_an_even_all_to_all_sends_equal_parts() -> None:
-    """2,400 bytes are 400 for each of the 6 ranks, four times; a rank does not transfer its own part."""
+    """In each of four all-to-alls, a rank sends 400 of its 2,400 bytes to each other rank and keeps 400 itself."""
     pairs = exchanged().per_pair
 
     assert pairs.select("collective", "instance_count", "bytes").unique().rows() == [("all_to_all", 4, 1_600)]
@@ -58,7 +58,7 @@ def test_unknown_splits_give_no_pairs() -> None:
 
 
 def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
-    """Ranks 1 and 4 leave 200 µs after the others: what they send each other is slow, in at least one direction."""
+    """Ranks 1 and 4 leave 200 µs after the others, so a transfer between them is slow, in at least one direction."""
     result = exchanged(slow=(1, 4))
 
     slow = result.per_pair.filter("is_slow").select("source_rank", "destination_rank").rows()
@@ -67,7 +67,7 @@ def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
 
 
 def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
-    """All others leave early, so no transfer with another rank can have been slow."""
+    """Rank 1 leaves late, but all its peers leave early, so no transfer between rank 1 and a peer was slow."""
     result = exchanged(slow=(1,))
 
     assert not result.per_pair["is_slow"].any()
@@ -126,7 +126,7 @@ def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] |
 
 
 def test_planted_slow_pairs_are_named_and_no_others() -> None:
-    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions; without one, none is."""
+    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions; without a planted pair, none is."""
     for seed in range(60):
         calls, groups, planted, _ = _simulated(seed)
 
@@ -138,7 +138,7 @@ def test_planted_slow_pairs_are_named_and_no_others() -> None:
 
 
 def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
-    """Of four all-to-alls with 36 parts each, two fit in 80 transfers; the finding says so."""
+    """With a limit of 80 transfers, two of four all-to-alls (36 transfers each) are counted; a finding says so."""
     monkeypatch.setattr("holotrace.analyses.collectives.pairs.MOST_TRANSFERS", 80)
 
     result = exchanged()

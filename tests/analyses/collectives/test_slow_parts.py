@@ -14,7 +14,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _instances(transfers: dict[tuple[str, ...], float], *, size: int = 1_000, count: int = 5) -> pl.DataFrame:
-    """Return `count` all-reduces of two ranks for each group of hosts, with its transfer time."""
+    """Return `count` all-reduces of two ranks for each group of hosts; `transfers` contains the group's transfer time."""
     return pl.DataFrame(
         [
             {
@@ -77,7 +77,7 @@ def test_messages_of_different_sizes_are_not_compared():
 
 @pytest.mark.parametrize(("dtype", "size"), [("Float", "4 KiB"), ("Unknown", "unknown size")])
 def test_the_finding_names_the_size(dtype: str, size: str):
-    """Of six groups, ranks 6 and 7 take 300 instead of 100 µs; without a known type, the size is unknown, not 0 B."""
+    """The all-reduces of ranks 6 and 7 are slow; if their element type is unknown, the finding gives no size."""
     trace = TraceBuilder()
     for rank, number in product(range(12), range(5)):
         group = rank // 2

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_two_compute_kernels_hide_the_same_moment_once() -> None:
-    """Two compute kernels cover 6 and 3 µs of an all-reduce of 10 µs at the same time: 6 µs are hidden, not 9."""
+    """Of an all-reduce of 10 µs, one kernel covers 6 µs and another covers 3 of the same 6 µs: 6 µs are hidden, not 9."""
     trace = (
         TraceBuilder()
         .kernel("ncclDevKernel_AllReduce", stream=20, start_us=0, duration_us=10)
@@ -37,7 +37,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_and_waits_hide_nothing() -> None:
-    """A copy and a wait beside an all-reduce of 10 µs hide none of it; only computation hides communication."""
+    """A copy and a wait during an all-reduce hide none of it; only computation hides communication."""
     trace = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=10)
@@ -63,7 +63,7 @@ def test_devices_of_a_rank_are_added_up_and_hide_only_their_own() -> None:
 
 
 def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
-    """Rank 0 does not communicate: its fraction is null, and a finding says why. Rank 1 has a fraction."""
+    """Rank 0 does not communicate: its fraction is null, and a finding says why."""
     builder = TraceBuilder()
     builder.rank(0).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)

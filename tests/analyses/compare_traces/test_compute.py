@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def control_and_test() -> tuple[Trace, Trace]:
-    """Return a control of two steps and a test of one: gemm faster, relu gone, gelu new, one more aten::mm."""
+    """Return a control and a test: in the test, gemm is faster, gelu replaces relu, and aten::mm is called once more."""
     control = (
         TraceBuilder()
         .step(1, 0, 100)

@@ -49,7 +49,7 @@ def compiled_job() -> TraceBuilder:
 
 
 def test_regions_costs_and_kernels():
-    """Guards take 15 µs and compiling 40; compiled kernels take 27 of 36 µs, and those in a replayed graph have a known source."""
+    """Checking guards takes 15 µs and compiling 40 µs; of 36 µs of kernels, compiled kernels take 27 µs."""
     result = holotrace.compiled_regions(compiled_job().build())
 
     assert result.per_region.rows() == [
@@ -168,7 +168,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """The kernel's file decides the line; without a file, the kernel's name does, if all graphs have the same line for it."""
+    """A kernel's line is found by its file or, without a file, by its name if the name has the same line in all graphs."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [

@@ -85,7 +85,7 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
 
 
 def test_the_answer_names_the_rank_and_what_binds_it() -> None:
-    """Rank 1 has 60 of the 90 µs, and `gemm` 55 of the 60 µs."""
+    """The path spends 60 of its 90 µs on rank 1, 55 of them in `gemm`."""
     assert across(late_rank_1().build()).answer == (
         "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1; its largest part is gemm, "
         "55 µs in 1 segment."
@@ -146,7 +146,7 @@ def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
 
 
 def test_slack_is_what_a_rank_could_be_later() -> None:
-    """Rank 2 ends its own work 35 µs before rank 1 does, and its step 4 µs before the last."""
+    """Rank 0 ends its step last, at 90 µs, so ranks 1 and 2, which end at 86 and 50 µs, could end 4 and 40 µs later."""
     builder = on_one_host(0, 1, 2)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 86), (2, 20, 50)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -265,7 +265,7 @@ def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
 
 
 def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
-    """Several steps, and the whole recording, are windows, too; a whole recording contains its steps."""
+    """A window of two steps is at least as long as one step, and the whole recording at least as long as two."""
     lengths = [
         across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
         for options in ({}, {"instance": (10, 11)}, {"annotation": ""})

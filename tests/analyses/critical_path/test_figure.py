@@ -22,7 +22,7 @@ def paths_of_two_ranks() -> CriticalPath:
 
 
 def test_bars_are_the_shares_of_each_rank_above_the_path_over_time() -> None:
-    """Bars show the classes that occur, in percent; segments below keep their times, here in µs."""
+    """Bars show each class that occurs as a percentage of the path; below them, segments are drawn at their times in µs."""
     figure = plot_critical_path(paths_of_two_ranks())
 
     bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}

@@ -132,14 +132,14 @@ def host_job() -> TraceBuilder:
 
 
 def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
-    """No other recording would let the rules about devices apply, so the caveat names no option."""
+    """The job uses no GPU, so the caveat advises no profiler option for recording device work."""
     assert [text for text in holotrace.diagnosis(host_job().build()).findings if "GPU" in text] == [
         "rank 0: no GPU work was recorded, so only the rules about the host and between ranks apply"
     ]
 
 
 def test_a_gpu_without_recorded_work_is_named_with_the_option_that_records_it() -> None:
-    """The file describes a GPU, so its work is missing from the recording; all rules that need it report this once."""
+    """The file describes a GPU, so its work is missing from the recording; all rules that need device work share one caveat."""
     trace = host_job().header(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]).build()
 
     (caveat,) = (text for text in holotrace.diagnosis(trace).findings if "device work" in text)

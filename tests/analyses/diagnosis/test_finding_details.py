@@ -1,4 +1,4 @@
-"""Findings with their ranks, places, effects and rules."""
+"""Findings with their ranks, locations, effects and rules."""
 
 from __future__ import annotations
 
@@ -72,5 +72,5 @@ def test_the_line_comes_before_the_kernel() -> None:
 
 
 def test_each_rule_says_from_where_on_it_applies(result) -> None:
-    """The threshold has its unit."""
+    """The threshold of a rule is shown with its unit."""
     assert threshold_text(of_rule(result, "late_rank").rule) == "at least 0.1 of all waiting"

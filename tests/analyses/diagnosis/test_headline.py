@@ -38,7 +38,7 @@ def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int
 
 
 def test_mfu_is_the_time_of_the_products_at_peak_over_the_step() -> None:
-    """One product per step of 10 ms: 1.11 ms at 989.4 TFLOP/s, so MFU is 11.1 %; all costs are known."""
+    """At 989.4 TFLOP/s, the product would take 1.11 ms of the step of 10 ms, so MFU is 11.1 %."""
     row = holotrace.diagnosis(training()).headline.row(0, named=True)
 
     assert row["mfu_fraction"] == pytest.approx(PRODUCT_MS / 10)
@@ -110,7 +110,7 @@ def test_partly_known_costs_are_said() -> None:
 
 
 def test_without_findings_the_answer_names_what_takes_most_time() -> None:
-    """On the CPU, aten::conv2d takes 6 of 8 ms; the convolution inside it belongs to it."""
+    """On the CPU, aten::conv2d takes 6 of 8 ms, including the operator inside it."""
     builder = TraceBuilder().operator("aten::conv2d", start_us=0, duration_us=6_000)
     builder.operator("aten::mkldnn_convolution", start_us=10, duration_us=5_900)
     builder.operator("aten::relu", start_us=6_000, duration_us=2_000)
@@ -132,7 +132,7 @@ def test_on_a_gpu_the_answer_names_a_kernel() -> None:
 
 
 def test_a_rank_alone_has_no_share_of_waiting() -> None:
-    """Reports ask all questions about several ranks of a single one, too; its waiting is unknown rather than 0 %."""
+    """For a single rank, the share of waiting for other ranks is unknown rather than 0 %."""
     result = plan().run(training(), IN_PROCESS)
 
     assert result.headline["waiting_fraction"].to_list() == [None]

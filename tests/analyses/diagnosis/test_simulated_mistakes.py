@@ -137,7 +137,7 @@ def test_an_optimizer_on_the_host_that_is_not_fused_is_found(tmp_path):
 
 @pytest.mark.slow
 def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
-    """The others wait for this rank in several reductions of gradients during the backward pass; all work is equal."""
+    """One rank begins late, so the others wait in several reductions of gradients, although all ranks do equal work."""
     large = replace(RANKS, ranks=4, hidden=1536, tokens=8192, layers=3, steps=4, reads_loss=True, sync_events=True)
     found = rules_of(large.with_mistake("jitter", 3 * MS), tmp_path)
     assert "jitter" in found
@@ -160,7 +160,7 @@ def test_a_healthy_job_has_no_findings(name, tmp_path):
 
 
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
-    """Two streams alternate small kernels, each with the result of the previous one: only their grids are too small."""
+    """Two streams alternate because each kernel needs the result of the previous one; only their grids are too small."""
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 
 

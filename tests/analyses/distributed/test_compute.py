@@ -221,7 +221,7 @@ def test_without_kernels_a_rank_computes_in_its_operators() -> None:
 
 
 def test_the_tree_of_devices() -> None:
-    """The header names the host, the events the process; rank 1 used no device, and rank 2 has no host name."""
+    """The host is read from the header and the process from the events; rank 1 has no device, and rank 2 no host name."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)

@@ -110,7 +110,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_values_not_recorded_are_null_with_a_finding() -> None:
-    """Without launch shapes, device properties and a telling kernel name, the metrics are null."""
+    """Without launch shapes, device properties, and kernel names that show tensor cores, the metrics are null."""
     result = gpu_summary(TraceBuilder().kernel("triton_tem_fused_mm_0", start_us=0, duration_us=1).build())
 
     (row,) = result.per_device.to_dicts()
@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """The kernel of known shape runs only beside one of unknown shape, so SM efficiency is unknown."""
+    """While the kernel of known shape runs, a kernel of unknown shape always runs too, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 

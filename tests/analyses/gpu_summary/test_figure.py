@@ -11,7 +11,7 @@ from jobs import stepping_job
 
 
 def test_one_device_is_drawn_over_time() -> None:
-    """Lines of three parts of 10 ms start with the first step and extend to the end of the last part."""
+    """Each line has three parts of 10 ms; it starts with the first step and extends to the end of the last part."""
     figure = plot_gpu_summary(gpu_summary(stepping_job().build(), parts=3))
 
     lines = {line.name: list(line.y) for line in figure.data}

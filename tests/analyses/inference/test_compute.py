@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """A product that overlaps half of a sum takes that half; communication counts only while neither runs."""
+    """While a product and a sum overlap, the time counts for the product; communication counts only while neither runs."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -171,10 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays have kernels from 10 to 40 and 40 to 70 µs.
-
-    The third lacks the second kernel, so its later time may not be idle.
-    """
+    """A replay has two kernels; the third replay lacks the second, so the device may not be idle after the first."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -233,7 +230,7 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention is known by its operator, with operations from the sums in the name; experts by the kernel. Others are null."""
+    """Attention is found by its operator, its FLOPs by the sums in the step's name, and experts by their kernel."""
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -461,7 +458,7 @@ def test_recorded_steps_equal_an_independent_count(real_traces: Path, where: str
 
 
 def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) -> list[tuple[int | None, ...]]:
-    """Return the times of each step, counted moment by moment."""
+    """Return the times of each step, computed from the plain JSON."""
     with gzip.open(path, "rt") as file:
         events = [event for event in json.load(file, parse_float=Decimal)["traceEvents"] if event.get("ph") == "X"]
     spans = [(int(event["ts"] * 1_000), int((event["ts"] + event["dur"]) * 1_000), event) for event in events]
@@ -512,7 +509,7 @@ def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) 
 
 
 def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
-    """Return the time of each state: a kernel runs, else a copy, else launched work has not begun, else nothing is launched."""
+    """Return how long a kernel ran, else a copy, else launched work had not begun, and else no work was launched."""
     times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
     edges = sorted({start, end, *times})
     total: dict[str, int] = {}
@@ -560,7 +557,7 @@ def test_the_tables_equal_their_golden_copies(golden: Any) -> None:
 
 
 def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
-    """Decoding as a graph has an unknown bound; with the trace of the capture, it is memory, and attention is known."""
+    """Without the trace of their capture, what bounds the graphs of decoding steps is unknown; with it, memory bounds them."""
     path = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     alone = inference(holotrace.open_trace(path, cache=False, capture=[]))
     with_capture = inference(holotrace.open_trace(path, cache=False, capture=path.parent / "capture_traces"))
@@ -573,7 +570,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """Without its range, the recorded step of vLLM is found by the function inside, and has the same kernels."""
+    """If the step's range is missing, the step of vLLM is found by a Python function and has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)
@@ -589,7 +586,7 @@ def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Pat
 
 
 def test_attention_of_sglang_equals_tracelens(real_traces: Path, goldens: Path) -> None:
-    """A graph replays 36 layers of 0.53714944 GFLOP; the capture has the operators, and the name has the sums."""
+    """A graph replays 36 layers of attention with 0.53714944 GFLOP each, as in TraceLens' table of the same trace."""
     folder = real_traces / "inference" / "sglang_decode"
     with (goldens / "tracelens" / "sglang_decode" / "InferenceAttention_fwd.csv").open(newline="") as file:
         expected = next(row for row in csv.DictReader(file) if row["name"].startswith("sglang_profiler"))

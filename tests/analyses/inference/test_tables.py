@@ -38,6 +38,6 @@ def test_columns_without_values_are_left_out() -> None:
 
 
 def test_sql_has_the_steps() -> None:
-    """The view `inference_steps` has the ranges of the steps, with what their names say."""
+    """The view `inference_steps` has a row for each step's range, with the counts in its name."""
     query = "SELECT rank, inference_step, kind, request_count, duration_ns FROM inference_steps ORDER BY inference_step LIMIT 1"
     assert holotrace.sql(job(), query).rows() == [(0, 0, "decode", 4, 80_000)]

@@ -91,7 +91,7 @@ def test_kernels_by_operator_and_launch() -> None:
 
 
 def test_kernels_name_the_line_that_launched_most_of_their_time() -> None:
-    """Two functions launch a kernel for 10 and 15 µs; the rank names the second, and the view shows it."""
+    """Two functions launch a kernel that takes 10 and 15 µs; both tables name the function of the longer call."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=50)
     builder.kernel("gemm", start_us=100, duration_us=10, launch_us=10)
     builder.python("a.py(9): g", start_us=60, duration_us=30)

@@ -55,7 +55,7 @@ def test_every_function_that_launches_has_a_row() -> None:
 
 
 def test_lengths_are_counted_in_classes() -> None:
-    """The class of 3 µs is 2 to 5 µs, of 60 µs 50 to 100 µs, and of 195 µs 100 to 200 µs."""
+    """3 µs count in the class from 2 to 5 µs, 60 µs in that from 50 to 100, and 195 µs in that from 100 to 200."""
     assert launch_statistics(launched().build()).lengths.rows() == [
         (0, "short_kernel", 2_000, 5_000, 1),
         (0, "slow_call", 50_000, 100_000, 1),
@@ -168,7 +168,7 @@ def test_unknown_launches_are_counted_and_noticed() -> None:
 
 
 def test_ranks_without_device_work_are_left_out() -> None:
-    """Rank 1 has an operator only: it has no row but a finding."""
+    """Rank 1 has only an operator, so it gets a finding instead of a row."""
     result = launch_statistics(launched().rank(1).operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_rank["rank"].to_list() == [0]

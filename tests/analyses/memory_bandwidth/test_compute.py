@@ -170,7 +170,7 @@ def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int,
 
 
 def test_the_answer_has_the_mean_of_the_table() -> None:
-    """Two copies of 1 MB at once take 100 µs each, at a recorded 10 GB/s: 20 GB/s, as the table says."""
+    """Two copies at 10 GB/s each run at the same time, so the answer says 20 GB/s, as the table does."""
     builder = TraceBuilder()
     for stream in (7, 8):
         args = {"bytes": 1_000_000, "memory bandwidth (GB/s)": 10}

@@ -149,7 +149,7 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
 
 
 def test_a_gpu_comes_before_the_host() -> None:
-    """The host holds more, but the answer and the tables begin with the GPU."""
+    """The host has allocated more memory, but the answer and the tables begin with the GPU."""
     job = peak_job()
     args = {"Device Type": 0, "Device Id": -1, "Bytes": 9_000, "Addr": 1, "Total Allocated": 9_000}
     job.builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=30, args=args)

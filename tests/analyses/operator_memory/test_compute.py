@@ -82,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """Linear's totals include the allocations of addmm, its self sums only its frees; relu frees 40 B."""
+    """The totals of linear include what addmm allocates; its self sums contain only what linear itself frees."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """An address gets 100 B, then 700 B: freeing 700 B ends the second block, and freeing 100 B an older one."""
+    """100 B, then 700 B are allocated at one address: a free of 700 B ends that block, but one of 100 B an older block."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]

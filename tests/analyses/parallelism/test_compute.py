@@ -104,7 +104,7 @@ def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: in
 
 
 def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
-    """The worker thread of gloo is inside no annotation; the operator that requested the all-gather is inside FSDP's."""
+    """The all-gather runs on a gloo thread without annotations; the operator that requested it is in an FSDP annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -119,7 +119,7 @@ def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
 
 
 def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() -> None:
-    """All-gathers of metrics in the same group have no axis; they do not make the gradients fsdp or tp."""
+    """DDP reduces gradients (dp) in a group that also gathers metrics; the all-gathers do not turn dp into fsdp or tp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -197,7 +197,7 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
 
 @pytest.mark.parametrize("first", ["to the experts", "back"])
 def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
-    """Each rank sends 4 tokens to experts and gets 4 back; rank 0's experts get 6 of 8. A recording may begin with either."""
+    """Rank 0's experts get 6 of 8 tokens, whether the recording begins with the way to the experts or with the way back."""
     builder = TraceBuilder()
     for rank, ours in enumerate((6, 2)):
         there = {"In split size": "[2, 2]", "Out split size": str([ours // 2] * 2), **_group("mesh_ep")}
@@ -313,7 +313,7 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """Even all-to-alls may serve experts or context; all-reduces of the same group reduce gradients and serve dp."""
+    """Even all-to-alls may belong to axis ep or cp; all-reduces of gradients in the same group belong to dp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)
@@ -338,7 +338,7 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 
 
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
-    """Rank 1 computes 300 rows and rank 0 100: 1.5 and 0.5 of the mean; a product for gradients of weights has no such rows."""
+    """Rank 1 computes 300 rows and rank 0 100, so 1.5 and 0.5 of the mean; weight gradients do not count."""
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])
     _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")

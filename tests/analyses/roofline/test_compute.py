@@ -137,7 +137,7 @@ def test_the_device_can_be_named() -> None:
 
 
 def test_missing_shapes_are_the_reason() -> None:
-    """The reason for an operator with a rule but without shapes names the profiler's option."""
+    """If an operator's shapes were not recorded, the reason names the profiler option that records them."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=5)
     ((flops, reason),) = rows(builder.kernel("gemm", start_us=10, duration_us=9, launch_us=1), "flops", "reason")
     assert flops is None
@@ -175,9 +175,9 @@ COVERAGE = {
 
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
-    """At least 99 % of the time is known, no less than TraceLens knows.
+    """The costs of at least 99 % of the time are known, no less than in TraceLens.
 
-    Busy times are equal, and every contradicted bound is reported.
+    Busy times equal those of TraceLens to within 3 %, and every contradicted bound is reported.
     """
     result = roofline(opened(real_traces / "models" / f"{name}.json.gz"))
     with (goldens / "tracelens" / name / "unified_perf_summary.csv").open(newline="") as file:

@@ -36,7 +36,7 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode takes sparse matrices for dense ones; how many elements they store was not recorded.
     "sparse": 0,
-    # Recomputation stops once it has all it needs; then the profiler has begun the event of a last product that never runs.
+    # Recomputation stops early, after the profiler has begun the event of a product that then never runs.
     "checkpoint": 5_050_368,
     # Results that a selective checkpoint keeps are not computed again, but the profiler records the call that returns them.
     "checkpoint_selective": 827_904,
@@ -60,7 +60,7 @@ def test_operations_equal_those_of_flop_counter_mode(name) -> None:
 RECOMPUTED = {
     "checkpoint": 1_253_376,
     "checkpoint_reentrant": 1_253_376,
-    "checkpoint_in_checkpoint": 823_296,  # of three layers with 205,824 each, the second one twice
+    "checkpoint_in_checkpoint": 823_296,  # three layers of 205,824 FLOPs are computed again, one of them twice
     "checkpoint_selective": 205_824,
     "checkpoint_by_hand": 576,
     "compiled_checkpoint": 205_824,

@@ -1,4 +1,4 @@
-"""Missing shapes, empty, nested and symbolic tensors, integers and odd types: an answer, or the reason for none."""
+"""Operators with missing shapes, unusual tensors or unusual types have a lower bound, or a reason why they have none."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def job() -> TraceBuilder:
 
 
 def test_utilization_of_a_step() -> None:
-    """Two products of the model and one computed again in 10 ms: MFU 22.2 %, HFU 33.3 % of 989.4 TFLOP/s."""
+    """Two products of the model count for MFU (22.2 % of 989.4 TFLOP/s); HFU (33.3 %) also counts a recomputed product."""
     row = roofline(job().build()).per_step.row(0, named=True)
     assert (row["step"], row["step_ns"]) == (1, 10_000_000)
     assert (row["model_flops"], row["hardware_flops"], row["dense_flops"]) == (2 * FLOPS, 3 * FLOPS, 3 * FLOPS)
@@ -46,7 +46,7 @@ def test_utilization_of_a_step() -> None:
 
 
 def test_without_steps_the_recording_is_one() -> None:
-    """The step is null, and its length is that of the recording."""
+    """The single row has no step number, and its length is that of the recording."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=2_000, duration_us=2_000, launch_us=1)
     row = roofline(builder.build()).per_step.row(0, named=True)

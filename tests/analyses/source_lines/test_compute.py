@@ -66,9 +66,9 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 
 
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
-    """Forward launched 10 µs, and 20 µs in the backward pass; the 8 µs after it belong to the line that called backward.
+    """`forward` has 10 µs of work that it launched, and 20 µs of its backward pass; 8 µs belong to `main`, which called backward.
 
-    The device has nothing to do from 110 to 122 µs: until 115 µs, autograd's thread has not begun, and main runs.
+    The device is idle from 110 to 122 µs. The 5 µs before autograd's thread begins count for `main`, which runs then.
     """
     result = source_lines(training().build())
 
@@ -81,7 +81,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Names of callees have no addresses and no numbers of modules; null is the line itself."""
+    """Callees are listed without object addresses and module numbers; a null callee stands for the line itself."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -145,7 +145,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
 
 
 def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
-    """`acquire` is a wait, but not below the `__next__` of a loader: then the loader is slow."""
+    """`acquire` counts as waiting, except inside the `__next__` of a data loader, where it counts as the line's own time."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     loader = "torch/utils/data/dataloader.py(8): __next__"
     builder.python(loader, start_us=10, duration_us=30)
@@ -243,7 +243,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, lines and callees have all device time; the outermost line includes all of it."""
+    """In a real job, lines and callees add up to the same device time, and the total of the outermost line equals it."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

@@ -18,7 +18,7 @@ TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
 
 def two_replicas() -> pl.DataFrame:
-    """Return one step of two ranks: forward (10 and 14 ns), backward 10, reduce-scatter with 2 of transfer, optimizer 1."""
+    """Return one step of two ranks that differ only in their forward passes of 10 and 14 ns."""
     rows = []
     for rank, forward in enumerate((10, 14)):
         rows += [
@@ -121,7 +121,7 @@ def slow_second_rank() -> TraceBuilder:
 
 
 def test_a_trace_is_divided_at_its_communication() -> None:
-    """Rank 1 computes 190 µs before the all-reduce, rank 0 110 µs; the mean is 150 µs. The rest of the step is equal."""
+    """Before the all-reduce, rank 1 computes for 190 µs and rank 0 for 110 µs, so rank 1 is 40 µs above the mean."""
     result = straggler_cost(slow_second_rank().build())
 
     assert result.per_step.select("step_ns", "replayed_ns", "ideal_ns").rows() == [(300_000, 300_000, 300_000 - 40_000)]
@@ -130,7 +130,7 @@ def test_a_trace_is_divided_at_its_communication() -> None:
 
 
 def test_a_trace_without_communication_has_only_computation() -> None:
-    """One rank that only computes: nothing to compare."""
+    """One rank that only computes has nothing to be compared with."""
     result = straggler_cost(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.slowdown == 1

@@ -1,4 +1,4 @@
-"""Simulated jobs in which one rank is late for a known reason: straggler cost names the rank and what it loses."""
+"""In simulated jobs with one late rank, `straggler_cost` names this rank as the cause of most of the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of trust: the rules on hand-built recordings with known answers, and published figures made again."""
+"""Tests of trust: the rules on hand-built recordings with known answers, and on cases that others have published."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_the_verdict_counts_unknown_time() -> None:
 
 
 def test_complete_replays_leave_nothing_unknown() -> None:
-    """Complete replays add no category, and two graphs of different sizes are two graphs."""
+    """Complete replays leave no time unknown, even if two graphs of different sizes alternate."""
     trace = with_graphs(3, 2, 3, 2, 3, 2).build()
     assert trust(trace).doubts.is_empty()
     assert set(idle_time(trace).per_device["category"]) == {"host_wait", "kernel_wait", "other"}
 
 
 def test_numbers_of_graphs_tell_graphs_apart() -> None:
-    """With the numbers of graphs, a replay with fewer rows than the other two of its graph is incomplete."""
+    """If graph ids were recorded, a replay with fewer rows than the other two replays of its graph is incomplete."""
     builder = TraceBuilder()
     for replay, (graph, rows) in enumerate([(1, 3), (2, 2), (1, 3), (2, 2), (1, 2), (2, 2)]):
         call = {"start_us": 100 * replay, "duration_us": 5, "correlation": replay + 1}

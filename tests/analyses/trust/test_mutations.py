@@ -99,7 +99,7 @@ def a_kernel_is_stretched() -> tuple[str, Document]:
 
 
 def a_kernel_is_too_early() -> tuple[str, Document]:
-    """Let a kernel, before which the device idles, begin 2 µs before its launch."""
+    """Let a kernel on an idle device begin 2 µs before its launch."""
     document = recorded("small")
     work = device_work(document)
     idle = [
@@ -187,7 +187,7 @@ def test_the_recordings_are_healthy(name: str) -> None:
 
 
 def test_a_file_that_ends_early(tmp_path: Path) -> None:
-    """Cut before the first kernel, a file breaks one rule, and says that the use of a GPU is unknown."""
+    """A file that is cut off before the first kernel breaks one rule; whether the job used a GPU is unknown."""
     text = gzip.decompress((RECORDINGS / "small" / "rank0.pt.trace.json.gz").read_bytes())
     (tmp_path / "rank0.json").write_bytes(text[: re.search(rb'"cat": "(kernel|gpu_)', text).start() - 300])
     doubts = holotrace.trust(holotrace.open_trace(tmp_path, cache=False)).doubts

@@ -9,7 +9,7 @@ from jobs import MARKUP
 
 
 def test_annotations_are_split_into_their_own_and_inner_time() -> None:
-    """40 of outer's 100 µs are in the annotation inside; names are escaped."""
+    """The annotation `outer` spends 40 of its 100 µs in the annotation inside it; names are escaped."""
     builder = TraceBuilder().gpu_annotation("outer", start_us=0, duration_us=100)
     builder.gpu_annotation(MARKUP, start_us=10, duration_us=40)
     figure = plot_user_annotations(user_annotations(builder.build()))

@@ -136,7 +136,7 @@ def test_one_rank_alone_says_what_is_missing():
 
 
 def test_steps_select_the_waits():
-    """Only the waits of the chosen steps are divided."""
+    """Only the waits of the chosen steps are attributed to causes."""
     trace = after_a_barrier(30, 70).build()
     assert wait_causes(trace, steps=[1]).per_cause["cost_ns"].sum() == 40_000
     with pytest.raises(InvalidOptionError, match="step"):

@@ -32,7 +32,7 @@ def step_ns_of(options: JobOptions) -> float:
 
 
 class TrainingJob:
-    """A simulated job: the course of all its ranks."""
+    """A simulated job: everything that its ranks do, and when."""
 
     def __init__(self, options: JobOptions) -> None:
         self.options = options
@@ -47,12 +47,12 @@ class TrainingJob:
 
     @cached_property
     def times_ns(self) -> npt.NDArray[np.int64]:
-        """The time of each point of the course."""
+        """The time of each point of the simulation."""
         return self._course.times()
 
     @cached_property
     def step_ns(self) -> float:
-        """The mean time from the end of one step's work to the end of the next step's work, over all ranks."""
+        """The mean step time over all ranks; a step ends when the device has finished its work."""
         ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
         return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
 

@@ -79,9 +79,9 @@ class Network:
             torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
 
     def _branches(self) -> None:
-        """Compute two branches, the second one on a stream of its own, if the job has any.
+        """If the job has two branches, compute one of them on a side stream.
 
-        The script that makes the mistake waits for the second branch before it launches the first one.
+        With the mistake `streams_in_turn`, the compute stream waits for this branch before it starts the other branch.
         """
         remedies = self.options.remedies
         if remedies.get("dependent_branches"):
@@ -100,7 +100,7 @@ class Network:
                 self.recorder.wait(COMPUTE, SIDE)
 
     def _chain(self, duration_ns: float) -> None:
-        """Compute small kernels on two streams in turn, each with the result of the one before."""
+        """Launch small kernels on two streams in turn; each kernel waits for the previous one."""
         with self.recorder.function("two_branches.py(84): refine"):
             for _ in range(_CHAIN_TURNS):
                 for name, stream, source in (("texture", SIDE, COMPUTE), ("shape", COMPUTE, SIDE)):

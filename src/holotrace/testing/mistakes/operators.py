@@ -45,7 +45,7 @@ class Tensor(NamedTuple):
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; `row` is the row length in memory that may not be aligned."""
+    """`repeats` products of m x k and k x n matrices; `row` is the length of the rows whose alignment matters."""
 
     m: int
     n: int
@@ -436,13 +436,13 @@ class Operators:
 
     @contextmanager
     def recorded(self, name: str, gradient: Callable[[], None]) -> Iterator[int | None]:
-        """Add a node to the backward graph, and yield its sequence number; without a name, add none."""
+        """Add a node to the backward graph, and yield its sequence number; without a name, add no node."""
         if not name:
             yield None
             return
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
-        forward = self.recorder.rows[place].start  # a range comes before the rows inside it
+        forward = self.recorder.rows[place].start  # the operator, which stands before the rows recorded inside it
         self._tape.append(_Node(name, number, forward, gradient))
 
 

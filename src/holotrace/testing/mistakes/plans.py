@@ -80,7 +80,7 @@ def _drawn_job(dice: random.Random) -> JobOptions:
 
 
 def _small(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Return a job whose device and host take about the same time, so that time is lost whenever the host waits."""
+    """Return a small job: its host is about as busy as its device, so each wait of the host makes the step longer."""
     return replace(
         job, hidden=dice.choice((768, 1024)), tokens=2048, sequence=512, vocabulary=16_000, layers=8, autocast=False
     )
@@ -100,7 +100,7 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant additional host time; if the host runs ahead of the device, only a large amount costs any time."""
+    """Plant additional host time; a host that runs ahead of the device hides a small amount, so try larger ones."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -120,7 +120,7 @@ def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
-    """Plant a mistake in increasing amounts, until it costs one of these shares of the step."""
+    """Plant a mistake in increasing amounts until it costs at least one of these shares of the step, drawn at random."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
         return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))
@@ -151,7 +151,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches to the device that could be pinned or copied ahead of time."""
+    """Copy large batches to the device from pageable memory, or at a time when the device has nothing else to do."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)
@@ -210,7 +210,7 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device, whose backlog of launches is long enough to hide this."""
+    """Let the host take longer than the device, which is still busy with work launched before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -236,14 +236,14 @@ def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant a slow user-written kernel; a good kernel takes a fraction of its time."""
+    """Plant a slow user-written kernel; the healthy job has one that takes a third of the time."""
     step_ns = step_ns_of(job)
     slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
 
 
 def _converted(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Convert activations back and forth; without the mistake, no kernel converts, not even for autocast."""
+    """Convert activations back and forth; the healthy job launches no conversion kernels, not even for autocast."""
     planted = (job.with_mistake(rule, count) for count in (2, 4, 8, 12))
     return _first_costly(
         rule, ((each, each.with_remedy("fused_casts")) for each in planted), dice.choice(_DRAWN_SHARES)
@@ -251,20 +251,20 @@ def _converted(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Multiply transposed tensors; without the mistake, the same kernel gets contiguous ones."""
+    """Multiply transposed tensors; in the healthy job, the same kernel reads contiguous tensors."""
     contiguous = job.with_remedy("contiguous", 1)
     jobs = ((job.with_mistake(rule, share), contiguous) for share in (0.2, 0.1, 0.05, 0.03, 0.02))
     return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
 
 
 def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let a stream wait too early for another one; without the mistake, both streams compute at the same time."""
+    """Let a stream wait for another before its own work; in the healthy job, the two compute at the same time."""
     branch_ns = dice.choice(_DRAWN_SHARES) * 1.2 * step_ns_of(job) / job.layers
     return Pair(rule, job.with_mistake(rule, branch_ns), job.with_remedy("parallel_branches", branch_ns))
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Compute on two streams at once, or in turn because each branch needs the whole device or the other one's result."""
+    """Add branches that overlap on two streams, fill the device by themselves, or need each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
@@ -278,7 +278,7 @@ def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Replay graphs of kernels that do next to nothing; without the mistake, larger kernels do their work."""
+    """Replay CUDA graphs of kernels that do next to nothing."""
     return _first_costly(
         rule, ((job.with_mistake(rule, count), job) for count in (1000, 2000, 4000)), dice.choice((0.4, 0.6))
     )
@@ -457,6 +457,6 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:
-    """Return the job without the cause that the rule describes; None if jobs have this cause only when it is planted."""
+    """Return the job without the cause that a rule describes; None if unplanted jobs never have this cause."""
     remedy = _REMEDIES.get(rule)
     return None if remedy is None else remedy(job)

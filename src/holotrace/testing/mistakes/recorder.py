@@ -41,7 +41,7 @@ _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC
 
 
 class Row(NamedTuple):
-    """An event that lasts from one point of the course to another; `stream` is None on the host."""
+    """An event between two points of the simulation, `start` and `end`; `stream` is None on the host."""
 
     category: str
     name: str
@@ -111,7 +111,7 @@ class Recorder:
         self.pause(duration_ns * self.options.host_factor)
 
     def pause(self, duration_ns: float) -> None:
-        """Let the host spend this time whatever its speed."""
+        """Let the host spend this time, which does not depend on the processor's speed."""
         self.host = self._course.point((self.host, self.about(duration_ns)))
 
     def _profiled(self, duration_ns: float) -> None:
@@ -202,7 +202,7 @@ class Recorder:
         self._called(call, start, correlation)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let a stream's next work wait for the last work so far on the stream `source`."""
+        """Let the next work on a stream wait for the latest work on the stream `source`."""
         if source not in self._last:
             return
         self._waits.setdefault(stream, []).append(self._last[source])
@@ -231,7 +231,7 @@ class Recorder:
         stream: int,
         **args: object,
     ) -> None:
-        """Launch a collective of a process group after the computation so far; it starts once all its ranks have arrived."""
+        """Launch a collective that waits for all computation launched so far and for the other ranks of its group."""
         name, members = group
         self._sequences[members] += 1
         number = self._sequences[members]
@@ -279,7 +279,7 @@ class Recorder:
         self.arrows.append((len(self.arrows) + 1, start, start_thread, self.host, self.thread))
 
     def end_step(self) -> None:
-        """Remember the point at which the device has finished all work launched so far."""
+        """End the step when the device has finished all work launched so far."""
         self._run_count = 0
         self.step_ends.append(self._course.point((self.host, 0), *((end, 0) for end in self._last.values())))
 
@@ -296,7 +296,7 @@ class Recorder:
         self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
 
     def _call(self, duration_ns: float) -> tuple[int, int, int]:
-        """Make a call; return its correlation, its start, and when its work may start."""
+        """Make a call; return its correlation, its start, and the earliest start of the work that it launches."""
         self.spend(400)
         start = self.host
         self._profiled(_PROFILED_RANGE_NS)
@@ -354,7 +354,7 @@ _NCCL = {
 
 
 def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
-    """Yield the events of a rank as the profiler writes them; `times_ns` holds the time of each point of the course."""
+    """Yield the events of a rank as the profiler writes them; `times_ns` holds the time of each simulated point."""
     process = 4_000 + 73 * recorder.rank
     for row in recorder.rows:
         track = (process, process + 29 * row.thread) if row.stream is None else (recorder.rank, row.stream)

@@ -1,4 +1,4 @@
-"""The course of a job as points in time, each of which follows earlier points after a minimum time.
+"""The course of a simulated job: points in time, each at least a given time after certain earlier points.
 
 A planted delay is a minimum time between two points. The job without the delay is the same graph with this time set to 0.
 """
@@ -41,7 +41,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point as early as possible after these points; `activity` is what takes up the time before it."""
+        """Add a point as early as these earlier points allow; `activity` fills the time before it."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
@@ -55,7 +55,7 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point also come after another point, even one added later."""
+        """Let a point wait for another point too, which may have been added after it."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
@@ -83,7 +83,7 @@ class Course:
         return self._order
 
     def _sorted(self) -> list[int]:
-        """Return the points in an order in which each comes after all points that it follows."""
+        """Return the points in topological order."""
         after: list[list[int]] = [[] for _ in self._before]
         open_count = [len(before) for before in self._before]
         for point, before in enumerate(self._before):

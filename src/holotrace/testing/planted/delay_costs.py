@@ -1,9 +1,9 @@
-"""The delay costs of a simulated job, computed call by call from the true reason for every point of its course.
+"""The delay costs of a simulated job, computed call by call from what the simulation knows about each delay.
 
-For every wait, the waiting rank and the last rank to arrive each have a history since the two were last synchronised.
-Both histories consist of activities and waits for other ranks. The wait is split in proportion to how much longer the late rank
-worked and how much longer it waited. The first part is charged to the activities on which the late rank spent more time, in
-proportion to the excess. The second part is charged to the causes of its waits.
+For every wait, compare what the waiting rank and the last rank to arrive have done since they were last synchronised.
+Both have worked on activities and waited for other ranks. The wait has two parts, in the ratio of the late rank's extra work
+to its extra waiting. The first part is charged to the activities on which the late rank spent more time, in
+proportion to the excess. The second part is charged to the causes of the late rank's waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -31,7 +31,7 @@ _BEGINNING: Cause = (-1, ("nothing", "", ""))
 
 
 class _History(NamedTuple):
-    """How long a rank spent on each activity, and how long it waited in each operation, by the operation's key."""
+    """How long a rank spent on each activity, and how long it waited in each operation."""
 
     activities: Counter[Activity]
     waits: Counter[_Key]
@@ -88,7 +88,7 @@ class DelayCosts:
         return _parts(shares) or {_BEGINNING: 1.0}
 
     def _history(self, call: PlannedCall, since_ns: int) -> _History:
-        """Return how long the call's rank spent on each activity and waited in each operation, from a time until the call."""
+        """Return what the rank of the call spent its time on between `since_ns` and the call."""
         spent = _History(Counter(), Counter())
         point = call.start
         while self._at(point) > since_ns and (before := self._course.binding(point, self._times)) is not None:
@@ -104,14 +104,14 @@ class DelayCosts:
         return spent
 
     def _synchronised(self, call: PlannedCall) -> int:
-        """Return when all members of a call were last synchronised before the first of them began it; 0 if never."""
+        """Return when the members of a call were last synchronised before any of them began the call; 0 if never."""
         first_ns = self._first_start(call.key)
         arrivals = self._arrivals[frozenset(call.members)]
         place = int(np.searchsorted(arrivals, first_ns, side="right"))
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return, for each set of members, the sorted times at which all ranks had arrived in operations that include the set."""
+        """For each set of members, return when all ranks had arrived in the operations that include them, sorted."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]

@@ -74,7 +74,7 @@ class PlantedJob:
 
     @cached_property
     def times(self) -> npt.NDArray[np.int64]:
-        """The true time of each point of the course."""
+        """The true time of each point of the simulation."""
         return self._course.times()
 
     @cached_property
@@ -85,7 +85,7 @@ class PlantedJob:
 
     @cached_property
     def critical_path(self) -> Counter[tuple[int, Activity]]:
-        """How much time each activity of each rank takes on the chain that bounds the whole job, in nanoseconds."""
+        """How much of the job's critical path each activity of each rank takes, in nanoseconds."""
         spent: Counter[tuple[int, Activity]] = Counter()
         point = int(self.times.argmax())
         while (before := self._course.binding(point, self.times)) is not None:
@@ -141,7 +141,7 @@ class PlantedJob:
         return document(self._header(rank), events, {"traceName": f"rank{rank}.pt.trace.json"})
 
     def _recorded(self, rows: list[Row], rank: int) -> Iterator[tuple[int, Row]]:
-        """Yield the rows that the damaged recording still has, with their positions."""
+        """Yield the rows that the damage spares, with their positions."""
         damage, is_harmless = self.options.damage, rank == self._harmless_rank
         dice = random.Random(f"{self.options.seed} damage {rank}")  # noqa: S311 -- not a secret
         for place, row in enumerate(rows):

@@ -113,7 +113,10 @@ class Program(ABC):
     def _delays(
         self, kind: CauseKind, *, microbatch: int | None = None, layer: int | None = None
     ) -> list[tuple[int, int]]:
-        """Return the planted causes of a kind in this step (and microbatch, and layer), with their delays."""
+        """Return the causes of a kind that are planted in this step, with their delays.
+
+        `microbatch` and `layer` restrict the causes further.
+        """
         return [
             (number, cause.delay_ns)
             for number, cause in self._causes
@@ -147,7 +150,7 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return a slow host's delay per launch: with it, the launches of a step take `delay_ns` longer than the kernels."""
+        """Return a slow host's delay per launch, which makes a step's launches take `delay_ns` longer than its kernels."""
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

@@ -1,4 +1,4 @@
-"""What one rank of a simulated job does: its trace's rows between points of the course, and its calls with other ranks."""
+"""What one rank of a simulated job does: the rows of its trace, and the operations that it shares with other ranks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LAUNCH: Activity = ("launch", "", "")
 
 
 class Row(NamedTuple):
-    """An event that lasts from one point of the course to another; `stream` is -1 on the host."""
+    """An event between two points of the simulation, `start` and `end`; `stream` is -1 on the host."""
 
     category: str
     name: str
@@ -68,13 +68,13 @@ class PlannedCall(NamedTuple):
 
 @dataclass
 class Meetings:
-    """The operations of a job: the point at which all ranks have arrived, by a key that is the same on all of them."""
+    """The operations of a job: for each operation's key, the point at which all its ranks have arrived."""
 
     course: Course
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def arrive(self, key: tuple[object, ...], start: int) -> int:
-        """Let a rank arrive; return the point at which all ranks have arrived."""
+        """Add the arrival of a rank at `start`; return the point at which all ranks have arrived."""
         point = self.arrived.setdefault(key, -1)
         if point < 0:
             point = self.arrived[key] = self.course.point((start, 0))
@@ -157,7 +157,7 @@ class RankCourse:
             self._ran(name, stream, start, end, args)
 
     def wait(self, stream: int, source: int) -> None:
-        """Let a stream's next work wait for the last work so far on the stream `source`."""
+        """Let the next work on a stream wait for the latest work on the stream `source`."""
         if source not in self._streams:
             return
         self._waits.setdefault(stream, []).append(self._streams[source])

@@ -1,4 +1,4 @@
-"""The first lines about a run, on the overview and the list of runs: its verdict, its headline numbers, and doubts."""
+"""A run's verdict, its headline numbers, and reasons to doubt them, for the overview and the list of runs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Whether the traces are one job of PyTorch's profiler; otherwise, numbers of the job mean nothing."""
+    """Whether PyTorch's profiler recorded all traces in one job; otherwise, numbers about the job mean nothing."""
     return _whole(session, scope).has_diagnosis
 
 

@@ -83,7 +83,7 @@ def _answers(session: Session, selection: Selection) -> Component:
 
 
 def _answer(name: str, session: Session, selection: Selection) -> str:
-    """Return one sentence; an empty string if the question has no data."""
+    """Return the answer of an analysis in one sentence; an empty string if it has no data."""
     try:
         result = session.result(selection.scope, name)
     except HolotraceError:
@@ -152,7 +152,7 @@ OVERVIEW = Page(
     question=QUESTION,
     section="",
     layout=_layout,
-    parts={  # in the order in which they are made: figures are ready long before the diagnosis of many ranks
+    parts={  # in order of computation: figures are ready long before the diagnosis of many ranks
         **{part: partial(_figure, name) for part, name in _FIGURES.items()},
         "verdict": _verdict,
         "gpus": _gpus,

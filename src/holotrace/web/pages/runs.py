@@ -111,7 +111,7 @@ def _summary(run_id: str, session: Session, selection: Selection) -> Component:
 
 
 def _bytes_to_read(session: Session, name: str) -> float:
-    """Return the size of a part's run; small runs come first, so that a large one holds up no other row."""
+    """Return the file size of the run in a row of the list; small runs are read first, so large ones delay no others."""
     return next((run.file_bytes for run in session.runs if name == f"{_PREFIX}{run.id}"), 0)
 
 
@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The part for each run. It can be looked up by name only, because the page requests just the runs that it lists."""
+    """The summary of each run, by name; cannot be iterated, because the page requests only the runs that it lists."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):

@@ -82,7 +82,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
-    """Show a figure under its question, unless the page has `asked` it already; the figure's colours follow the page's."""
+    """Show a figure under its question, unless `asked` is the same question; its colours follow the page's theme."""
     alone = detached(figure)
     title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []

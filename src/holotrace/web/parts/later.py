@@ -17,7 +17,7 @@ class Later(Component):
     _type = "Later"
 
     def __init__(self, children: list[Component], *, height: int) -> None:
-        """Take the children, and their approximate height in pixels."""
+        """Reserve `height`, the children's approximate height in pixels."""
         self._prop_names = ["children", "height"]
         self._valid_wildcard_attributes: list[str] = []
         self.available_properties = self._prop_names

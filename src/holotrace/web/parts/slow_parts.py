@@ -45,7 +45,7 @@ def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Componen
 
 @dataclass(frozen=True)
 class Parts:
-    """Makes the parts of pages; every page has the parts in `common`."""
+    """Computes the slow parts of pages; the parts in `common` are on every page."""
 
     session: Session
     pages: Mapping[str, Page]
@@ -71,7 +71,7 @@ class Parts:
         return lambda name: own.index(name) if name in own else -1
 
     def register(self, app: Dash) -> None:
-        """Answer the placeholders that `put_into` did not fill, when they poll."""
+        """Answer the polls of placeholders that `put_into` left unfilled."""
 
         @app.callback(
             Output(_id("part", MATCH), "children"),
@@ -83,7 +83,7 @@ class Parts:
         def show_part(_: int | None, query: str | None, scheme: str | None) -> tuple[Any, bool]:
             selection = with_run(Selection.from_query(query), self.session)
             answer = self._answer(str(ctx.outputs_list[0]["id"]["name"]), selection, scheme)
-            if answer is None:  # the browser has just left the page with this placeholder
+            if answer is None:  # the browser already shows another page
                 return no_update, True
             page = self.pages.get(selection.view)
             patience_s = 0 if page is not None and page.is_in_background else PATIENCE_S
@@ -113,7 +113,7 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Show an error with its remedy in place of a part; data that was not recorded looks different from other problems."""
+    """Show an error and its remedy instead of a part; unrecorded data looks less alarming than other problems."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")

@@ -56,7 +56,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive a part of a request; the time limit starts with the request's first byte, or with the connection."""
+        """Receive bytes; the time limit of a request runs from its first byte, that of the first from the connection."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -108,7 +108,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
 
 
 def _longest_waiting(waiting: list[Connection]) -> Connection:
-    """Return the connection to close: the one that has waited longest, among those of the machine with the most connections."""
+    """Return the connection to close: of the client with the most waiting connections, the one that has waited longest."""
     machines = Counter(connection.addr[0] for connection in waiting)
     return min(waiting, key=lambda connection: (-machines[connection.addr[0]], connection.waits_since_s))
 

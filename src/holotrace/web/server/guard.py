@@ -154,7 +154,7 @@ def _with_policy(
 
 
 def content_policy(html: bytes) -> str:
-    """Return the content security policy of a page, which allows its inline scripts, by their hashes, and this server.
+    """Return a content security policy that allows content from this server, and the page's inline scripts by hash.
 
     Plotly's WebGL traces need `unsafe-eval`; without it they fail silently.
     """
@@ -191,7 +191,7 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. Programs that send no Origin do not have a user's cookies.
+    Browsers send Origin with every POST. Without Origin, the client is not a browser, so no other site can control it.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True

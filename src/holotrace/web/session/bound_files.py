@@ -41,7 +41,7 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file, bound to the location to which its path led when its run was opened.
+    """A file that a run may read, and where its path pointed when the run was opened.
 
     path  as given
     real  the resolved path
@@ -54,7 +54,7 @@ class BoundFile:
 
     @classmethod
     def of(cls, path: str, root: str | None) -> BoundFile | None:
-        """Return the file that a path leads to; None if it is outside the folder `root`."""
+        """Return the file that a path points to; None if it is outside the folder `root`."""
         real = Path(path).resolve()
         top = Path(real.anchor) if root is None else Path(root).resolve()
         return cls(path, real, top) if real.is_relative_to(top) else None
@@ -63,8 +63,8 @@ class BoundFile:
         """Open the file without following links, and return `work(descriptor, path)`.
 
         Raises:
-            UnreadableTraceError: the path now leads elsewhere, is not a regular file, or cannot be opened.
-            HolotraceError: `work` raised it; the message has the given path.
+            UnreadableTraceError: the path now points to another file, is not a regular file, or cannot be opened.
+            HolotraceError: an error from `work`, with the given path in its message.
         """
         descriptor = self._open()
         name = _OPENED_FILES / str(descriptor)
@@ -87,7 +87,7 @@ class BoundFile:
             raise UnreadableTraceError(message) from error
 
     def _is(self, opened: os.stat_result) -> bool:
-        """Whether the opened file is a regular file, and the same file that the path led to."""
+        """Whether the opened file is a regular file, and the path still points to it."""
         with suppress(OSError):
             is_there = Path(self.path).resolve() == self.real and os.path.samestat(opened, self.real.lstat())
             return is_there and stat.S_ISREG(opened.st_mode)

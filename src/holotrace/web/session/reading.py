@@ -45,7 +45,7 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def count(self, done: int, total: int, *, work: int | None = None) -> None:
-        """Note how many ranks of some work, by default this thread's, are finished; forget them once all are."""
+        """Note that `done` of `total` ranks are finished; `work` identifies the computation, by default by its thread."""
         key = threading.get_ident() if work is None else work
         if done < total:
             self._ranks[key] = f"{done:,} of {total:,} ranks done"

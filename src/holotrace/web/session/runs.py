@@ -2,8 +2,8 @@
 
 As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues
 in its subfolders. A store is a run, and the search skips its subfolders. The server shows nothing outside the served
-folder: it does not follow links to folders, and leaves out traces behind links that lead outside. If the folder is a
-URL, the server leaves out entries of a listing that lead outside.
+folder: it ignores links to folders, links to files outside, and, if the folder is a URL, entries of its listing that
+point outside.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def runs_under(paths: Sequence[str]) -> Iterator[RunInfo]:
 
 
 def of_span(info: RunInfo, span: str) -> RunInfo | None:
-    """Return one span of a run; None if it has no such span."""
+    """Return one span of a run (see `spans_of`); None if the run has no such span."""
     files = {str(number): files for number, files in spans_of(info).items()}.get(span)
     return replace(info, id=f"{info.id}{SPAN_MARK}{span}", source=files) if files else None
 
@@ -86,7 +86,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out files outside `root`, to which links may lead, and skip reasons that quote their content.
+    """Leave out linked files outside `root`; the reasons for skipping such files are left out too, as they quote the files.
 
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
     """
@@ -102,16 +102,16 @@ def contained(trace: Trace, root: str | None) -> Trace:
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, Path]:
-    """Return the resolved paths of local files, but not of links, because the target of a link may change."""
+    """Return the resolved paths of local files that are not links; the target of a link may change."""
     named = {path: Path(path) for path in paths if not is_url(path)}
     return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
 
 
 def expect_still_there(real: Mapping[str, Path]) -> None:
-    """Check that paths still lead to the same files as when the server started.
+    """Check that paths still point to the same files as when the server started.
 
     Raises:
-        UnreadableTraceError: a path leads to another file.
+        UnreadableTraceError: a path points to another file.
     """
     for path, file in real.items():
         if Path(path).resolve() != file:
@@ -120,7 +120,7 @@ def expect_still_there(real: Mapping[str, Path]) -> None:
 
 
 def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
-    """Return the rank bound to the current path of its file; None if this path is outside `root`."""
+    """Return the rank with a reader that opens only the file at its current path; None if it is outside `root`."""
     file = rank_trace.file
     if isinstance(file, TraceFile) and not is_url(file.path):
         bound = BoundFile.of(file.path, root)
@@ -132,7 +132,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return captures found beside a trace, restricted to `root` like the trace; captures that the user named are not restricted."""
+    """Return a source of captures that reads those beside a trace only inside `root`; captures named by the user may be anywhere."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))

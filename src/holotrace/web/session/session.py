@@ -80,7 +80,7 @@ class Session:
         """Serve these folders, files and patterns; all files among the paths form one run.
 
         `capture` names recordings for the graphs of all runs; without it, each run uses the recordings beside its files.
-        `uses_processes` allows worker processes for `LONGEST_QUESTIONS` about jobs that are worth them.
+        `uses_processes` allows worker processes for `LONGEST_QUESTIONS` about large jobs.
         """
         self._uses_processes = uses_processes
         self._running: set[RetryingExecutor] = set()

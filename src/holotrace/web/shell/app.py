@@ -148,7 +148,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    known = {} if query is None else {"search": query}  # if it is None, the browser sends the query later
+    known = {} if query is None else {"search": query}  # without a known query, the browser sends it later
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
@@ -184,7 +184,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Return the sort key of a page: the position of its section, and whether another page bears the section's title."""
+    """Return the sort key of a page, which puts the page with the title of a section first in that section."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 

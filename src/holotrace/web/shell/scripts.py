@@ -95,7 +95,7 @@ class LeanDash(Dash):
         return super().interpolate_index(**{**parts, **own})
 
     def _head(self, page: Page) -> Iterator[str]:
-        """Yield what the browser loads while it reads the scripts."""
+        """Yield tags for files that the browser loads early, while it still parses other scripts."""
         yield from (f'<link rel="stylesheet" href="{self.get_asset_url(name)}">' for name in _STYLES)
         for path in _REQUESTED_AT_THE_START:
             yield f'<link rel="preload" as="fetch" crossorigin href="{self._url(path)}">'
@@ -123,7 +123,7 @@ class _ScriptsWithoutTables(Scripts):
     """Dash's scripts; the server offers the table scripts too, but pages do not load them at the start."""
 
     def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- Dash's own
-        """Return the scripts of all components; Dash writes no tag for dynamic ones."""
+        """Return the scripts of all components; Dash writes no tags for dynamic scripts."""
         return [
             {**script, "dynamic": script.get("dynamic", False) or script.get("namespace") == _TABLES}
             for script in super().get_all_scripts(dev_bundles)

@@ -21,7 +21,7 @@ CACHE_BLOCK = 100
 
 
 def table_box(name: str, table: Table, selection: Selection) -> Component:
-    """Show a table with its search, grouping, length and downloads, as the address sets them."""
+    """Show a table with controls for search, grouping, number of rows and downloads; the address sets their state."""
     if table.frame.is_empty():
         return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
     by, top = selection.option(f"by.{name}"), selection.option(f"top.{name}")
@@ -110,7 +110,7 @@ def _height(rows: pl.DataFrame) -> int:
 
 
 def shape_of(by: object, top: object) -> Shape:
-    """Read the grouping and length of a table that the page sends."""
+    """Read the grouping of a table, and its number of rows, from values that the page sends."""
     return Shape(by if isinstance(by, str) else "", int(top) if top in TOPS else 0)
 
 

@@ -106,7 +106,7 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the sorted numbers of the rows that contain `search`, ignoring case; nulls last, equal rows in table order."""
+    """Return the row numbers of the rows that contain `search`, ignoring case; nulls last, equal rows in table order."""
     numbered = frame.with_row_index("row").lazy()
     if search:
         texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]

@@ -80,14 +80,14 @@ def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
 
 
 def _integral(counter: Counter, times: _Numbers) -> npt.NDArray[np.float64]:
-    """Integrate the value over the ns up to each time; it is 0 before the first change."""
+    """Integrate the counter (value times ns) up to each time; the counter is 0 before its first change."""
     areas = np.concatenate([[0.0], np.cumsum(counter.value[:-1] * np.diff(counter.time))])
     after = np.maximum(times - counter.time[-1], 0) * counter.value[-1]
     return np.asarray(np.interp(times, counter.time, areas) + after)
 
 
 def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
-    """Return the highest value between neighbouring edges, including the value at the first one."""
+    """Return the highest value between each edge and the next, including the value at the first of the two."""
     values = np.concatenate([[0.0], counter.value, [0.0]])
     held = np.searchsorted(counter.time, edges[:-1], side="right")
     beyond = np.searchsorted(counter.time, edges[1:], side="left") + 1

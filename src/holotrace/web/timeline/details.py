@@ -90,7 +90,7 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code; `at` is its Python frame or, if the file only has stacks, the operator with the stack."""
+    """Yield an event's line of code; `at` is the Python frame or, if no frames were recorded, the operator with the stack."""
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return
@@ -131,7 +131,7 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
 
 
 def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield what launched a graph's kernel when the graph was captured, as strings."""
+    """Yield, as strings, what launched a kernel of a CUDA graph when the graph was captured."""
     for name, text in explained_kernel(rank_trace.unselected, event_index):
         yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 

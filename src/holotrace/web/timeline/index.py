@@ -34,7 +34,7 @@ _LAST = 1 << 62
 
 @dataclass(frozen=True)
 class Row:
-    """A thread or a stream; its annotations have the upper lanes.
+    """A thread or a stream; its annotations are in the upper lanes.
 
     label          `stream 7`, `thread 59811 (python3)`
     process        `GPU 0`, `python3 59811`
@@ -119,7 +119,7 @@ class TimelineIndex:
         return row, lane - (firsts[row] if len(firsts) else 0)
 
     def place_of(self, event_index: int) -> int | None:
-        """Return the place of an event; None if it is not drawn."""
+        """Return the position of an event in this index; None if the event is not drawn."""
         places = np.flatnonzero(self.event_index == event_index)
         return int(places[0]) if len(places) else None
 
@@ -237,7 +237,7 @@ def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
 def _below_annotations(
     row: npt.NDArray[np.int64], is_annotation: npt.NDArray[np.bool_], lane: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Move the lanes of a row's other events below its annotations, which deep stacks of Python frames would otherwise hide."""
+    """Move all other events of a row below its annotations; otherwise, deep Python stacks would hide the annotations."""
     lane_count = np.zeros(int(row.max(initial=-1)) + 1, np.int32)
     np.maximum.at(lane_count, row[is_annotation], lane[is_annotation] + 1)
     return np.where(is_annotation | (lane == NOT_DRAWN), lane, lane + lane_count[row])

@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return the place of each activity in the index, followed by one `NOWHERE` for segments outside all activities."""
+    """Return each activity's position in the index, then one `NOWHERE` for segments outside all activities."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)
@@ -126,7 +126,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Return the column's values where they are known, and `NOWHERE` elsewhere."""
+    """Spread the column over the elements with `is_known`; all other elements are `NOWHERE`."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

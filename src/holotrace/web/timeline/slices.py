@@ -28,7 +28,7 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the indexes of these lanes' intervals that touch a window, and the position in this list at which each lane begins."""
+        """Return the indexes of intervals in these lanes that touch a window, and the position of each lane's first index."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)
@@ -52,7 +52,7 @@ class Slices(Lanes):
 
     busy        total length of the events
     count       number of events
-    longest     place of the longest event in the index
+    longest     position of the longest event in the index
     longest_ns  length of the longest event
     """
 
@@ -112,7 +112,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the place of the longest item of each group, or of the first if several are equally long."""
+    """Return the position of the longest item of each group; of equally long items, the first."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

@@ -1,6 +1,6 @@
 """Each mistake in the jobs recorded on a GPU is found, at about what it costs, and healthy jobs stay silent.
 
-The cost is the difference to the step of the healthy twin, both with the profiler, which slows the host.
+The cost of a mistake is how much longer the step is than without the mistake, both recorded with the profiler.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def findings_of(job: str) -> dict[str, dict[str, Any]]:
     ],
 )
 def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -> None:
-    """The finding of the rule costs what the job takes longer than its twin, within a fifth."""
+    """The cost in the finding is the true cost of the mistake to within a fifth."""
     assert findings_of(job)[rule]["stake_ns"] / 1e6 == pytest.approx(cost_ms, rel=0.2)
 
 

@@ -1,4 +1,4 @@
-"""The stake of a late rank is what replays of all ranks save, and at most what other findings leave of the step."""
+"""The stake of a late rank is the time that a replay of all ranks without its delay saves."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def reducing_job(delays_us: list[int]) -> holotrace.Trace:
 
 
 def test_replays_save_the_delay() -> None:
-    """Without its 240 µs, no rank waits for rank 2; all steps are equal."""
+    """Rank 2 is 240 µs late in each step; without this delay, no rank waits."""
     found = late_rank_of(reducing_job([240] * 4))
 
     assert found["basis"] == "what-if"
@@ -71,7 +71,7 @@ def test_a_rank_that_is_late_in_some_steps_says_in_how_many() -> None:
     ),
 )
 def test_the_stake_is_about_what_was_planted(name: str) -> None:
-    """The job measured how long the planted function ran in each step."""
+    """The stake is close to the time that the planted function ran in each step."""
     truth = json.loads((PLANTED / name / "truth.json").read_text())
     planted_ns = sum(row["duration_ns"] for row in truth["planted"]) / len(truth["recorded_steps"])
     found = late_rank_of(holotrace.open_trace(PLANTED / name, cache=False))

@@ -20,7 +20,7 @@ def rule(name: str, precedence: int) -> Rule:
 
 
 def case(*pairs: tuple[int, int], saved_fraction: float = 1.0) -> Case:
-    """Return a case that explains these intervals."""
+    """Return a case whose cause takes up these intervals."""
     return Case(intervals(*pairs), 1.0, saved_fraction)
 
 

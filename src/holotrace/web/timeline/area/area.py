@@ -32,13 +32,13 @@ class Area:
     rows: tuple[int, ...] | None
 
     def numbers(self, index: TimelineIndex) -> list[int]:
-        """Return the rows that the rank has."""
+        """Return the row numbers of the area that exist on the rank."""
         rows = range(len(index.rows)) if self.rows is None else self.rows
         return [row for row in rows if row < len(index.rows)]
 
 
 def areas_of(text: str) -> tuple[Area, ...]:
-    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`, in which rank 1 has all its rows.
+    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`; rank 1 lists no rows here, which means all rows.
 
     Raises:
         InvalidOptionError: the text has another form, too many areas, or an empty area.

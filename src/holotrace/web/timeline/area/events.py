@@ -44,7 +44,7 @@ def area_events(index: TimelineIndex, rows: Sequence[int], start: int, end: int)
 
 
 def _positions(wanted: _Numbers, place: _Numbers) -> _Numbers:
-    """Return the position of each wanted place in the sorted `place`; `NO_PARENT` if it is not there."""
+    """Return the position of each wanted value in the sorted array `place`; `NO_PARENT` for missing values."""
     if not len(place):
         return wanted
     at = np.searchsorted(place, wanted).clip(max=len(place) - 1)

@@ -16,7 +16,8 @@ from holotrace.web.timeline.query import lanes_of, located
 def neighbour(index: TimelineIndex, event_index: int, by: int, *, of: str, rows: Sequence[int]) -> dict[str, Any]:
     """Return the event that is `by` events after an event, or before it if `by` is negative.
 
-    `of` is "row", for the events at the same depth of its row, or "name", for the events of the same name in `rows`, by start.
+    `of` says which events to count: "row" counts events at the same depth of the same row; "name" counts events of
+    the same name in `rows`, by start.
 
     Returns:
         at      row, depth, start, length and event_index; null if there is no such event

@@ -75,7 +75,7 @@ def views_answer() -> list[dict[str, Any]]:
 
 
 def _cell(value: object) -> str | None:
-    """Return a value as text: integers with all digits, which numbers in a browser would lose."""
+    """Return a value as text; a browser would round large integers if they were sent as numbers."""
     if value is None:
         return None
     text = str(value).lower() if isinstance(value, bool) else str(value)
@@ -83,7 +83,7 @@ def _cell(value: object) -> str | None:
 
 
 def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
-    """Return where each row is on the timeline, from its columns `rank`, `event_index`, `start_ns` and its end."""
+    """Return where each row is on the timeline, judging by the columns `rank`, `event_index`, and times in ns."""
     ranks = _ranks(rows, trace)
     if ranks is None:
         return [None] * len(rows)

@@ -45,9 +45,9 @@ def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
     [
         {"second_us": 60},  # at once
         {"blocks": 40},  # no room
-        {"launched_at": 195},  # waits for the host
-        {"second_us": 260},  # waits for something else
-        {"length_us": 20, "second_us": 70},  # 4 % of the step
+        {"launched_at": 195},  # the second kernel waits for its launch
+        {"second_us": 260},  # the second kernel waits for something else
+        {"length_us": 20, "second_us": 70},  # the kernels take only 4 % of the step each
     ],
 )
 def test_other_streams_are_silent(job: dict[str, float]) -> None:
@@ -77,7 +77,7 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """Six kernels alternate: a call makes each wait for the previous one, or no such calls were recorded, so each may wait."""
+    """Kernels that wait for the previous one at each turn need its result; without recorded calls, they may wait too."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 

@@ -1,4 +1,4 @@
-"""Cases about device work: which are replayed, and how they deal with strange files."""
+"""Rules about device work replay the step only if the replay would be right, and accept any values in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def slow_product() -> DeviceJob:
 
 
 def test_a_recording_with_python_is_not_replayed() -> None:
-    """The profiler slows the host down so much that a replay of causes on the device would mislead."""
+    """Recording Python functions slows the host so much that a replay without the device's mistake would mislead."""
     with_python = slow_product()
     with_python.builder.event(
         ph="X", cat="python_function", name="train.py(1): step", pid=1000, tid=1, ts=1, dur=2, args={"Python id": 1}
@@ -30,7 +30,7 @@ def test_a_recording_with_python_is_not_replayed() -> None:
 
 @pytest.mark.parametrize("strides", [[["a", "b"], [None, {}]], [[1], []], "wide", [[[8191], 1], [1, [8191]]]])
 def test_strange_strides_do_no_harm(strides: object) -> None:
-    """Names and numbers of a file may be anything."""
+    """Strides of a wrong type or length in a file raise no error."""
     job = DeviceJob().call(
         "aten::mm",
         "nvjet_sm90",

@@ -59,7 +59,7 @@ def test_copies_into_another_layout() -> None:
 
 
 def test_conversions_between_layouts_cost_their_time() -> None:
-    """CuDNN converts for 100 µs; a convolution without conversions is silent."""
+    """Conversions by cuDNN take 100 µs; a convolution without conversions is not reported."""
     job = DeviceJob()
     job.call("aten::convolution", "sm90_xmma_fprop_implicit_gemm_bf16", start_us=10, duration_us=100)
     assert not cases_of(job.build(), "channels_first")
@@ -70,7 +70,10 @@ def test_conversions_between_layouts_cost_their_time() -> None:
 
 
 def test_a_kernel_far_below_the_bandwidth() -> None:
-    """A sum over 67.1 MB takes 20 µs at peak and 21.8 µs at 92 % of the peak: of 200 µs, at most 178 are saved; 60 µs are usual."""
+    """A sum over 67.1 MB takes at least 21.8 µs, at 92 % of the peak, so one of 200 µs can save up to 178 µs.
+
+    A sum of 60 µs is not reported.
+    """
     for duration_us, count in ((200, 1), (60, 0)):
         job = DeviceJob().call(
             "aten::sum", "reduce_kernel", start_us=10, duration_us=duration_us, dims=[[4096, 4096]], types=[FLOAT32]
@@ -85,12 +88,17 @@ def test_a_kernel_far_below_the_bandwidth() -> None:
     ("job", "rule", "saved_ms", "tolerance_ms"),
     [
         ("elementwise-unfused", "unfused_chain", 3.1, 0.15),  # one kernel instead of 200
-        ("images-channels_first", "channels_first", (10.941 - 6.444) * 1.2, 0.9),  # a bound, 0 to 40 % above the cost
+        (
+            "images-channels_first",
+            "channels_first",
+            (10.941 - 6.444) * 1.2,
+            0.9,
+        ),  # an upper bound: up to 40 % above what was saved
         ("training-checkpointed", "recomputation", 12.892 - 5.880, 4.0),
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, tolerance_ms: float) -> None:
-    """The claim is close to the difference between the job and the same job without the mistake."""
+    """The cost in the finding is close to the time that the same job without the mistake saves."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert case.cost_ns / 1e6 == pytest.approx(saved_ms, abs=tolerance_ms)

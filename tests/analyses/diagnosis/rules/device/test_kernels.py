@@ -51,17 +51,14 @@ def test_what_limits_occupancy(args: dict[str, object], occupancy: float, limit:
 
 
 def test_occupancy_needs_the_properties_of_the_device() -> None:
-    """Without the registers of an SM, the limit is unknown."""
+    """Without the number of registers per SM, what limits the occupancy is unknown."""
     job = DeviceJob({"id": 0, "name": H100["name"], "numSms": 132}).call("a", "scan", start_us=10, duration_us=9)
 
     assert "deviceProperties" in (missing_for(job.build(), "low_occupancy") or "")
 
 
 def test_tiny_kernels_cost_their_fixed_time() -> None:
-    """150 kernels of 3 µs per step: each takes 2 µs to start and, except the first, follows 2 idle µs; 20 kernels are not reported.
-
-    Fused into other kernels, they may cost nothing.
-    """
+    """150 kernels per step cost 2 µs each to start, and 2 idle µs before all but the first; 20 kernels are not reported."""
     for count, cost_ns in ((150, [748_000]), (20, [])):
         job = DeviceJob()
         for number in range(count):

@@ -37,7 +37,7 @@ def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rul
 
 
 def test_calls_behind_a_kernel_cost_nothing() -> None:
-    """The kernel of the step runs during all of these calls."""
+    """A kernel runs during all calls of the allocator."""
     trace = allocating_job(in_operator=True, hidden=True)
 
     assert not cases_of(trace, "allocator_retries")
@@ -54,7 +54,7 @@ def test_a_recording_without_steps_may_be_a_start() -> None:
 
 
 def full_job(allocated: int, reserved: int) -> holotrace.Trace:
-    """Return a job with one allocation, after which so much of 80 GB is allocated and reserved."""
+    """Return a job on a GPU with 80 GB, with one allocation, after which these many bytes are allocated and reserved."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)]).step(0, 0, 100)
     trace.operator("aten::empty", start_us=10, duration_us=10)
     trace.kernel("fill", start_us=30, duration_us=60, launch_us=25)
@@ -65,7 +65,7 @@ def full_job(allocated: int, reserved: int) -> holotrace.Trace:
 
 
 def test_memory_near_the_limit_names_what_holds_it() -> None:
-    """One operator has allocated 76 of 80 GB; 70 GB are not reported."""
+    """An operator that has allocated 76 of 80 GB is named; 70 GB are not reported."""
     trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
 
     assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)
@@ -74,7 +74,7 @@ def test_memory_near_the_limit_names_what_holds_it() -> None:
 
 
 def test_fragmentation_matters_on_a_full_device() -> None:
-    """If 79 of 80 GB are reserved, 40 GB that are never allocated are reported; if 50 GB are reserved, they are not."""
+    """40 GB reserved in vain are reported if 79 of 80 GB are reserved in total, but not if 50 GB are."""
     assert cases_of(full_job(39 * GIGABYTE, 79 * GIGABYTE), "fragmentation")["0"].value == pytest.approx(0.5)
     assert not cases_of(full_job(10 * GIGABYTE, 50 * GIGABYTE), "fragmentation")
 

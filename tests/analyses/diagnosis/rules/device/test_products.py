@@ -16,9 +16,9 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 
 
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
-    """4096 x 1024 x 8191 takes 69.4 µs at peak, typically 115.7 µs and at best 79.8 µs: of 600 µs, at most 520 are saved.
+    """A product of 4096 x 1024 x 8191 takes 79.8 µs at best and typically 115.7 µs.
 
-    The typical time decides whether the rule applies. The stake is the time beyond the best time: no remedy saves more.
+    600 µs are reported because they are more than typical. At most 520 µs can be saved, the time above the best time.
     """
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
@@ -31,7 +31,7 @@ def test_a_row_of_8191_elements_is_not_aligned() -> None:
 
 
 def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
-    """8192 is a multiple of 8. A product that takes 115 µs runs at 60 % of the peak, with or without alignment."""
+    """A row of 8192 elements is aligned; an unaligned product that takes 115 µs still runs at 60 % of the peak."""
     for columns, duration_us in ((8192, 600), (8191, 115)):
         job = DeviceJob().product(4096, 1024, columns, duration_us=duration_us)
         assert not cases_of(job.build(), "unaligned_products")
@@ -51,7 +51,7 @@ def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
 
 
 def test_v100_has_neither_tf32_nor_bfloat16() -> None:
-    """On V100, the same product is advised to use float16 with a scaled loss."""
+    """On V100, the advice for a slow float32 product is float16 with a scaled loss."""
     job = (
         DeviceJob(V100).product(2048, 2048, 2048, duration_us=900, kernel="volta_sgemm_128x64_nn", type=FLOAT32).build()
     )
@@ -120,7 +120,7 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """AMD measured 708 of 1,307.4 TFLOP/s on an MI300X, 54 % instead of 60 %."""
+    """On an MI300X, typical products reach the 708 TFLOP/s that AMD measured, 54 % of the peak; elsewhere, 60 %."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
@@ -143,7 +143,7 @@ def test_without_shapes_only_the_names_decide() -> None:
 
 
 def test_missing_shapes_and_unknown_devices_are_named() -> None:
-    """Without shapes or peaks, there is no lower bound."""
+    """Without recorded shapes, or on a device of unknown peak rates, a product has no lower bound."""
     without_shapes = DeviceJob().call("aten::mm", "nvjet_sm90_tst", start_us=10, duration_us=600).build()
     unknown = DeviceJob({**H100, "name": "GPU 9000"}).product(4096, 1024, 8191, duration_us=600).build()
 
@@ -155,12 +155,12 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
     ("job", "rule", "saved_ms", "most_ms"),
     [
         ("training-full_precision", "tf32_off", 27.104 - 8.425, 20),
-        ("training-odd_shapes", "unaligned_products", 12.366 / 2 - 9.533 / 2, 1.8),  # difference of the devices' work
+        ("training-odd_shapes", "unaligned_products", 12.366 / 2 - 9.533 / 2, 1.8),  # difference in device time
         ("training-tf32", "mixed_precision_off", 8.425 - 5.880, 4.3),
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
-    """The claim is an upper bound of the difference between the job and the same job without the mistake, and close to it."""
+    """The cost in the finding is at least the time that the same job without the mistake saves, and not much more."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms

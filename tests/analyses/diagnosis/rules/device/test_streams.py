@@ -43,11 +43,11 @@ def test_computation_hides_no_more_than_its_own_length() -> None:
         {"name": "Memcpy HtoD (Pageable -> Device)"},  # cannot be asynchronous
         {"name": "Memcpy DtoD (Device -> Device)"},
         {"compute_us": 20},  # computation hides 4 % of the step at most
-        {"copy_us": 20},  # 4 % of the step
+        {"copy_us": 20},  # the copy takes only 4 % of the step
     ],
 )
 def test_other_copies_are_silent(job: dict[str, object]) -> None:
-    """Nothing is gained by moving these copies to another stream."""
+    """Copies that would gain little or nothing on another stream are not reported."""
     assert not cases_of(copying_job(**job), "copies_in_turn")  # type: ignore[arg-type]
 
 

@@ -37,7 +37,7 @@ def test_a_ready_batch_is_silent() -> None:
 
 
 def function_job(name: str) -> holotrace.Trace:
-    """Return steps of 1 ms in which a function of the user spends 300 µs in this built-in function."""
+    """Return steps of 1 ms in which a function of the user calls the function `name` for 300 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -58,12 +58,12 @@ def test_a_slow_function_costs_the_idle_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", [BACKWARD, WAIT])
 def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
-    """In these methods, the thread runs autograd or waits for other ranks."""
+    """In `backward` and `wait`, the thread runs autograd or waits for other ranks."""
     assert not cases_of(function_job(name), "slow_function")
 
 
 def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> None:
-    """The function spends 40 % of its time in operators; Python's time between them is overhead, however long."""
+    """The function spends 40 % of its time in operators, so the Python time between them is the model's overhead."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -78,9 +78,9 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 
 
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
-    """Return three steps of 1 ms with these calls: function of the user, the function it calls (itself if equal), time in µs.
+    """Return three steps of 1 ms with `calls`: a user function, the function that it calls, and the time in µs.
 
-    In the steps after the first `slow_steps`, each call takes 1 µs.
+    If both functions are the same, it calls nothing. In the steps after the first `slow_steps`, each call takes 1 µs.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -97,7 +97,7 @@ def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.
 
 
 def test_the_calls_of_a_function_are_one_finding() -> None:
-    """`log` writes for 100 µs and waits for the disk for 150 µs, together a quarter of the step."""
+    """`log` writes for 110 µs and waits for the disk for 150 µs, together a quarter of the step."""
     parts = [
         ("train.py(4): log", f"<built-in function {name}>", time_us)
         for name, time_us in (("write", 110), ("fsync", 150))
@@ -118,7 +118,7 @@ def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
 
 
 def test_the_training_loop_cannot_move_to_a_worker() -> None:
-    """`step` runs operators for a tenth of its time; its Python between them belongs to training."""
+    """`step` runs operators for a tenth of its time; the Python time between them is part of training."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -147,7 +147,7 @@ def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_sh
 
 
 def held_up_job(name: str) -> holotrace.Trace:
-    """Return steps of 1 ms in which a function of PyTorch takes 300 µs, 10 µs of it in its operator."""
+    """Return steps of 1 ms in which a PyTorch function takes 300 µs but its operator only 10 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -160,7 +160,7 @@ def held_up_job(name: str) -> holotrace.Trace:
 
 
 def test_something_else_holds_up_a_function_of_pytorch_outside_its_operators() -> None:
-    """`linear` only calls its operator; 290 µs more are a wait for the GIL or for a core."""
+    """`linear` does nothing but call its operator, so its other 290 µs are a wait for the GIL or for a core."""
     sentences = said(held_up_job("<built-in function linear>"), "slow_function")
 
     assert "something blocks the thread in <built-in function linear>" in sentences.what
@@ -168,14 +168,14 @@ def test_something_else_holds_up_a_function_of_pytorch_outside_its_operators() -
 
 
 def test_converting_a_list_is_a_slow_function() -> None:
-    """`torch.tensor` of a long list takes its time itself, although it runs an operator, too."""
+    """`torch.tensor` spends 290 of 300 µs converting a long list itself, and 10 µs in an operator."""
     trace = held_up_job("<built-in method tensor of type object at 0x7f25>")
 
     assert said(trace, "slow_function").what.startswith("the GPU waits while Python runs <built-in method tensor>")
 
 
 def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
-    """Most of `keep_best` is spent in writing a file, nothing of `parse` is."""
+    """`keep_best` mostly writes a file; `parse` writes nothing."""
     write = calling_job(("train.py(4): keep_best", "<built-in method write_record>", 200))
     parse = calling_job(("train.py(4): parse", "<built-in function loads>", 200))
 

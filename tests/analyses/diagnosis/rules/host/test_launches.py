@@ -71,7 +71,7 @@ def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: 
     ("name", "is_bound"), [("small", True), ("images", False), ("training-compiled_graphs", False)]
 )
 def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, is_bound: bool) -> None:
-    """Measured without the profiler, the device works 6 % (small), 97 % (images) and 95 % of the step."""
+    """Without the profiler, the device works 6 % of the step in `small`, and 97 and 95 % in the other two jobs."""
     trace = recorded(name)
 
     assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound
@@ -79,9 +79,9 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 
 @pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
-    """Between two regions, the host works for 100 µs, and the device first finishes its backlog of 60 µs.
+    """The host needs 100 µs between two regions; the device first finishes a backlog of 60 µs, then idles for 40 µs.
 
-    The device idles for the 40 µs; in the second region it idles longer, but at most 100 µs because of the break.
+    It also idles until the first kernel of the second region starts, but the break costs at most the host's 100 µs.
     """
     trace = TraceBuilder()
     for number in range(3):

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, launch_us: float, launch_name: str = "cudaLaunchKernel") -> holotrace.Trace:
-    """Return steps of 1 ms, each with a kernel until 400 µs and one from 600 µs on, launched at this time by this call."""
+    """Return steps of 1 ms with a kernel until 400 µs and one from 600 µs on, which `launch_name` launches at `launch_us`."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number
@@ -33,7 +33,7 @@ def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> Non
 
 @pytest.mark.parametrize("launch_us", [550, 590])
 def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
-    """Below 0.1 ms, the host is late rather than the device."""
+    """If work starts within 0.1 ms of its launch, the launch was late, not the start."""
     assert not cases_of(job(launch_us=launch_us), "late_starts")
 
 
@@ -45,7 +45,7 @@ def late_start(trace: holotrace.Trace) -> tuple[str, str]:
 
 
 def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording() -> None:
-    """The only kernels were launched 0.6 ms before they start: what ran before them was launched before the recording."""
+    """The only kernels start 0.6 ms or more after their launch, perhaps after work launched before the recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1000)
     trace.kernel("gemm", start_us=600, duration_us=200, launch_us=5)
     trace.kernel("relu", start_us=800, duration_us=200, launch_us=15)
@@ -65,7 +65,7 @@ def test_a_graph_that_starts_late_may_lack_kernels() -> None:
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """Two ranks share one GPU; in the other jobs, one rank has it alone."""
+    """In the job `two_ranks-sharded`, both ranks share a GPU; the ranks of the other jobs each have their own."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 
@@ -73,7 +73,7 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
 
 
 def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
-    """Return three steps of the host and their work on the device, which begins at 2.5 ms: 500 µs each without a pause."""
+    """Return three steps whose device work, 500 µs each, runs without a pause from 2.5 ms on."""
     trace = TraceBuilder()
     for number in range(3):
         begin = host_us * number
@@ -86,7 +86,7 @@ def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
 
 
 def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
-    """The device begins with a backlog of 2.5 ms; then the host takes 800 µs for each step, and the device 500 µs."""
+    """The device begins with a backlog of 2.5 ms; the host then takes 800 µs for each step, and the device 500 µs."""
     (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
 
     assert case.value == pytest.approx(1.6, rel=0.01)

@@ -44,7 +44,7 @@ def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
 
 
 def job_without_lead(*, waits: bool) -> holotrace.Trace:
-    """Return steps of 500 µs; the host launches each of 30 kernels of 10 µs in 8 µs, and may wait before them."""
+    """Return steps of 500 µs; if `waits`, the host waits for the device before it launches 20 kernels of 10 µs."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 500 * number
@@ -62,7 +62,7 @@ def job_without_lead(*, waits: bool) -> holotrace.Trace:
 
 
 def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
-    """Without its lead, the host launches a kernel of 10 µs every 14 µs; directly after the wait, 17 µs are idle."""
+    """After the wait, the device is idle for 17 µs, and then between kernels of 10 µs that the host launches every 14 µs."""
     assert rules_of(job_without_lead(waits=True))["device_synchronisation"] > 50_000
 
 

@@ -1,4 +1,4 @@
-"""Exposed communication costs the time that nothing hides, by axis; waiting without a single cause belongs to no rank."""
+"""Communication that no computation hides costs its time, by parallelism axis; waiting with many causes blames no rank."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
-    """A function takes 300 µs on two ranks and 340 µs on rank 1, for which the others wait 40 µs: it costs all three ranks."""
+    """A function takes 300 µs on two ranks and 340 µs on rank 1: it slows all three, and rank 1 makes the others wait 40 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -154,7 +154,7 @@ def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[i
     ],
 )
 def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str, advice: str) -> None:
-    """Rank 1 needs 300 µs longer: for four times as many products, or for as many as the others."""
+    """Rank 1 computes 300 µs longer, either because it has four times as many products, or with as many as the others."""
     found = holotrace.diagnosis(multiplying_job([calls] * 4, [[200, 500, 200]] * 4)).per_finding
     (row,) = [row for row in found.to_dicts() if row["rule"] == "late_rank"]
 
@@ -163,7 +163,7 @@ def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str
 
 
 def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() -> None:
-    """In each step another rank needs 300 µs longer for the same product: its host is delayed."""
+    """In each step, the host of another rank needs 300 µs longer for the same product, so it must have been delayed."""
     turns = [[500 if rank == step else 200 for rank in range(3)] for step in range(3)]
 
     assert rules_of(multiplying_job([[1, 1, 1]] * 3, turns)) == {"jitter"}
@@ -202,7 +202,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If all ranks evaluate, rank 1 is late in the innermost function; otherwise because it evaluates."""
+    """If only rank 1 calls `evaluate`, this call is the cause; if all ranks call it, the function inside is the cause."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()
@@ -212,7 +212,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads for 280 µs longer; without recorded functions, this is not also a finding about data loading."""
+    """Rank 1 loads data for 280 µs longer; the finding about the late rank covers this, even without Python functions."""
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     trace = delayed_job(loader, on_all_ranks=True, kind="annotation")
 

@@ -57,7 +57,7 @@ def finding(trace: holotrace.Trace) -> dict[str, object] | None:
 
 
 def test_gloo_between_gpus_costs_its_transfers() -> None:
-    """The finding names gloo and the way out; no other finding claims the same transfers."""
+    """The finding names gloo and advises NCCL; no other finding claims the same transfers."""
     trace = reducing_job("gloo:all_reduce")
     found = finding(trace)
 

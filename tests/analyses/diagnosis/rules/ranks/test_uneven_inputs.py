@@ -16,7 +16,7 @@ RULES = {"uneven_inputs", "late_rank", "uneven_work"}
 def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotrace.Trace:
     """Return steps of 2 ms: each rank multiplies this many tokens, 1 µs each, then all reduce together.
 
-    `shapes` may be "recorded", "equal" (whatever takes the ranks' time) or "missing".
+    `shapes` may be "recorded", "missing", or "equal" (all ranks record the same shape).
     """
     trace = TraceBuilder()
     ranks = range(len(tokens[0]))
