@@ -112,13 +112,13 @@ def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, mo
 
 @pytest.mark.slow
 def test_every_form_of_an_answer(folder, tmp_path, monkeypatch, capsys) -> None:
-    """The commands of all questions, also with `--json`, `--figure` and `--compat`, answer or fail with one line."""
+    """The command of every question, also with `--json`, `--figure` or `--compat`, succeeds or fails with one line."""
     assert failures(OF_A_QUESTION, folder / QUICK, tmp_path, monkeypatch, capsys) == {}
 
 
 @EACH_FILE
 def test_every_answer_can_be_shown(name, folder, capsys) -> None:
-    """Tables, JSON and figure of every question are shown, or an error of one line gives the reason."""
+    """The tables, JSON and figure of every question are printed or drawn, or a one-line error gives the reason."""
     trace = open_trace(folder / name, cache=False)
     for question in ANALYSES:
         for settings in ({}, {"compat": "torch_tb_profiler"}) if question.name in COMPAT else ({},):

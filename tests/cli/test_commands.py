@@ -41,7 +41,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_summary_begins_with_the_verdict(job) -> None:
-    """The summary starts with the verdict, shows the four analyses after the diagnosis, and names the other commands."""
+    """The summary starts with the verdict, shows four analyses, and names the commands of all others."""
     output = run("summary", job)
     assert output.startswith("The recording takes 75 µs, and the GPUs are busy ")
     shown = [entry.name for entry in ANALYSES if entry.question in output]
@@ -50,14 +50,14 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Both ranks take 75 µs without steps; the shares are shares of the recording."""
+    """Without steps, the line gives the 75 µs of the recording, and shares of the recording."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (it has no steps) · GPU busy ")
     assert "of the recording" in line
 
 
 def test_the_summary_as_json_has_stable_keys(job) -> None:
-    """The JSON summary holds the tables of the diagnosis and of the first questions, with times in nanoseconds."""
+    """The JSON summary holds the tables of the diagnosis and of the analyses that it shows, with times in nanoseconds."""
     answer = json.loads(run("summary", job, "--json"))
     keys = ["doubts", "verdict", "ranks", "analyses", "missing", "cpu_side", "findings", "skipped_files"]
     assert list(answer) == keys
@@ -108,7 +108,7 @@ def test_every_analysis_prints_a_table(job, command) -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_analysis_prints_json(job, analysis) -> None:
-    """The JSON of an analysis holds its name, its ranks, its tables, its findings and, in some, single numbers."""
+    """The JSON of an analysis holds its name, ranks, tables and findings and, for some analyses, single numbers."""
     answer = json.loads(run(analysis.command, job, "--json"))
     others = {name: value for name, value in answer.items() if name not in {"analysis", "ranks", "findings"}}
     tables = {name: value for name, value in others.items() if isinstance(value, list)}
@@ -173,7 +173,7 @@ def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
 
 
 def test_a_summary_begins_with_problems_of_the_files(job) -> None:
-    """The summary first reports ranks of different jobs, then the file that is cut off, then the unreadable one."""
+    """The summary begins with three warnings: ranks of different jobs, a file that is cut off, an unreadable file."""
     folder = Path(job)
     other = (
         TraceBuilder()
@@ -233,7 +233,7 @@ def test_the_report_command_writes_the_file_and_prints_the_verdict(job, tmp_path
 
 
 def test_check_describes_each_file(tmp_path) -> None:
-    """`check` prints each file's rank and its origin, options and events, and names the skipped files."""
+    """`check` prints where each file's rank comes from, its options and events, and the skipped files."""
     builder = gpu_job().rank(0).header(with_stack=1)
     builder.write(tmp_path / "job")
     (tmp_path / "job" / "notes.txt").write_text("hello")
@@ -255,7 +255,7 @@ def test_check_lists_repairs(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """`check --json` gives the verdict, each file's rank and its origin, and the skipped files."""
+    """`check --json` gives the verdict, each file's rank and where the rank comes from, and the skipped files."""
     gpu_job().write(tmp_path / "job")
     answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
     assert list(answer) == ["verdict", "files", "skipped_files"]

@@ -25,7 +25,7 @@ def sections(*arguments: str) -> dict[str, dict[str, str]]:
 
 
 def test_every_command_is_under_one_heading() -> None:
-    """The headings together list all commands once; questions are under the headings of the pages."""
+    """Each command is listed once, under one heading, such as `idle-time` under `Devices`."""
     groups = {heading: names for heading, names in sections().items() if heading != "Options"}
     names = [name for group in groups.values() for name in group]
 

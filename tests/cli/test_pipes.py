@@ -44,7 +44,7 @@ def printed(*arguments: object) -> str:
 
 @each_command(["summary", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
-    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces. Only the answer, in line 2, shortens names."""
+    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces. Only line 2, the answer to the question, shortens names."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)

@@ -16,7 +16,7 @@ from operations import drawn, pipelined_step
 
 
 def test_a_table_of_operations_takes_the_place_of_traces(tmp_path: Path) -> None:
-    """The JSON of a Parquet file has the figures and the tables of the result."""
+    """The JSON for a Parquet file has the numbers and the table that `straggler_cost` returns for it."""
     frame = pipelined_step(2, 3, 2, drawn(1))
     frame.write_parquet(tmp_path / "job.parquet")
 
@@ -34,7 +34,7 @@ def test_a_table_of_operations_takes_the_place_of_traces(tmp_path: Path) -> None
 
 
 def test_traces_are_answered_as_by_other_questions() -> None:
-    """A folder of traces gives the result of the function."""
+    """The JSON for trace files has the table that `straggler_cost` returns."""
     trace = small_job()
     paths = [rank_trace.source for rank_trace in trace.ranks.values()]
 
@@ -44,7 +44,7 @@ def test_traces_are_answered_as_by_other_questions() -> None:
 
 
 def test_a_wrong_table_is_an_error(tmp_path: Path) -> None:
-    """A table of another kind is an error with its name."""
+    """The error for a table without the necessary columns names the file and the missing columns."""
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
 
     run = CliRunner().invoke(app, ["straggler-cost", str(tmp_path / "other.csv")])

@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The page of the errors lists each class with the last of its direct base classes."""
+    """The reference page of errors lists each class with its last direct base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -145,7 +145,7 @@ def test_every_path_in_contributing_exists() -> None:
 
 @each_page
 def test_functions_and_results_in_the_text_exist(page) -> None:
-    """`holotrace.function(...).table` in a sentence or a table names a function and a table of its result."""
+    """Each `holotrace.function(...).table` in the text names a function and a table or field of its result."""
     for name, tables in re.findall(
         r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
     ):

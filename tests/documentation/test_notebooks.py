@@ -23,7 +23,7 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Return a function that runs a notebook and returns its names, and the last expression of each cell by id."""
+    """Return a function that runs a notebook and returns its variables, and each cell's last value by the cell's id."""
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))
@@ -45,7 +45,7 @@ def run_cell(source: str, names: dict[str, Any]) -> object:
 
 
 def test_what_trace_analysis_shows(run) -> None:
-    """The parts of the time add up, the slow rank 3 computes longest, and figures are drawn."""
+    """Each breakdown adds up to its total, the slow rank 3 computes longest, and figures are drawn."""
     names, shown = run("trace_analysis")
     breakdown = names["breakdown"]
     parts = breakdown[["idle_time(us)", "compute_time(us)", "non_compute_time(us)"]].sum(axis=1)

@@ -14,14 +14,14 @@ SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, (7, 13)))
 def test_planted_causes_are_named(seed):
-    """Rank and cause are right, and costs are within the printed error plus the unknown waits and add up to all waiting."""
+    """Each planted cause is found on its rank, within the printed error plus the unknown waits; costs add up to all waiting."""
     check(PlantedOptions.drawn(seed, most_ranks=16))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_planted_causes_are_named_in_more_jobs(seed):
-    """Causes and costs are right in more jobs, too, of up to 64 ranks; benchmarks/planted_causes.py compares 500."""
+    """Planted causes are also found in jobs of up to 64 ranks; benchmarks/planted_causes.py compares 500 jobs."""
     check(PlantedOptions.drawn(seed, most_ranks=64))
 
 

@@ -61,7 +61,7 @@ def test_ranks_are_merged_into_one_file(job, tmp_path) -> None:
 
 
 def test_tables_are_not_merged(job, tmp_path) -> None:
-    """`--merge` with a format of tables is refused before anything is written."""
+    """`--merge` with a table format is refused before anything is written."""
     with pytest.raises(InvalidOptionError, match="use --to perfetto"):
         run(job, "--to", "csv", "--merge", "-o", tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -42,7 +42,7 @@ def test_a_path_without_a_trace_is_an_error_at_once(tmp_path) -> None:
 
 
 def test_an_event_is_a_rank_and_an_index(tmp_path) -> None:
-    """`--event` is refused unless it is RANK:INDEX; the address keeps the token and names the event."""
+    """`--event` must be RANK:INDEX; the address to open contains the token and the event."""
     gpu_job().write(tmp_path)
     wrong = CliRunner().invoke(app, ["serve", str(tmp_path), "--event", "3"])
     assert wrong.exit_code == 2
@@ -116,7 +116,7 @@ def test_the_server_answers_only_with_the_token_and_under_its_own_host(tmp_path)
 
 @pytest.mark.slow
 def test_only_a_local_address_can_do_without_the_token(tmp_path) -> None:
-    """`--no-token` is refused for an address that other machines reach."""
+    """`--no-token` is refused for an address that other machines can reach."""
     gpu_job().write(tmp_path)
     with serving(str(tmp_path), "--no-token") as url:
         assert url.endswith("/")

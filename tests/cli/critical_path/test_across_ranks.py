@@ -36,7 +36,7 @@ def run(*arguments: object) -> str:
 
 
 def test_tables_show_the_path_through_all_ranks(job) -> None:
-    """The tables are those of the job; a prediction is a sentence with the error of the replay."""
+    """The tables show the path of the job, and the prediction states the error of an unchanged replay."""
     text = run(job, "--like-peers", 1)
     question, answer = text.splitlines()[:2]
     assert question == "What bounds the step?"
@@ -48,7 +48,7 @@ def test_tables_show_the_path_through_all_ranks(job) -> None:
 
 
 def test_json_holds_the_tables_and_the_prediction(job) -> None:
-    """Halving gemm saves 15 µs of the 80 µs, since the step then ends with the host."""
+    """The JSON has the step of 80 µs, both ranks, and a prediction whose unchanged replay also takes 80 µs."""
     answer = json.loads(run(job, "--json", "--scale", "gemm=0.5"))
     assert answer["steps"][0]["duration_ns"] == 80_000
     assert answer["ranks"] == [0, 1]
@@ -62,7 +62,7 @@ def test_a_change_that_selects_nothing_is_a_finding(job) -> None:
 
 
 def test_time_ranges_count_from_the_first_event_of_the_job(job) -> None:
-    """A window of 40 µs is as long as requested."""
+    """`--time-range-ms` selects a window, which the tables call `time range`."""
     steps = json.loads(run(job, "--json", "--time-range-ms", "0.01-0.05"))["steps"]
     assert steps[0]["window"] == "time range"
 

@@ -60,7 +60,7 @@ def test_names_of_nested_groups_name_all_their_axes(description, axes):
 
 
 def test_a_group_over_two_axes_is_ambiguous():
-    """The name lists both dimensions, so the collectives do not choose, and no other group takes its axis."""
+    """The description names both dimensions, so the axis is unknown; the other group is still dp."""
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 
     assert _names(groups, [_GRADIENTS, _GRADIENTS]) == ["unknown", "dp"]
@@ -134,9 +134,9 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """Two of four ranks exchange at the same time in the recorded part.
+    """In the recorded part, the ranks of one group exchange at the same time.
 
-    A group of equal shape sends one after another, so both are pipelines.
+    The ranks of another group of this shape send one after another, so both groups are pipelines.
     """
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 

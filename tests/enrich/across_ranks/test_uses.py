@@ -24,7 +24,7 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """Two microbatches, backward at 200..300 and 600..700 of a step that ends at 900: later calls reduce gradients.
+    """Backward passes run at 200..300 and 600..700 µs of the step. Calls after the last one reduce gradients.
 
     Without steps, only calls inside the backward pass are known: the others may belong to the step before.
     """
@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce in the forward pass, if at all, and reduce 1,024 elements when the backward pass begins."""
+    """Return two ranks that reduce `forward_elements`, or nothing, forward and 1,024 elements at the start of backward."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)
@@ -72,7 +72,7 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """A long optimizer after the backward pass does not turn gradients into tp; late data loading does not turn layers into dp."""
+    """A long optimizer does not make all-reduces of gradients look like tp, nor late data loading those of layers like dp."""
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 

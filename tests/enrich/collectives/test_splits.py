@@ -39,12 +39,12 @@ def _splits(text: str | None, *, out_elements: int = 80, elements: int = 80) -> 
     ],
 )
 def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
-    """80 elements of 4 bytes are split as the text says. Rank 4, the second of its group, keeps the second part."""
+    """80 elements of 4 bytes are split as `text` says. Rank 4, the second of its group, keeps the second part."""
     assert _splits(text) == (is_even, in_splits, sent_bytes)
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
-    """An all-to-all of lists of tensors may also be recorded with an empty list, but then input and output usually differ."""
+    """An all-to-all of tensor lists may also record an empty list, but its input and output usually differ in size."""
     assert _splits("[]", out_elements=60) == (None, None, None)
 
 

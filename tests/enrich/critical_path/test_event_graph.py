@@ -129,7 +129,7 @@ def _event_waits(graph: EventGraph) -> set[tuple[int, int]]:
 
 
 def test_work_waits_for_a_receive_rather_than_a_send_that_ends_with_it() -> None:
-    """Without recorded waits: a receive ends at 200.0 µs, a send at 200.5, and a kernel starts at 201 µs on a third stream."""
+    """A receive ends at 200.0 µs and a send at 200.5. A kernel that starts at 201 µs is inferred to wait for the receive."""
     ends = {"Src Rank": 0, "Dst Rank": 1}
     graph = graph_of(
         TraceBuilder()

@@ -42,7 +42,7 @@ def test_one_graph_launch_owns_all_its_kernels() -> None:
 
 @pytest.mark.parametrize("correlation", [None, 0, -1, 77])
 def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlation: int | None) -> None:
-    """A missing correlation, 0, -1, and a correlation that no call has match nothing."""
+    """A kernel has no launch if its correlation is missing, 0, -1, or one that no call has."""
     builder = (
         TraceBuilder()
         .runtime("cudaDeviceSynchronize", start_us=0, duration_us=1, correlation=0)
@@ -169,7 +169,7 @@ def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:
-    """The request time of launched work is the start of its call; of work without a known launch, its own start."""
+    """Launched work is requested when its call starts; work without a known launch, when it starts itself."""
     builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
     assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
 
@@ -187,7 +187,7 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Stream 20 has no launches (some versions omit NCCL's), so only its work before all launches counts as left over."""
+    """Stream 20 has no launches (some versions omit NCCL's): only its work before the first launch anywhere is early."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 
@@ -195,6 +195,6 @@ def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_befo
 
 
 def test_without_any_launch_the_start_counts() -> None:
-    """If no host calls were recorded, each kernel counts from its own start."""
+    """If no host calls were recorded, the request time of each kernel is its own start."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
     assert asked_us(builder) == {"a": 0, "b": 8}

@@ -51,7 +51,7 @@ def no_added_devices() -> Iterator[None]:
 
 @pytest.mark.parametrize(("name", "tflops", "bandwidth"), KNOWN)
 def test_the_full_name_decides(name, tflops, bandwidth) -> None:
-    """Cards of one generation differ by their full name."""
+    """The full name distinguishes cards of one generation."""
     device = device_named(name)
     assert device is not None
     assert device.flops_per_s("bfloat16", matrix=True) == pytest.approx(1e12 * tflops)
@@ -62,12 +62,12 @@ def test_the_full_name_decides(name, tflops, bandwidth) -> None:
     "name", ["", None, "H100", "NVIDIA H100", "AMD Instinct MI300", "GeForce GTX 1080 Ti", "NVIDIA H800 PCIe", "CPU"]
 )
 def test_other_names_are_unknown(name) -> None:
-    """A part of a name names no device: H100 exists as SXM, PCIe and NVL."""
+    """A partial name matches no device: H100 exists as SXM, PCIe and NVL."""
     assert device_named(name) is None
 
 
 def test_only_one_line_matches_each_known_name() -> None:
-    """No two patterns overlap on the names above."""
+    """Each name in KNOWN matches exactly one pattern."""
     import re  # noqa: PLC0415 -- only here
 
     for name, *_ in KNOWN:
@@ -75,7 +75,7 @@ def test_only_one_line_matches_each_known_name() -> None:
 
 
 def test_rates_without_support_are_unknown() -> None:
-    """V100 computes no bfloat16 on tensor cores, and H100 no float4."""
+    """The rate of bfloat16 on V100's tensor cores is unknown, and so is that of float4 on H100."""
     volta, hopper = device_named("Tesla V100-SXM2-16GB"), device_named("NVIDIA H100 80GB HBM3")
     assert volta is not None
     assert hopper is not None
@@ -86,7 +86,7 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """A figure with 2:4 sparsity among dense ones, or of another card, would break these ratios (data sheets round to 2 %)."""
+    """Twice the bits halve a dense rate, up to 2 % of rounding; a sparse figure, or one of another card, breaks this."""
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation
@@ -113,7 +113,7 @@ def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
 
 
 def test_unconfirmed_figures_say_so() -> None:
-    """A device lists only its own figures as unconfirmed, and `source` says so for each."""
+    """Only known figures are marked as unconfirmed, and `source` says so for each."""
     for device in DEVICES:
         assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
     device = device_named("NVIDIA H100 NVL")
@@ -147,6 +147,6 @@ def test_users_override_figures(tmp_path, monkeypatch) -> None:
     ],
 )
 def test_invalid_figures_are_refused(figures, message) -> None:
-    """Figures are numbers of known precisions."""
+    """A negative figure, an unknown precision, and a figure that is not a number are errors."""
     with pytest.raises(InvalidOptionError, match=message):
         add_device("My GPU", **figures)

@@ -40,7 +40,7 @@ def test_streams_interleave_in_any_way():
 
 
 def test_equal_kernels_on_two_streams_use_each_launch_once():
-    """Two streams run the same kernel; no launch explains both."""
+    """Two streams run the same kernel; each launch is paired with only one of them."""
     assert sorted(pairs("aa", "78", "aa")) == [0, 1]
 
 

@@ -146,7 +146,7 @@ def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
 
 
 def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
-    """Two captures have the same kernel but different shapes; without a batch size, a finding reports the doubt."""
+    """Two captures have the same kernel but different shapes; without a batch size, a finding calls the shapes uncertain."""
     first, second = capture_of(("aten::mm", "gemm")), TraceBuilder()
     second.operator("aten::mm", start_us=5, duration_us=6, args={"Input Dims": [[8, 64]]})
     second.runtime("hipStreamBeginCapture", start_us=0, duration_us=1)
@@ -179,7 +179,7 @@ def test_details_of_the_engine_state_the_batch_size(tmp_path):
 
 
 def test_a_capture_of_other_work_explains_nothing(tmp_path):
-    """One of three kernels is in the capture, so it is another graph's capture; the finding says what to record."""
+    """Only one of three kernels is in the capture, so the capture is of another graph; the finding says what to record."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
 
@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches explain three kernels of the same kinds."""
+    """NVIDIA's launches do not name their kernels; three launches match three rows of the same kinds, in order."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
@@ -287,7 +287,7 @@ def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
 
 
 def test_selected_steps_keep_their_graphs(tmp_path):
-    """A selection of one of two steps has the operators of the replay in it."""
+    """If one of two steps is selected, its replay still has operators."""
     replayed = replay_of([("gemm", 7)], [("gemm", 7)])
     replayed.step(0, 0, 900).step(1, 1_000, 900)
     trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))

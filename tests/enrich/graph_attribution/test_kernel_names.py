@@ -21,12 +21,12 @@ from holotrace.enrich.graph_attribution.kernel_names import function_name, numbe
     ],
 )
 def test_mangled_and_demangled_names_have_one_function(name, function):
-    """A damaged mangled name gives some text, and no error."""
+    """Mangled and demangled names give one function; a damaged name gives some text, not an error."""
     assert function_name(name) == function
 
 
 def test_equal_names_have_equal_numbers():
-    """Copies of all directions are one name. A name on both sides is not compared by its function."""
+    """Copies in all directions share a name. A kernel whose exact name is on both sides is not matched by its function alone."""
     replayed, captured = numbered_names(
         ["void a::f<1>()", "void a::f<2>()", "Memcpy DtoD (Device -> Device)", "_ZN1b1gEv", "__amd_rocclr_fillBuffer"],
         ["void a::f<2>()", None, "Memcpy", "void b::g()", "Memset"],

@@ -87,7 +87,7 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """Shapes come from the capture: 28.6 % of the time is known without it, all of it with it."""
+    """Shapes come from the capture: without it, the roofline covers 28.6 % of the time, with it all of the time."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 

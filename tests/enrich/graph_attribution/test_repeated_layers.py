@@ -58,7 +58,7 @@ def test_kernels_that_a_layer_runs_twice_belong_to_it():
 
 
 def test_layers_with_different_experts_are_layers():
-    """Each layer runs another number of experts, between the same other kernels."""
+    """Each layer runs a different number of experts, between the same other kernels."""
     check("e", [f"nqraont{'u' * count}d" for count in (3, 1, 4, 2, 5)], "nh")
 
 

@@ -27,7 +27,7 @@ def numbered(sequence, forward_thread=0):
 
 @pytest.mark.parametrize("category", ["fwdbwd", "forward_backward"])
 def test_arrows_lead_from_forward_to_backward(category):
-    """An arrow's ends are the starts of two operators; both category names in use count."""
+    """An arrow links the operators that start at its ends; `fwdbwd` and `forward_backward` are both in use."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5)
@@ -50,7 +50,7 @@ def test_sequence_numbers_choose_between_operators_with_equal_starts():
 
 
 def test_sequence_numbers_replace_arrows():
-    """Without arrows, both backward operators lead to the last forward operator with their sequence number."""
+    """Without arrows, both backward operators are linked to the last forward operator with their sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))

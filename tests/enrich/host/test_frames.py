@@ -43,13 +43,13 @@ NOT_OF_USER = (
 
 @pytest.mark.parametrize("name", OF_USER)
 def test_frames_of_the_user(name: str) -> None:
-    """Files of the user count, also in notebooks and in folders named like a module of Python."""
+    """The user's files are user frames, also in notebooks and in folders named like a module of Python."""
     assert is_user_frame(pl.Series([name])).to_list() == [True]
 
 
 @pytest.mark.parametrize("name", NOT_OF_USER)
 def test_other_frames(name: str) -> None:
-    """PyTorch, installed libraries, generated files, Python itself, built-in functions and modules do not count."""
+    """PyTorch, installed libraries, generated files, Python itself, built-in functions and modules are not user frames."""
     assert is_user_frame(pl.Series([name])).to_list() == [False]
 
 

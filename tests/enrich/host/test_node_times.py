@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """aten::linear has 50 - 20 - 3 µs without aten::mm and its call; aten::mm has 20 - 2 - 1 µs."""
+    """The self time of aten::linear is 50 - 20 - 3 µs, without aten::mm and its own call; aten::mm has 20 - 2 - 1 µs."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),

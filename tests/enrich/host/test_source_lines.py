@@ -35,7 +35,7 @@ def lines(rank_trace: RankTrace, *columns: str) -> list[tuple]:
 
 
 def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
-    """Frames of torch, built-in functions and modules inherit the line; annotations are not callees of a line."""
+    """Frames of torch, built-in functions and modules inherit the user's line; annotations are never callees."""
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=100)
     builder.annotation("forward", start_us=5, duration_us=50)
     builder.python("nn.Module: Net_4", start_us=10, duration_us=40).python(
@@ -56,7 +56,7 @@ def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
 
 
 def test_functions_of_the_user_in_the_backward_pass_keep_their_line() -> None:
-    """A custom gradient in Python is a line of its own inside the part that belongs to its forward operator."""
+    """Backward work has the line of its forward operator, except inside a Python function of the user."""
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=20)
     builder.operator("Custom", start_us=5, duration_us=5, args={"Sequence number": 3, "Fwd thread id": 0})
     builder.operator(f"{FUNCTION}CustomBackward", start_us=30, duration_us=30, thread=2)

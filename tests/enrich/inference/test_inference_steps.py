@@ -62,7 +62,7 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 
 
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
-    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`: one step of SGLang with the sums of the outer name."""
+    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`: both are one step, with the sums of the outer name."""
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
     builder.annotation("step[DECODE bs=32]", start_us=10, duration_us=50)
@@ -92,7 +92,7 @@ def test_impossible_sums_give_no_pairs() -> None:
 
 
 def test_decoding_beside_verification_may_be_drafting() -> None:
-    """SGLang's draft model runs steps of the same name: their tokens are no output, and the finding says so."""
+    """SGLang's draft model runs steps of the same name, so their tokens do not count as output, and a finding says so."""
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]
@@ -178,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe also calls a range `model_inference`; one compiled call in each range, or tokens, are not denoising."""
+    """PyTorch's recipe also names a range `model_inference`; with one compiled call or with tokens, it is not denoising."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -194,7 +194,7 @@ def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
 
 
 def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
-    """A range of xDiT without modules and compiled graphs gives one sentence with the option to record."""
+    """A range of xDiT without modules and compiled graphs gives one finding, which names the option to record."""
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
@@ -218,7 +218,7 @@ def test_versions_of_engines_without_names_have_functions() -> None:
 
 
 def test_repeated_calls_of_a_module_are_steps() -> None:
-    """`generate` of transformers: a prompt of 4 times 128 tokens, then a token at a time; the last step ends with its pass."""
+    """`generate` of transformers reads 4 prompts of 128 tokens, then decodes; the last step ends with its pass."""
     builder = TraceBuilder().step(1, 0, 200)
     generate = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
     builder.event(**generate, name="transformers/generation/utils.py(2500): generate", ts=5, dur=180)
@@ -250,7 +250,7 @@ def test_token_embeddings_show_steps_without_stacks() -> None:
 
 
 def test_a_pass_in_each_profiler_step_makes_those_the_steps() -> None:
-    """A loop that calls `prof.step()` after each token: the ends of the steps are known."""
+    """If each profiler step contains one forward pass, the profiler steps are the steps."""
     builder = TraceBuilder()
     for number, start in ((1, 0), (2, 50), (3, 100)):
         builder.step(number, start, 45)
@@ -307,7 +307,7 @@ def test_shapes_of_training_show_no_kind() -> None:
 
 
 def test_damaged_shapes_are_ignored() -> None:
-    """Texts, negative sizes and nested sizes in place of shapes show no tokens and raise no error."""
+    """Strings, negative sizes and nested sizes in place of shapes show no tokens and raise no error."""
     damaged = (
         [["a", 2], [4, 1]],
         [[8, -2], [4, 1]],

@@ -209,7 +209,7 @@ def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
     ids=["cut in its first block", "empty", "a hole", "cut in its header"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
-    """A sentence names the file that looks like a trace but has no complete event, without its folder."""
+    """A file that looks like a trace but has no complete event is reported by its name, without its folder."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     (sentence,) = opened(tmp_path)

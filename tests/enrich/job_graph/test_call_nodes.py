@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """Without work in between, the path to the end of the receive goes through its start."""
+    """If nothing runs between request and wait, the end of the receive is bound by its start."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)

@@ -59,7 +59,7 @@ def test_hidden_communication_divides_computation_where_it_begins() -> None:
 
 
 def test_kernels_belong_to_the_phase_that_launched_them() -> None:
-    """Data loading, a forward, a backward and an optimizer kernel; the time before a kernel counts with it."""
+    """Each phase includes its kernel and the idle time before the kernel."""
     builder = TraceBuilder().step(1, 0, 1_000)
     builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=0, duration_us=100)
     builder.operator("aten::mm", start_us=110, duration_us=20)
@@ -90,8 +90,8 @@ def _gloo(builder: TraceBuilder, name: str, start_us: int, end_us: int, peer: in
 def pipeline_on_the_host(late_us: int = 0) -> TraceBuilder:
     """Return two stages on the CPU that pass one microbatch forward and back; annotations name the passes.
 
-    Stage 0 sends at 100 µs and notices the end at 900 µs, at the end of the step. Stage 1 waits for it inside its first pass,
-    computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient inside its pass.
+    Stage 0 sends at 100 µs and notices the end of the send at 900 µs. Stage 1 waits for this message inside its first
+    pass, computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient inside its pass.
     """
     builder = TraceBuilder()
     back = 500 + late_us

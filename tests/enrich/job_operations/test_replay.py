@@ -1,4 +1,4 @@
-"""Tests of the replay: it returns the recorded times, and for changed times the step that the definition gives."""
+"""Tests of the replay: recorded times give the recorded step, and changed times the step of a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the table of operations: what it accepts, what it fills in, and how it refuses."""
+"""Tests of the table of operations: accepted columns, defaults and errors."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """The clock of b is 7 s ahead. The half-width is the 1 µs of a call, plus 2 µs because times are whole µs."""
+    """The clock of b is 7 s ahead. The half-width of its offset comes from the 1 µs of a call, and from times in whole µs (2 µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)

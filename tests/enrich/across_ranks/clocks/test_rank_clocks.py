@@ -34,14 +34,14 @@ def row(host: str, offset_ns: int | None, **more: int) -> dict:
 
 
 def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
-    """With an offset of -5 ns and a drift of 20 ppm, a time one second later moves by exactly 19,995 ns."""
+    """With an offset of -5 ns at NOW and a drift of 20 ppm, a time one second after NOW moves by exactly 19,995 ns."""
     clock = RankClock("b", (ClockLine(NOW, -5, 20_000.0, 3),))
     assert clock.corrected(NOW) == NOW - 5
     assert clock.corrected(NOW + 1_000_000_001) == NOW + 1_000_000_001 - 5 + 20_000
 
 
 def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
-    """Times up to the end of the first line use the first line, and all later times the second."""
+    """Times up to the end of the first clock line use the first line; all later times use the second line."""
     table = per_host(
         row("b", 100, valid_from_ns=NOW, valid_to_ns=NOW + 10),
         row("b", 900, valid_from_ns=NOW + 20, valid_to_ns=NOW + 30),

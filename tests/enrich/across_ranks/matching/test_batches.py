@@ -71,7 +71,7 @@ def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
 
 
 def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
-    """Rank 0 sends in its first batch what rank 1 receives in its second: the chain returns to rank 0."""
+    """The only batch of rank 1 is the partner of two batches of rank 0, so all three stay unmatched."""
     of_ranks = {
         0: of_rank(_batch(1, at=0), _batch(_from(1), at=100)),
         1: of_rank(_batch(0, _from(0), at=100)),
@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """All four ranks have two batches. If one rank starts after the others have left, these are different operations."""
+    """All four ranks have two batches. If one rank starts a batch after the others have left theirs, they do not match."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),

@@ -20,7 +20,7 @@ def _all_reduce(builder: TraceBuilder, *, asked_us: int | None, start_us: int, s
 
 
 def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
-    """Two worker threads start two all-reduces in the wrong order; the sizes match each with its operator."""
+    """Two worker threads start two all-reduces in reverse order; the sizes show which operator requested which."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=0, start_us=21, size=8, worker=2)
     _all_reduce(builder, asked_us=2, start_us=20, size=16, worker=3)
@@ -63,7 +63,7 @@ def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> Non
 
 
 def test_values_that_are_not_numbers_count_as_unknown() -> None:
-    """Lists that are too short, and texts instead of numbers, give a null peer and tag."""
+    """Lists that are too short, and values that are not valid numbers, give a null peer and tag."""
     builder = TraceBuilder()
     for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
         builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})

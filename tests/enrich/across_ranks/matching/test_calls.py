@@ -78,7 +78,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """Two sizes give different content for all-reduces and all-gathers, but not for all-to-alls."""
+    """Calls of two sizes differ in `content` for all-reduces and all-gathers, but not for all-to-alls."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):
@@ -123,7 +123,7 @@ def test_sends_and_receives_know_their_peer() -> None:
 
 
 def test_thirty_thousand_calls_travel_in_one_megabyte() -> None:
-    """Times, durations and ids of a long recording are random here, and all of them are sent."""
+    """Calls with random times, durations and ids pickle to less than 1 MB and back without loss."""
     dice, count = np.random.default_rng(0), 30_000
     starts = np.cumsum(dice.exponential(200_000, count).astype(np.int64) + 20_000) + 1_700_000_000_000_000_000
     sizes = dice.choice([4_096, 98_304, 1 << 20, 1 << 22], count)

@@ -74,7 +74,7 @@ def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
 
 
 def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
-    """Ranks 0 and 2 overlap for as long as ranks 0 and 1, and ranks 2 and 3, but ranks 1 and 3 have no other partners."""
+    """Ranks 0 and 2 could be a group, but ranks 1 and 3, which do not overlap, would then have no partner."""
     starts = {0: 60, 1: 100, 2: 50, 3: 10}
 
     groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))
@@ -90,7 +90,7 @@ def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """All ends are up to 40 µs apart, even in pairs of ranks: the ends of gloo's annotations differ by up to a millisecond."""
+    """The ends of pairs of ranks differ as much as those of all four, up to 40 µs; gloo's annotations allow up to 1 ms."""
     starts = [[start + shift for start in (0, 200, 400, 600)] for shift in (0, 30, 15, 40)]
 
     assert _groups(_job(starts)) == dict.fromkeys(range(4), "default_pg")
@@ -105,7 +105,7 @@ def test_a_missing_call_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("world_size", "ranks"), [(2, [0, 1]), (None, [0, 1]), (8, [*range(8)])])
 def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> None:
-    """In old traces without groups, all ranks form one group, also unrecorded ones if the job's size is known."""
+    """In old traces without groups, all ranks form one group; a known job size adds unrecorded ranks."""
     known = of_rank({"times": (0, 50)}, {"times": (100, 150)}, world_size=world_size)
 
     groups = match({0: known, 1: known}).groups
@@ -124,7 +124,7 @@ def test_calls_at_different_times_belong_to_no_group() -> None:
 
 
 def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
-    """Return 20 calls, by two groups that are in lock step or by the whole job; ranks arrive up to some µs apart.
+    """Return 20 calls, by two groups in lock step or by the whole job; ranks arrive about `arrival_us` apart.
 
     A transfer takes 15 µs, and ends are up to about a microsecond apart.
     """
@@ -148,7 +148,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """If all ranks wait for the last of all, transfers from that arrival on take equally long."""
+    """If the whole job is one group, all transfers take equally long after the last arrival of all ranks."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -157,7 +157,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """Transfers take equally long from the last arrival in each pair on, but not from the last arrival of all ranks."""
+    """If pairs are groups, transfers take equally long after the last arrival in each pair, not of all ranks."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

@@ -90,7 +90,10 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """One of two calls per rank matches: a quarter of the bytes and half of the time; groups of one do not count."""
+    """One of two calls per rank matches, with a quarter of the bytes and half of the time.
+
+    Calls in groups of one rank do not count.
+    """
     alone = process_group([0])
     by_rank = of_rank(_call(1, in_bytes=8), {"in_bytes": 24, "times": (50, 55), "content": 5})
     with_alone = of_rank(

@@ -14,7 +14,7 @@ GROUP = process_group(range(3))
 
 
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
-    """Return a rank with a call for each letter of `text`, which gives its content; a dot is a missing call.
+    """Return a rank with one call per letter of `text`: the letter is its content, and a dot is a missing call.
 
     All ranks leave at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
     """
@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """If three matches are impossible and a later match is possible, the ranks miss different calls, and no clock jumped."""
+    """Three matches by order are impossible and the next is possible, so calls are missing and no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -69,7 +69,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Calls without a group, sends to a missing rank, sends to an unnamed rank, and exchanges of three ranks have a sentence each."""
+    """Each reason has one sentence: no group, a missing rank, an unnamed rank, and exchanges of three ranks."""
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
     of_ranks = {

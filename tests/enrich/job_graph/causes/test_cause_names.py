@@ -1,4 +1,4 @@
-"""The activity of a thread at each time: waits of PyTorch are not Python code, and the functions of a data set load data."""
+"""The activity of a thread at each time: a wait of PyTorch is idle time, and functions of a data set load data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def causes_of(*functions: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
 def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
-    """A thread in PyTorch's wait after the communication was not woken yet; a wait for a user's lock is the user's Python code."""
+    """A thread in PyTorch's wait is idle until it is woken; a wait for a user's lock is the user's Python code."""
     assert causes_of("train.py(3): step", name)[1][0] == cause
 
 

@@ -1,4 +1,4 @@
-"""A thread waits for communication if its innermost function says so, not whenever communication is under way."""
+"""A thread waits for communication while its innermost function is a wait, not whenever communication runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def runs_of(*functions):
-    """Return name, start and end in µs, and call of the runs of a thread with these Python functions."""
+    """Return (name, start_us, end_us, call) of each run of a thread with these Python functions."""
     builder = TraceBuilder()
     for name, start_us, end_us in functions:
         builder.event(ph="X", cat="python_function", name=name, ts=start_us, dur=end_us - start_us, pid=1, tid=1)

@@ -68,7 +68,7 @@ GEMM, REDUCE = pl.col("name") == "gemm", pl.col("name").str.contains("AllReduce"
     ids=["scale", "remove", "replace", "scale transfer", "replace transfer", "link", "peers", "both"],
 )
 def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_again: Trace) -> None:
-    """Rank 1 computes for 50 µs and rank 0 for 20 µs; with the change, the step is as long as in the other job."""
+    """Rank 1 computes for 50 µs, rank 0 for 20 µs; the prediction equals the step of a job built with the change."""
     answer = what_if_across_ranks(job((20, 50)), changes)
     assert answer.measured_ns == answer.replayed_ns == 85_000
     assert answer.predicted_ns == step_ns(made_again)
@@ -142,7 +142,7 @@ def test_python_functions_can_be_removed_without_what_they_call() -> None:
 
 
 def test_python_functions_after_the_last_operator_can_be_removed() -> None:
-    """Rank 1 collects garbage for 40 µs before its step ends. Without this, it ends with rank 0, 60 µs after the start."""
+    """Rank 1 collects garbage for 40 µs before its step ends. Without the collection, the step takes 60 µs, as on rank 0."""
     builder = TraceBuilder()
     for rank, collection_us in ((0, 0), (1, 40)):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
@@ -174,10 +174,10 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
 
 
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
-    """Zero-bubble pipeline: the threads look at most sends long after the messages arrived.
+    """In a zero-bubble pipeline, threads notice most sends long after the messages arrived.
 
-    Rank 0 waits 5 ms in each forward pass. Without this wait, a step is predicted 12 to 17 % longer than it was recorded
-    in the job that does not wait.
+    Rank 0 waits 5 ms in each forward pass. Without these waits, steps are predicted 12 to 17 % longer than in the
+    recorded job that has no waits.
     """
     jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))
