@@ -26,7 +26,7 @@ def test_a_duration_has_the_largest_unit_that_it_reaches_after_rounding(duration
 
 
 def test_only_a_whole_next_unit_counts_for_sizes() -> None:
-    """1,020 KiB are less than a MiB; 1,023.9 KiB are one after rounding."""
+    """1,020 KiB are not yet rounded to 1 MiB, but 1,023.9 KiB are."""
     assert (size_text(1020 << 10), size_text((1 << 20) - 100)) == ("1,020 KiB", "1 MiB")
 
 
@@ -36,5 +36,5 @@ def test_operations_move_on_to_the_next_prefix() -> None:
 
 
 def test_no_number_has_an_exponent() -> None:
-    """Two digits of 120.4 are the 120 before the point, not 1.2e+02."""
+    """A number has all digits before its point, even if fewer are requested: 120 instead of 1.2e+02."""
     assert (number_text(120.4, digits=2), number_text(2_554.0), number_text(2_554.3)) == ("120", "2,554", "2,554")

@@ -41,7 +41,7 @@ def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
 
 
 def test_cancelling_works_in_both_directions() -> None:
-    """Cancelling the outer future cancels the inner one; if the inner one is, the outer raises CancelledError."""
+    """Cancelling the outer future cancels the inner one; after the inner one is cancelled, the outer raises CancelledError."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     assert outer.cancel()

@@ -47,7 +47,7 @@ def file_of(folder: Path, text: str | bytes) -> Path:
 
 
 def unchanged(event: dict) -> dict:
-    """Return an event as it is."""
+    """Return the event unchanged."""
     return event
 
 
@@ -253,14 +253,14 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits for the first events: for each a fate, such as KEPT or LEFT_OUT, or a fate and its value."""
+    """Return edits for the first events: for each KEPT, LEFT_OUT, MARKED or NUMBERED, or a pair with its value."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
-    """Kept events and everything around the list are copied byte for byte; events without a fate are kept."""
+    """Kept events, events beyond the end of the edits, and everything around the list are copied byte for byte."""
     kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
     before = '{"a":[{"name":"é]"}], "traceEvents": ['
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
@@ -366,7 +366,7 @@ def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
 
 
 def test_numbers_replace_the_names_of_complete_events(tmp_path) -> None:
-    """A numbered event loses its args and extra spaces; events of other phases are unchanged."""
+    """An event that gets a number as name loses its args and extra spaces; events of other phases are unchanged."""
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))

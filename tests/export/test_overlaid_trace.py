@@ -17,7 +17,7 @@ FREQUENT, RARE = {"op|a|b|c": 2}, {"op|c|c|c": 1}
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    """Write a trace in which op launches a, b, c twice, and c, c, c once, and other does nothing."""
+    """Write a trace in which `op` launches a, b, c twice, and c, c, c once, and `other` launches nothing."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10, args={"Sequence number": 5})
     for begin, kernels in ((100, "abc"), (200, "ccc"), (300, "abc")):
         builder.operator("op", start_us=begin, duration_us=10, args={"External id": begin})
@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """With `top_count=1`, unmarked events have a number as name, and the profiler's span explains each number."""
+    """With `top_count=1`, unmarked events have numbers as names, and the args of the profiler's span list the names."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows

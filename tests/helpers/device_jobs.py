@@ -75,7 +75,7 @@ class DeviceJob:
     def product(
         self, rows: int, inner: int, columns: int, *, duration_us: float, start_us: float = 10, **options: Any
     ) -> DeviceJob:
-        """Add `[rows, inner] x [inner, columns]` in bfloat16 on tensor cores; options `kernel` and `type`."""
+        """Add `[rows, inner] x [inner, columns]`, by default in bfloat16 on tensor cores (options `type` and `kernel`)."""
         element = options.get("type", BFLOAT16)
         return self.call(
             "aten::mm",

@@ -119,7 +119,7 @@ def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
 
 
 def charged_ns(job: PlantedJob, cause: Cause) -> int:
-    """Return the cost by the definition of the activity in which a cause was planted, over all steps."""
+    """Return the cost of the activity in which a cause was planted, by the definition of delay costs, over all steps."""
     return round(
         sum(
             cost_ns

@@ -46,14 +46,14 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs) -> None:
-        """Record an element, and begin a script if it is one."""
+        """Record an element; a script element also begins a new script."""
         self.elements.append((tag, dict(attrs)))
         self._inside = tag
         if tag == "script":
             self.scripts.append("")
 
     def handle_endtag(self, _tag) -> None:
-        """Treat what follows as visible text."""
+        """Treat the data after an element's end as visible text."""
         self._inside = ""
 
     def handle_data(self, data) -> None:
@@ -167,7 +167,7 @@ def test_every_analysis_with_data_has_a_section(page) -> None:
 
 
 def test_only_the_first_section_is_open_when_the_page_is_opened(page) -> None:
-    """All other sections show one line, their title and answer."""
+    """All sections but the first show one line, with their title and answer."""
     sections = [details for details in page.named("details") if "section" in (details.get("class") or "")]
     assert len(sections) == len(with_rows()) + 1  # and the files
     assert [section["id"] for section in sections if "open" in section] == [by_section()[0].name]
@@ -352,7 +352,7 @@ def test_a_report_is_an_html_file(tmp_path) -> None:
 
 
 def test_the_page_has_the_colours_of_its_figures() -> None:
-    """Both schemes declare the colours of `SURFACES`; the style sheet only refers to them."""
+    """The light and the dark scheme declare the colours of `SURFACES`, and the style sheet only refers to them."""
     style = render_report(contents_of_gpu_job())
     for surface in SURFACES.values():
         declared = "".join(f"--{name}: {color}; " for name, color in vars(surface).items())

@@ -107,7 +107,7 @@ def test_files_without_a_rank_get_free_numbers(write_trace: WriteTrace, tmp_path
 
 
 def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Only files whose beginning and name state no rank are read for it, before free numbers are assigned."""
+    """A file is read completely for its rank only if its beginning and its name state none."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
@@ -201,7 +201,7 @@ def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_pa
 
 
 def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`*` matches within a folder and `**` in subfolders, too; files that are not traces are skipped."""
+    """`*` matches within a folder, and `**` also in subfolders; files that are not traces are skipped."""
     write_trace("node0/rank0.json")
     write_trace("node1/deep/rank1.json")
     (tmp_path / "node0/notes.txt").write_text("a text", encoding="utf-8")
@@ -362,7 +362,7 @@ def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
     ],
 )
 def test_a_memory_timeline_is_named(tmp_path: Path, timeline: list[object]) -> None:
-    """PyTorch writes the raw events or the chart of the memory; neither is a trace, but the user may take it for one."""
+    """A memory timeline of PyTorch, as raw events or as a chart, is not a trace, and the error says what it is."""
     path = tmp_path / "memory.json"
     path.write_text(json.dumps(timeline))
 

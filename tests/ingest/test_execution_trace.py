@@ -57,7 +57,7 @@ def test_an_empty_trace_and_a_bare_node_are_read(tmp_path) -> None:
 
 
 def test_other_files_are_errors(tmp_path) -> None:
-    """A missing file, a truncated one, a text, and a profiler trace each raise a different error."""
+    """A missing file, a truncated one, a text file, and a profiler trace each raise a different error."""
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"{}" * 99)[:20])
     (tmp_path / "text.json").write_text("hello")
     (tmp_path / "trace.json").write_text('{"traceEvents": []}')

@@ -1,4 +1,4 @@
-"""Files that another program than PyTorch's profiler wrote are recognised."""
+"""Files that were not written by PyTorch's profiler are recognised."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
 
 
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:
-    """The verdict, the diagnosis, the health and the trust of such a file say that PyTorch's profiler did not write it."""
+    """For a file of another program, summary, diagnosis, health and trust say that PyTorch's profiler did not write it."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([CALL]), encoding="utf-8")
     trace = holotrace.open_trace(path, cache=False)

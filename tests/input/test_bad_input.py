@@ -153,7 +153,7 @@ def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
 
 
 def test_long_lists_are_shortened() -> None:
-    """A list in an error has the 20 nearest numbers, or the nearest names first, and long names are cut."""
+    """An error lists the 20 nearest numbers, or the most similar names first, and cuts long names."""
     assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
     assert what_exists(range(512), wanted=600).startswith("492, 493")
     assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder is an error before any trace is read, unless the function takes a result."""
+    """A missing or unwritable folder is an error before any trace is read, except for functions of a computed result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")

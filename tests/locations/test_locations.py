@@ -95,7 +95,7 @@ def test_the_suffix_begins_at_the_last_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Shown addresses lack signatures, tokens and passwords; a `?` or `@` in a name stays."""
+    """Shown addresses contain no signatures, tokens or passwords; a `?` or `@` in a name stays."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 

@@ -118,7 +118,7 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 
 
 def kernels_by_table(trace: Trace, compat: Any) -> str:
-    """Return the number of kernels in each of the two tables."""
+    """Return the number of kernels in `per_kernel` and in `per_launch_shape`."""
     result = holotrace.kernels(trace, compat=compat)
     return f"{result.per_kernel['call_count'].sum():,}, {result.per_launch_shape['call_count'].sum():,}"
 

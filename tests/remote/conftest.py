@@ -40,7 +40,7 @@ def azure(tmp_path_factory) -> Iterator[stores.AzureStore]:
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
-    """Run HDFS on this machine; clients use its own protocol."""
+    """Run HDFS on this machine; clients use HDFS's own protocol."""
     with stores.hadoop(tmp_path_factory.mktemp("hdfs")) as store:
         yield store
 

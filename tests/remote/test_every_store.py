@@ -128,7 +128,7 @@ def test_processes_write_one_job_at_once(store) -> None:
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """Of two processes that write the same ranks at once, one may be refused, and ranks of the two never mix."""
+    """If two processes write the same ranks at once, one may be refused, but no rank has files of both."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

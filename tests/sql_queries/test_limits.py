@@ -46,7 +46,7 @@ def file(tmp_path_factory) -> Path:
     "query", [ENDLESS, "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = 3"]
 )
 def test_a_query_ends_at_its_time_limit(query, trace) -> None:
-    """A query stops after its 0.2 s with an error that says how to raise the limit, and leaves no files."""
+    """A query stops at its limit of 0.2 s; the error says how to raise the limit, and no files remain."""
     before = set(Path(tempfile.gettempdir()).glob("holotrace-sql-*"))
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
@@ -151,7 +151,7 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
 
 
 def test_common_types_are_kept(trace) -> None:
-    """Numbers, texts, times, lists and structs are kept; a map becomes a list of pairs, and other types become text."""
+    """Numbers, strings, times, lists and structs keep their types; a map becomes a list of pairs, and other types text."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "

@@ -191,7 +191,7 @@ def test_another_schema_or_reader_version_is_rebuilt(
 def test_a_damaged_entry_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, damage: str
 ) -> None:
-    """After damage to its manifest or tables, an entry is rebuilt once and complete again."""
+    """An entry whose manifest or tables are damaged is rebuilt once, and is then complete."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)

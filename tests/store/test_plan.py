@@ -79,7 +79,7 @@ def test_each_rank_is_visited_once(trace: Trace) -> None:
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data on a rank, or when combining, is among the missing ones; other plans have results."""
+    """A plan that lacks data, on a rank or when results are combined, is listed as missing; other plans have results."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}
@@ -88,7 +88,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """A result with findings covers the ranks that have the data. If no rank has it, the error is raised."""
+    """If a rank lacks data, the result covers the other ranks and has a finding. If all ranks lack the data, the error is raised."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}

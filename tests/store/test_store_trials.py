@@ -40,7 +40,7 @@ def test_processes_write_the_same_ranks_at_once() -> None:
 
 @pytest.mark.slow
 def test_processes_upload_the_same_ranks_at_once() -> None:
-    """Of two processes that upload the same ranks, one may be refused, and ranks of the two never mix."""
+    """If two processes upload the same ranks, one may be refused, but no rank has files of both."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts

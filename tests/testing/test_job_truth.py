@@ -1,4 +1,4 @@
-"""The truth about a simulated job equals what sets of whole nanoseconds give."""
+"""The truth about a simulated job equals results computed with sets of whole nanoseconds."""
 
 from __future__ import annotations
 

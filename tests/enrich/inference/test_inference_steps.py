@@ -86,7 +86,7 @@ def test_pairs_under_the_causal_mask() -> None:
 
 
 def test_impossible_sums_give_no_pairs() -> None:
-    """A request cannot have more new tokens than it sees: 9 > 6 pairs."""
+    """Sums in which 3 new tokens see only 2 tokens give no pairs."""
     name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
 

@@ -1,4 +1,4 @@
-"""Tests of the calls that work counts for, their time, and their phase."""
+"""Tests of the operator calls to which work belongs, of their time, and of their phase."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, aten::linear has no rule and 2 µs of self time; aten::mm has 8 µs, 3 in an operator without a rule."""
+    """On the CPU, aten::mm counts with its 8 µs, which include 3 µs in an operator without a rule; aten::linear has no rule."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3
@@ -127,7 +127,7 @@ def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recom
 
 
 def test_the_kernel_shows_the_precision() -> None:
-    """float32 is TF32 on NVIDIA's tensor cores and float32 on AMD's matrix cores; FP8 has one name for its formats."""
+    """float32 is TF32 on NVIDIA's tensor cores and float32 on AMD's matrix cores; all FP8 formats are `float8`."""
     assert computed_precision("float32", "sm80_xmma_gemm_f32f32_tf32f32_f32_tn", is_on_tensor_cores=True) == "tf32"
     assert computed_precision("float32", "ampere_sgemm_128x64_tn", is_on_tensor_cores=False) == "float32"
     assert computed_precision("float32", "Cijk_Ailk_Bljk_SB_MT64x64_MI16x16x4", is_on_tensor_cores=True) == "float32"

@@ -158,7 +158,7 @@ HAND_COUNTED = (
         3 * 192 + 48 + 3 * 32,
     ),
     (
-        "aten::native_layer_norm_backward",  # only the gradient of the weight was asked for
+        "aten::native_layer_norm_backward",  # only the gradient of the weight was requested
         [[6, 8], [6, 8], [], [6, 1], [6, 1], [8], [8], []],
         [F32, F32, "ScalarList", F32, F32, F32, F32, "ScalarList"],
         ["", "", "[8]", "", "", "", "", "[False, True, False]"],
@@ -288,7 +288,7 @@ def test_a_stride_of_0_repeats_elements_in_one_place() -> None:
 
 
 def test_the_kernel_shows_the_element_type_of_a_list() -> None:
-    """Lists of tensors have no element type; the template arguments of their kernel do."""
+    """Lists of tensors have no element type, but the template arguments of their kernel name it."""
     lists = [[[2, 8], [2, 8]], []], ["TensorList", "Scalar"], ["", "0"]
     assert (
         call(
@@ -494,7 +494,7 @@ def test_no_input_breaks_a_rule(operator, dims, types, strides, values) -> None:
 
 
 def test_every_rule_has_a_formula_and_a_source() -> None:
-    """The page of rules shows both."""
+    """The reference page of rules shows the formula and the source."""
     for rule in RULES:
         formula = getattr(rule.formula, "func", rule.formula)
         assert formula.__doc__, rule.pattern

@@ -49,7 +49,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """The inputs of the plugin's unit tests, and the edge cases that it can read, have its nodes."""
+    """The inputs of the plugin's unit tests, and those edge cases that it can read, give the plugin's nodes."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),

@@ -47,7 +47,7 @@ def content(merged) -> dict[str, Any]:
 
 
 def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
-    """Yield ((group and number), rank, start, end) of each collective's kernel, with times from the merged base."""
+    """Yield ((group, number), rank, start, end) of each collective's kernel, with times from the base of the merged trace."""
     for event in content["traceEvents"]:
         args = event.get("args", {})
         if event.get("cat") == "kernel" and "Seq" in args:
@@ -57,7 +57,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """Ends up to 50 ms apart on the recorded clocks differ by at most the half-width on the reference clock."""
+    """Recorded ends of a collective are up to 50 ms apart; on the reference clock, they are within the half-width."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):
@@ -65,7 +65,7 @@ def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, con
     apart = [max(times) - min(times) for times in ends.values() if len(times) == RANKS]
     assert len(apart) > 10
     assert max(apart) <= half_width
-    assert max(apart) < 5_000  # the ends are simulated at the same time
+    assert max(apart) < 5_000  # in the simulation, all ranks end at the same time
 
 
 def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None:

@@ -34,14 +34,14 @@ def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
 
 
 def test_a_pause_of_the_host_costs_its_length_where_the_device_waits_for_each_step():
-    """Reading the loss ends each step with an idle device, so 5 ms of the host cost 5 ms."""
+    """Each step reads the loss, so the device waits for the host, and a host pause of 5 ms costs 5 ms."""
     job = replace(SMALL, reads_loss=True)
     paused = job.with_mistake("slow_function", 5_000_000)
     assert step_ns_of(paused) - step_ns_of(job) == pytest.approx(5_000_000, rel=0.02)
 
 
 def test_a_pause_of_the_host_costs_nothing_if_the_device_has_enough_to_do():
-    """The host is ahead by many kernels, so the device does not notice a millisecond."""
+    """The host is many kernels ahead, so a host pause of 1 ms does not delay the device."""
     assert step_ns_of(SMALL.with_mistake("slow_function", 1_000_000)) == pytest.approx(step_ns_of(SMALL), rel=0.01)
 
 
@@ -53,6 +53,6 @@ def test_a_slow_rank_delays_all_ranks():
 
 
 def test_every_drawn_job_is_another():
-    """Seeds draw different sizes; the same seed draws the same pair."""
+    """Different seeds draw different jobs; the same seed draws the same pair of a job with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)

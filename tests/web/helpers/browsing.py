@@ -87,7 +87,7 @@ class Visit:
         self.expect(frame, title=title)
 
     def expect(self, frame: Frame, **wanted: object) -> None:
-        """Wait until the page is complete, with this title and numbers of figures and tables with rows."""
+        """Wait until the page is complete and has the wanted title, and the wanted numbers of figures and tables with rows."""
         script = f"wanted => {{ const seen = ({_SEEN})(); return Object.keys(wanted).every(key => seen[key] === wanted[key]); }}"
         try:
             frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)
@@ -139,7 +139,7 @@ def chromium() -> Iterator[Browser]:
 def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
     """Open an address, and record every error and every request to another host.
 
-    Visits share a tab, because a new one takes a second of CPU time more to load the same scripts. Visits with options for
+    Visits share a tab, because a new tab takes one more second of CPU time to load the scripts. Visits with options for
     Playwright's contexts have a separate tab.
     """
     with _own_tab(browser, **options) if options else _shared_tab(browser) as page:

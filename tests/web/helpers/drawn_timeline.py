@@ -58,11 +58,11 @@ class Drawn:
         self.details = self.page.locator(".holotrace-timeline-details")
 
     def of(self, expression: str) -> object:
-        """Return the value of a JavaScript expression about the timeline, `it`."""
+        """Return the value of a JavaScript expression, in which `it` is the timeline."""
         return self.page.evaluate(f"() => {{ const it = window.holotrace.timeline; return {expression}; }}")
 
     def until(self, condition: str) -> None:
-        """Wait for a JavaScript condition on the timeline, `it`."""
+        """Wait for a JavaScript condition, in which `it` is the timeline."""
         self.page.wait_for_function(
             f"() => {{ const it = window.holotrace.timeline; return {condition}; }}", timeout=PATIENCE_MS
         )

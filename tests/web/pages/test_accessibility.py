@@ -116,7 +116,7 @@ def test_axe_finds_nothing_serious_on_any_page(served, browser, name, pages) -> 
 
 
 def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser) -> None:
-    """The totals and flame graph of an area, the answer of a query, and the list of rows pass like the page."""
+    """An area's totals and flame graph, a query's answer, and the list of rows have no serious fault."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     session, url = served
     run = next(known.id for known in session.runs if known.name == "two_rank_128")
@@ -172,7 +172,7 @@ def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
 
 
 def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
-    """Return the faults of the page at a width; look again while figures and tables still fit themselves to it."""
+    """Return the faults of the page at a width; check again while figures and tables still adapt to the width."""
     seen.page.set_viewport_size({"width": width, "height": 1000})
     seen.page.wait_for_timeout(100)
     troubles: list[str] = []

@@ -37,9 +37,9 @@ def run_of(client: WebClient, name: str) -> str:
 
 
 def pages_for(name: str) -> list[Page]:
-    """Return all pages for the quick file, and a third of them, in turn, for the others.
+    """Return all pages for a file of QUICK, and a third of the pages for each other file.
 
-    The tests of the command line compute and draw every answer about every file; a page adds how it shows the answer.
+    The tests of the command line already compute and draw every answer; a page only shows the answer differently.
     """
     third = list(BROKEN).index(name) % 3
     return [

@@ -375,7 +375,7 @@ def test_tables_are_downloaded(small, browser) -> None:
 
 @pytest.mark.slow
 def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
-    """A click opens a finding, closes the open one, and changes the address, which then opens the finding for others."""
+    """A click opens a finding, closes the one that was open, and changes the address; the address opens the same finding."""
     write_job(tmp_path, ranks=2, steps=3, layers=2)
     with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
         page = seen.page

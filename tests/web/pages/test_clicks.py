@@ -95,7 +95,7 @@ def test_one_click_answers(user, run: str, texts: list[str]) -> None:
 
 
 def test_two_clicks_compare_two_runs(user) -> None:
-    """A tick and then the link of another run show what changed; the newer run is the test, whichever was ticked."""
+    """Ticking a run and following the link of another compares the two; the newer run is the test, whichever was ticked."""
     user.click_row("before", "checkbox")
     user.click_row("after", "link")
     user.reads("A step takes 200 µs instead of 100 (+100 %)")

@@ -157,4 +157,4 @@ def test_broken_connections_are_not_logged(server, caplog) -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             connection.close()
     assert ask(server) == ANSWER
-    assert not [record for record in caplog.records if record.name != "waitress.queue"]  # says how busy the server is
+    assert not [record for record in caplog.records if record.name != "waitress.queue"]  # logs the load

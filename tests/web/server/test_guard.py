@@ -201,7 +201,7 @@ def test_any_numeric_address_is_accepted_in_tensorboard(host) -> None:
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
 def test_other_names_are_refused_in_tensorboard(host) -> None:
-    """In TensorBoard, other host names get 403 with the way to allow a proxy's name."""
+    """In TensorBoard, other host names get 403, and the body says how to allow a proxy's name."""
     status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
     assert (status, PAGE in body) == (403, False)
     assert body.endswith(b"set NAME\n")

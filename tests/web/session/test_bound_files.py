@@ -22,7 +22,7 @@ TRIALS = 20
 
 
 class Served:
-    """An app that serves a path; requests the file of rank 0 from it."""
+    """An app that serves a path, and a client that requests the file of rank 0."""
 
     def __init__(self, path: str | Path) -> None:
         self.session = Session([path], cache=False)

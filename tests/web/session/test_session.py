@@ -237,7 +237,7 @@ def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
 
 
 def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
-    """Twenty analyses in threads that share the events' cached columns return the same as alone."""
+    """Twenty analyses in threads that share the events' cached columns return the same results as one at a time."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4

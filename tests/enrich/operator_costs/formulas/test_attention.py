@@ -1,4 +1,4 @@
-"""Tests of the costs of attention: masks, windows, joined sequences, and the orders of inputs of libraries."""
+"""Tests of the costs of attention: masks, windows, joined sequences, and each library's order of inputs."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ JOINED_BACKWARD = (
     ("aten::_flash_attention_backward", 17, 6, 8, 11, 15),
 )
 MASKS = (
-    # causal, left, right, pairs of 6 queries and 10 keys, of which the last see each other
+    # causal, left, right, pairs of 6 queries and 10 keys, aligned at the last query and key
     (False, -1, -1, 60),
     (True, -1, -1, 6 * (10 - 3)),  # half of the last 6 x 6
     (True, 2, 0, 6 * 3),
@@ -98,7 +98,7 @@ MASKS = (
 @pytest.mark.parametrize(("operator", "count", "causal", "window"), FORWARD)
 @pytest.mark.parametrize(("is_causal", "left", "right", "pairs"), MASKS)
 def test_pairs_under_the_mask_count(operator, count, causal, window, is_causal, left, right, pairs) -> None:  # noqa: PLR0917 -- the columns of two tables
-    """Each library has a different order of inputs; masks end at the last query and key."""
+    """Each library orders its inputs differently; every mask is aligned with the last query and key."""
     cost = call(operator, count, {**batched(), causal: is_causal, window: left, window + 1: right})
     moved = 2 * (2 * B * Q * H * D + 2 * B * K * G * D)
     assert (cost.flops, cost.bytes, cost.dense_flops, cost.reason) == (B * pairs * PAIR, moved, B * Q * K * PAIR, "")
@@ -136,7 +136,10 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call has all tokens and keys of the step, the step's sums give its pairs; new tokens see half of each other."""
+    """If a call has all tokens and keys of the step, the step's sums give its pairs.
+
+    The causal mask leaves half of the pairs between new tokens.
+    """
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {**packed(), 3: ([3], INT), 4: ([3], INT), 5: 7, 6: 11, 12: True, 13: -1, 14: -1}
     cost = call("aiter::mha_varlen_fwd", 29, inputs, sums=request_sums(step))
@@ -201,7 +204,7 @@ def test_attention_of_cudnn() -> None:
 
 
 def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
-    """Another version may order the inputs differently; a value that is not a boolean is not read as one."""
+    """A second query in an unexpected input, and a mask value that is not a boolean, make the cost unknown."""
     assert "second query" in call("flash_attn_3::fwd", 34, {**batched(), 5: [B, Q, H, D]}).reason
     assert "0.125" in call("aiter::mha_fwd", 21, {**batched(), 5: 0.125}).reason
 

@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """The result is the first input, or comes with one of the two stages; k is a number."""
+    """The result is the first input of a whole layer, and a later one of each stage; k is a number."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
@@ -131,7 +131,7 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """64 tokens choose 8 of 128 experts; the weights [128, 1536, 2048] are read if practically all are reached."""
+    """64 tokens choose 8 of 128 experts, so some may be idle and the bytes are unknown; 256 tokens read all weights."""
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
     types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
     operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"
@@ -190,7 +190,7 @@ def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() 
 
 
 def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> None:
-    """gpt-oss-20b in vLLM: 8,192 tokens x 4 of 32 experts, packed weights 3072 x 5888 and 2944 x 3072, as the capture shows."""
+    """In vLLM's gpt-oss-20b, 8,192 tokens choose 4 of 32 experts; the capture has weights 3072 x 5888 and 2944 x 3072."""
     trace = opened(real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz")
     result = roofline(trace)
     (row,) = result.per_operator.filter(pl.col("operator") == "vllm::moe_forward").to_dicts()

@@ -123,7 +123,7 @@ def test_the_kernel_shows_that_a_layer_computes_in_8_bits() -> None:
 
 
 def test_both_products_of_a_layer_count() -> None:
-    """`_LayerNormMLP` has weights [F, K] and [K, F / 2]; copies of 8 bits do not count."""
+    """`_LayerNormMLP` has weights [F, K] and [K, F / 2]; 8-bit copies of the weights do not count."""
     weights = ([2 * N, K], BF16), ([K, N], BF16)
     plain = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], None, weights[1], None)
     copied = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], weights[0], None, weights[1], weights[1])
@@ -149,7 +149,7 @@ FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
 
 
 def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
-    """Two kernels on tensor cores are the gradients of tokens and weights, one kernel is either; both need equal bytes."""
+    """Two tensor-core kernels compute the gradients of tokens and weights; one kernel computes one of the gradients."""
     matrices, result = 2 * (M * K + N * K), 2 * M * N
     both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
     assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")
