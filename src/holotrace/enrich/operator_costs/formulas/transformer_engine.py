@@ -53,11 +53,10 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """Return the cost of the gradients of inputs and weights; each needs as many FLOPs as the forward call.
+    """FLOPs: those of the forward call, for each computed gradient. Bytes: the result's gradient, and all inputs per gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one or both gradients were computed. Bytes, for a single product: the gradient of the result, and for each
-    gradient as many bytes as the inputs have.
+    whether the gradient of the inputs, of the weights or of both was computed; one gradient moves as many bytes as the other.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -100,9 +99,9 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def scripted_product(arguments: Arguments) -> Cost:
-    """`tex_ts::te_gemm_ts` multiplies inputs 0 and 5; argument 4 says whether input 0 is transposed.
+    """`tex_ts::te_gemm_ts` multiplies inputs 0 and 5. FLOPs: 2·M·N·K. Bytes: inputs 0, 5 and 10.
 
-    FLOPs: 2·M·N·K. Bytes: inputs 0, 5 and 10.
+    Argument 4 says whether input 0 is transposed.
     """
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
