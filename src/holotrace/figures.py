@@ -1,4 +1,4 @@
-"""Figures: `plot_<name>(result)` draws the result of the analysis with this name, for example `plot_idle_time(idle_time(trace))`.
+"""Figures: `plot_<name>(result)` draws the result of the analysis with this name.
 
 A figure takes a finished result and nothing else, so notebooks, reports and pages show the same numbers. Plotly loads with
 the first figure. `figures.pyi` lists the names for type checkers.

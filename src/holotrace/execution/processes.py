@@ -56,7 +56,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int) -> None:
-        """Start at most `workers` processes, and divide the cores among them."""
+        """Divide the cores among at most `workers` processes, which start when there is work or `start` is called."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)

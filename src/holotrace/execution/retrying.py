@@ -58,7 +58,8 @@ class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
     The new pool retries all interrupted calls. A call that was interrupted twice runs once more with no other call in the
-    pool, and raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
+    pool, and raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts
+    running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
@@ -71,7 +72,7 @@ class RetryingExecutor(Executor):
         self._is_closing = False
         self._is_terminated = False
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, daemon=True)  # only this thread uses the fields above
+        self._thread = threading.Thread(target=self._serve, daemon=True)  # only this thread uses the pool and its calls
         self._thread.start()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:

@@ -41,7 +41,7 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""The types of path edges that become arrows, because they lead to another row of the timeline."""
+"""The types of path edges that become arrows by default; other edges are inside one event or follow the order of a stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000

@@ -70,8 +70,8 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
         operator_name: see `holotrace.kernel_sequences`.
         min_kernel_count: the minimum number of kernels in a marked call; see `holotrace.kernel_sequences`.
         top_count: how many sequences to mark, the most frequent first.
-        compress_others: drop the args of all other events with a duration, and replace their names by numbers that the args of
-            the event `PyTorch Profiler` explain.
+        compress_others: drop the args of all other events with a duration, and replace their names by numbers. The args of the
+            event `PyTorch Profiler` then contain the name for each number.
         overwrite: replace an existing file.
 
     Raises:
@@ -105,7 +105,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of unmarked events by numbers that the args of the profiler's spans explain."""
+    """Replace the names of unmarked events by numbers, and list the name for each number in the args of the profiler's spans."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()

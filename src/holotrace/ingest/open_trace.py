@@ -51,11 +51,12 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
             `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
             cache folder, and that folder, which several machines can share; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the findings and continues with the other ranks.
+        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
+            findings and continues with the other ranks.
 
     Raises:
         TraceNotFoundError: there is no trace; the message lists what is there.
-        NotATraceError: a file that was named alone is not a profiler trace.
+        NotATraceError: a file that was named alone, in a list or in a dict is not a profiler trace.
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
         UnknownRankError: a rank in `ranks` does not exist.

@@ -5,9 +5,9 @@ folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>
 the time, distinguishes the recordings of a worker. Other file names work too: the worker is then the name without `.json` and
 similar suffixes. Compression is detected from the content.
 
-The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. If workers have different
-numbers of recordings, recordings from about the same time are one span. If the numbers are not times, the first recordings of
-all workers are the first span, and so on.
+The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. The n-th recordings of all
+workers form span n. If workers have different numbers of recordings and the numbers in the file names are times, recordings
+from about the same time form a span instead.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Run:
         return recordings
 
     def open(self, span: int | None = None, *, cache: CacheOption = True, progress: Progress | None = None) -> Trace:
-        """Open the workers of a span, by default the last one, as one job.
+        """Open the recordings of a span, by default the last one, as one job.
 
         If two jobs wrote into one folder, two recordings may have the same rank. The newest is opened and the other is listed
         in `skipped`.
@@ -355,7 +355,7 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function from a recording to its span by time; None if counting suffices or the numbers are not times.
+    """Return a function from a recording to its span by time; None if spans are counted, as the module docstring describes.
 
     A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
     interval between two recordings of one worker, so that no worker appears in a span twice.

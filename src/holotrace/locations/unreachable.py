@@ -74,7 +74,7 @@ def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether retrying cannot help: the file does not exist, or access was refused."""
+    """Whether retrying cannot help, for instance because the file does not exist or access was refused."""
     if isinstance(
         error, HolotraceError | FileNotFoundError | PermissionError | NotImplementedError | ImportError
     ) or _is_about_credentials(error):

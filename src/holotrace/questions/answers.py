@@ -10,7 +10,7 @@ from holotrace.units import duration_text
 
 
 class Largest(NamedTuple):
-    """The group of rows with the largest total: its name, its total, and its share of all rows (0 to 1)."""
+    """The group of rows with the largest total: its name, its total, and its share (0 to 1) of the total of all rows."""
 
     name: str
     total: float

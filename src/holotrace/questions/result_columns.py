@@ -717,7 +717,7 @@ DIAGNOSIS = (
 
 SOURCE_LINES = (
     _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
-    ResultColumn("line", "int64", "first line of the function; for a generator, the line where it continued"),
+    ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
     _text("callees", "of the functions and operators that the line called, the three with the most time", "called"),

@@ -116,7 +116,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables and the views whose names occur in a query."""
+    """Return the stored tables that a query needs, directly or through views, and the views that it names."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)

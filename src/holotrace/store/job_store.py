@@ -3,7 +3,7 @@
     <store>/
         _holotrace_store.json     marks the folder as a store, with its version
         _holotrace_ranks/
-            0.json                whether the rank is complete or still awaited, and from which file it was read
+            0.json                whether the rank is complete or only announced, and from which file it was read
         _holotrace_left_out/
             <hash>.json           a file that was skipped, and why
         rank=0/

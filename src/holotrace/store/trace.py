@@ -51,10 +51,10 @@ OnError: TypeAlias = Literal["fail", "skip"]
 """If work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
 
 ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
-"""Errors that are not specific to one rank; they always stop the work."""
+"""Errors about the request rather than about one rank's file; `Trace.visit` raises them even with `on_error="skip"`."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that cannot continue; these are not specific to one rank either."""
+"""Errors of executors that cannot continue; `Trace.visit` always raises these, too."""
 
 _MOST_RANKS_SHOWN = 8
 """Maximum number of ranks that a notebook lists."""

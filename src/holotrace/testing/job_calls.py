@@ -21,7 +21,8 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""The groups that cross hosts: all ranks and a grid's groups; only a grid's groups; or only pairs of neighbouring hosts."""
+"""Which hosts communicate: the rows and columns of a grid of hosts (`grid`), these and all hosts in an all-reduce (`world`),
+or only pairs of neighbours (`chain`)."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -168,7 +169,7 @@ class _Course:
         self.shortest_ns = np.iinfo(np.int64).max
 
     def perform(self, number: int) -> None:
-        """Let every rank compute, then take part in the next operation."""
+        """Let every rank compute, then call the next operation."""
         kinds = _KINDS[self.options.topology]
         family, layout = kinds[number % len(kinds)]
         group = _groups(layout, self.host, self.rank % self.options.ranks_per_host, number // len(kinds))

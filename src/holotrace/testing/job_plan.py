@@ -144,7 +144,7 @@ class Span:
 
 @dataclass(frozen=True)
 class PlannedCollective:
-    """One operation of a process group, with the device work of all members."""
+    """One operation of a process group: when it began on each member, and when it ended on all."""
 
     name: str
     group: str

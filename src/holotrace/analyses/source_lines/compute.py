@@ -39,7 +39,7 @@ class SourceLines(Result):
 
         rank                     int32
         file                     str      as recorded: without the folders of `sys.path`
-        line                     int64    first line of the function; for a generator, the line where it continued
+        line                     int64    first line of the function; for a generator, the line at which it resumed
         function                 str
         call_count               int64    calls of the function; null if only operators have stacks
         host_self_ns             int64    time in which the line is the user's innermost one, on any thread; all rows of a rank

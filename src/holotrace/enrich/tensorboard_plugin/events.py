@@ -67,7 +67,7 @@ _COLUMNS = [
     *("event_index", "start_ns", "duration_ns", "category", "name", "track_id", "device", "correlation", "external_id"),
 ]
 _LATE_END_NS = 86_400_000_000
-"""86.4 s, because the plugin took the microseconds of the file for milliseconds."""
+"""86.4 s: a day in milliseconds, which the plugin compared with microseconds."""
 
 _STEP_NUMBER = r"#(\d+)"
 
@@ -164,9 +164,9 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the event that ends the recording if it is more than 86.4 s after the start.
+    """Drop the event that marks the end of the recording if it is more than 86.4 s after the start.
 
-    The plugin does so because it confuses 86.4 s with a day.
+    The plugin meant to drop it after a day, but took the file's microseconds for milliseconds.
     """
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)

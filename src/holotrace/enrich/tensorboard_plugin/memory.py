@@ -29,9 +29,10 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks of the window. Only events in the window are paired; the owners of blocks come from all events.
+    """Return the blocks of the window; only events in the window are paired.
 
-    Like the plugin, take the size of a block from the event that frees it.
+    If a block was allocated before the window, its operator and caller come from the allocation all the same. Like the plugin,
+    take the size of a block from the event that frees it.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))
@@ -61,7 +62,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return which nodes the plugin visited to count calls: children of roots, and of nodes with memory events inside.
+    """Return which nodes in the window the plugin visited: roots, and children of roots and of nodes with memory events inside.
 
     Args:
         nodes: the host trees.

@@ -35,7 +35,7 @@ def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the rows of the plugin's module view, every module after the module around it.
 
     The hierarchy comes from the Python parents or, for Lightning, from the dots in the names; a module called twice
-    inside another is listed twice. The times are summed over all calls with the same name and id, wherever they are.
+    inside another is listed twice. The times are summed over all forward calls with the same name and id.
     The plugin failed on files in which a module of the hierarchy is missing from the trees; here, its row is left out.
 
     Returns:

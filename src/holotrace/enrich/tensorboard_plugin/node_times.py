@@ -39,7 +39,7 @@ def _summed(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: Bools) -> pl.DataFrame:
-    """Add the plugin's backward nodes: each is the sum of its children, whose sums are known."""
+    """Fill in the backward nodes: device times are sums over the children, host times come from the lengths of the nodes."""
     parent, columns = trees["parent"].to_numpy(), {name: times[name].to_numpy().copy() for name in times.columns}
     length_ns = (trees["end_ns"] - trees["start_ns"]).to_numpy()
     for name, values in columns.items():

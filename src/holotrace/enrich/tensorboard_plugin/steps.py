@@ -18,9 +18,10 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N counts, also on streams. Without such ranges, step 0 lasts from the first to the last
-    operator. A step lasts until all work that it launched has ended, and the next step begins then. Steps at the end that
-    launched nothing are left out. So is the last step if it launched less than 80 % of the previous step's work.
+    Every range named ProfilerStep#N counts, also on streams. Without such ranges, step 0 lasts from the start of the first
+    operator or Python range to the end of the last. A step lasts until all work that it launched has ended, and the next step
+    begins then. Steps at the end that launched nothing are left out. The last step is also left out if it launched less than
+    80 % of the previous step's work.
 
     Returns:
         Sorted by start:
@@ -38,7 +39,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of a time series' buckets: all are equally long, a power of ten in µs; the last one takes the rest."""
+    """Return the edges of a time series' buckets; each is a power of ten µs long, except the last one, which may be longer."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)

@@ -199,7 +199,7 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 def _parents(rows: pl.DataFrame) -> _Rows:
     """Return the row of the parent of each range, found with a stack of open ranges.
 
-    The loop over ranges is slow, because discarding a range depends on earlier discards; only `compat` uses it.
+    Whether a range is discarded depends on earlier discards, which needs a slow Python loop; only `compat` runs it.
     """
     starts, ends = rows["start_us"].to_list(), rows["end_us"].to_list()
     parent = [NO_PARENT] * rows.height

@@ -86,9 +86,9 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 
     The events keep their names, args and tids. Times are corrected for each host's offset and drift, to whole nanoseconds. Pids
     and flow ids are replaced, so that no two ranks share any. Processes are sorted by rank and called `rank 3 GPU 0 (± 12 µs)`,
-    with the uncertainty (half-width) of the clock correction. Flows with the category `across_ranks` connect the ranks of each matched collective. Queue
-    lengths and copy bandwidths are added as counters. The file's `metadata` contains the offset, half-width and drift of each
-    host.
+    with the uncertainty (half-width) of the clock correction. Flows with the category `across_ranks` connect the ranks of each
+    matched collective. Queue lengths and copy bandwidths are added as counters. The file's `metadata` contains the offset,
+    half-width and drift of each host.
 
     Ranks are read and written one after the other, so memory only has to hold the largest rank.
 

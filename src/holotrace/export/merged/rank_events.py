@@ -83,7 +83,7 @@ def _copied(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native
 
 
 def _repaired(rank_trace: RankTrace, source: Path | RemoteStream, placing: _native.Placing) -> Iterator[bytes]:
-    """Yield the events of a damaged file, which takes ten times as long."""
+    """Yield the events of a damaged file, which takes ten times as long as for an intact file."""
     reader = EventReader(rank_trace.source, pieces(source if isinstance(source, Path) else rank_trace.source))
     reader.head()
     yield from _placed(reader.events(), placing)
@@ -96,7 +96,7 @@ def _placed(events: Iterable[Event | str], placing: _native.Placing) -> Iterator
 
 
 def half_width_text(clock: RankClock) -> str:
-    """Return how well the clock of a rank is known, such as `± 12 µs`; empty for the reference clock."""
+    """Return how well the clock of a rank is known: `± 12 µs` or `clock unknown`; empty for the reference clock."""
     if clock.half_width_ns is None:
         return "clock unknown"
     return f"± {duration_text(clock.half_width_ns)}" if clock.half_width_ns else ""
