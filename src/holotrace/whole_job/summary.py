@@ -1,4 +1,4 @@
-"""All analyses at once, and the one sentence that sums them up."""
+"""The summary of a job: a verdict in one sentence, the diagnosis, and the answers to the first questions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _CPU_SCHEMA = {
 
 @dataclass(frozen=True, eq=False)
 class Summary(EqualByContent):
-    """The results of all analyses.
+    """The verdict on a job, and the results of the diagnosis and of other analyses.
 
     verdict   one sentence on the whole job: the answer of the diagnosis
     results   the results of the diagnosis and of the other questions that could be answered, by name
@@ -169,7 +169,7 @@ def _of_different_jobs(jobs: Sequence[str]) -> str:
 
 
 def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
-    """Return the plans of these questions and of the diagnosis, computed in one pass over the ranks."""
+    """Return the plans of these questions and of the diagnosis, to be run in one pass over the ranks."""
     analyses = {entry.name: entry.plan() for entry in ANALYSES if entry.name in questions and entry.name != DIAGNOSIS}
     return {**analyses, "losses": _LOSSES, "files": Plan(file_facts, dict), _EXAMINATION: examination_plan()}
 

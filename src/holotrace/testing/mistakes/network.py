@@ -40,7 +40,7 @@ class Network:
             torch.loss(logits)
 
     def _maybe_compiled(self, layer: int, block: Callable[[], None]) -> None:
-        """Run a block as a compiled region if the job uses torch.compile, followed by the code that broke the graph."""
+        """Run a block, as a compiled region if the job uses torch.compile; with `graph_breaks`, Python code follows."""
         if not self.options.compiled:
             self._maybe_checkpointed(block)
             return
@@ -140,7 +140,7 @@ class Network:
                 torch.linear(hidden, self._weight(width, 4 * width), bias=True, efficiency=slow)
 
     def _activation(self, x: Tensor) -> None:
-        """Apply GELU, alone or surrounded by the operators of a mistake."""
+        """Apply GELU, after the operators of a mistake or a remedy, if any."""
         torch = self.torch
         for place in range(int(self.amount("unfused_chain"))):
             operator, functor = _CHAIN[place % len(_CHAIN)]

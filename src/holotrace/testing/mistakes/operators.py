@@ -110,7 +110,7 @@ class Operators:
         self.recorder.launch(Kernel(name, self.gpu.memory_ns(size, efficiency), grid=grid))
 
     def unary(self, operator: str, functor: str, tensor: Tensor, *, reads: int = 1, gradient: str = "") -> Tensor:
-        """Apply an element-wise operator; `gradient` names its node of the backward graph."""
+        """Apply an element-wise operator to `reads` tensors; `gradient` names its node of the backward graph, if any."""
         size = (reads + 1) * tensor.bytes
         with self.recorded(gradient, lambda: self._gradient(operator, functor, tensor, reads)) as number:
             with self.operator(operator, *[tensor] * reads, sequence=number):
@@ -158,7 +158,7 @@ class Operators:
                 )
 
     def linear(self, x: Tensor, weight: Tensor, *, bias: bool = False, efficiency: float = 1.0) -> Tensor:
-        """Multiply by the transposed weight; under autocast, convert the weight first."""
+        """Multiply by the transposed weight; under autocast, convert weight and input first."""
         weights = Tensor(weight.dims, self.options.element_type)
         casts = self.options.autocast and weight.type != weights.type
         rows, (columns, depth) = x.elements // x.dims[-1], weight.dims
@@ -415,7 +415,7 @@ class Operators:
 
     @property
     def position(self) -> int:
-        """How many nodes have been recorded so far."""
+        """How many nodes the backward graph has so far."""
         return len(self._tape)
 
     def again(self, since: int, recompute: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ class JobOptions:
 
     precision        precision of matrix products
     autocast         whether weights are float32 and converted for each product
-    compiled         whether the job uses torch.compile: one region per step, with fused kernels
+    compiled         whether torch.compile compiled the blocks of the network
     tokens           tokens of a rank in a step; for images, the number of images
     ranks_per_host   ranks on a host, which are also the tensor-parallel group
     on_cpu           whether the host computes everything, without a GPU

@@ -151,7 +151,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches to the device from pageable memory, or at a time when the device has nothing else to do."""
+    """Copy large batches from pageable memory, or on the compute stream instead of ahead of time."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)

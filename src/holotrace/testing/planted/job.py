@@ -46,7 +46,7 @@ class CauseTruth:
 
 
 class PlantedJob:
-    """A simulated job: its course, and the truth about it."""
+    """A simulated job with planted delays, and the truth about it."""
 
     def __init__(self, options: PlantedOptions) -> None:
         self.options = options

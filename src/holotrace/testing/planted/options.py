@@ -36,7 +36,7 @@ Damage = Literal["none", "missing_rank", "missing_sends", "missing_launches", "c
 """Data missing from the recording:
 
     missing_rank      the file of one rank that causes no delay
-    missing_sends     some sends and receives of one rank
+    missing_sends     some sends (and, with NCCL, receives) of one rank that causes no delay
     missing_launches  some launching calls of every rank
     cut               the first third of the events of one rank that causes no delay
 """

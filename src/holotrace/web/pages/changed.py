@@ -13,7 +13,7 @@ MOST_NAMED = 2
 """The sentence names at most this many operators."""
 
 _WORTH_NAMING = 0.1
-"""An operator is named if it makes up at least this share of the difference in step time."""
+"""An operator is named if its change is at least this share of all operators' changes, regardless of their sign."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:

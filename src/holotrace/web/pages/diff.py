@@ -38,7 +38,7 @@ CONTROL = "control"
 """The address option that names the run to compare with; the selectors choose the test run."""
 
 _QUESTIONS = tuple(reversed(COMPARISONS))
-"""The questions about two traces; the question that aligns them comes first."""
+"""The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
 """The prefix of a question's tables in addresses, where it differs from the question's name."""

@@ -55,7 +55,7 @@ def _found(details: FindingDetails, selection: Selection) -> Component:
 
 
 def _ranks(details: FindingDetails, selection: Selection) -> list[Component | str]:
-    """List the ranks that the finding applies to, each with its cost there, as links to their timelines."""
+    """List the ranks that the finding applies to, with the cost on each rank, as links to their timelines."""
     parts: list[Component | str] = []
     for rank, claimed_ns in details.ranks[:MOST_RANKS]:
         href = timeline_link(selection, ranks=(rank,))

@@ -75,7 +75,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _answers(session: Session, selection: Selection) -> Component:
-    """Return the answers of `_ANSWERS` whose input was recorded, each with a link to its page."""
+    """Return the answers of the questions in `_ANSWERS` that have data, each with a link to its page."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
     items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
     title = dmc.Title("At a glance", order=2, size="h4")

@@ -44,7 +44,7 @@ _SIGNS: dict[str, Callable[[RankTrace], bool]] = {
     "compiled_regions": has_signs_of_compile,
     "inference": lambda rank_trace: not inference_steps(rank_trace).table.is_empty(),
 }
-"""For each page whose input has no kind of its own, whether a rank has the input."""
+"""For pages whose input is not recorded as a kind of event: whether a rank has the input."""
 
 
 def without_data_part(session: Session, selection: Selection) -> Component:

@@ -43,7 +43,7 @@ class Page:
     tables    the tables that its parts show with `table_box(name)`
     module    the module in `assets` that only this page needs, in its own folder; empty if the page needs none
     routes    adds the page's own addresses to the server
-    is_in_background  whether its parts are made behind those of other pages
+    is_in_background  whether a single background thread makes its parts, so that other pages need not wait for them
     cost      returns how long a part takes to make, in any unit: the page's cheapest parts are made first; None to make them in
               the order of `parts`
     """

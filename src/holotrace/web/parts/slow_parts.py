@@ -105,7 +105,7 @@ class Parts:
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Choose the page and the run if the address names none: the list of runs if there are several, else the only run."""
+    """Complete an address: without a page, show the list of several runs or the overview; without a run, show the first."""
     ids = [run.id for run in session.runs]
     view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)
     run = selection.run or (None if view == RUNS_VIEW else next(iter(ids), None))

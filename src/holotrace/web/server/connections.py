@@ -2,7 +2,7 @@
 
 waitress itself accepts 100 connections, drops a silent one after two minutes, and never drops one that keeps sending single
 bytes. 100 silent connections therefore block waitress before any token is checked. On this server, a request must arrive within
-half a minute. If all connections are taken, the one that has waited longest is closed.
+half a minute. If all connections are taken, one that waits for a request is closed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive bytes; the time limit of a request runs from its first byte, that of the first from the connection."""
+        """Receive bytes; the time limit of a request starts with its first byte or, for the first request, on connecting."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -100,7 +100,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
                 connection.end()
 
     def handle_accept(self) -> None:
-        """Accept a connection; if too many are open, close the one that has waited longest."""
+        """Accept a connection; if too many are open, close one that waits for a request."""
         waiting = [connection for connection in self.active_channels.values() if connection.is_waiting]
         if len(self.active_channels) >= self._most_connections and waiting:
             _longest_waiting(waiting).end()

@@ -10,7 +10,7 @@ import polars as pl
 
 
 def bytes_of(value: object) -> int:
-    """Estimate the memory of a result from its tables and arrays, one level deep."""
+    """Estimate the memory of a result from the tables and arrays in it."""
     if isinstance(value, (pl.DataFrame, pl.Series)):
         return int(value.estimated_size())
     if isinstance(value, np.ndarray):

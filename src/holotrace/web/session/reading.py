@@ -53,7 +53,7 @@ class Reading:
             self._ranks.pop(key, None)
 
     def text(self) -> str:
-        """Say what is being read or computed, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; empty if nothing."""
+        """Say what is being read or computed, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`, or return an empty string."""
         files = (f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
         return "; ".join((*files, *list(self._ranks.values())))
 

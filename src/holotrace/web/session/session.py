@@ -134,7 +134,7 @@ class Session:
 
         Raises:
             UnknownRankError: the run does not have such a rank.
-            HolotraceError: see `whole`; or no file is readable.
+            HolotraceError: see `whole`, or no file is readable.
         """
         return self._open((scope, self.run(scope.run).stamp), lambda: self._chosen(scope))
 

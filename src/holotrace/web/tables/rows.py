@@ -106,7 +106,10 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the row numbers of the rows that contain `search`, ignoring case; nulls last, equal rows in table order."""
+    """Return the sorted row numbers of rows with a text that contains `search`, or an integer that equals it.
+
+    Case is ignored, nulls come last, and rows with equal values stay in the order of the table.
+    """
     numbered = frame.with_row_index("row").lazy()
     if search:
         texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]

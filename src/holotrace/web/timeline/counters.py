@@ -121,7 +121,7 @@ def _bandwidths(rank_trace: RankTrace) -> Iterator[Counter]:
 
 
 def _memory(rank_trace: RankTrace) -> Iterator[Counter]:
-    """Yield the allocated memory of each device after every allocation, if the profiler recorded it."""
+    """Yield the allocated memory of each device after each allocation and release, if the profiler recorded them."""
     times = rank_trace.events_of([EventKind.MEMORY], ["event_index", "start_ns"])
     amounts = rank_trace.table("memory", ["event_index", "device_type", "device_id", "total_allocated"])
     joined = times.join(amounts.drop_nulls("total_allocated"), on="event_index").sort("start_ns", maintain_order=True)

@@ -87,7 +87,7 @@ class TimelineIndex:
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Compute the levels that windows with many slices use, up to the `widest` window."""
+        """Compute the levels that windows with many events use; `widest` is the level of the whole recording."""
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)

@@ -52,7 +52,7 @@ class Slices(Lanes):
 
     busy        total length of the events
     count       number of events
-    longest     position of the longest event in the index
+    longest     position in the index of the longest of these events
     longest_ns  length of the longest event
     """
 

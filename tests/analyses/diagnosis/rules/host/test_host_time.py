@@ -1,4 +1,4 @@
-"""Data loading counts unless batches were ready; methods of PyTorch do not count as slow functions of the user."""
+"""Data loading is reported unless batches were ready; methods of PyTorch are not reported as slow user functions."""
 
 from __future__ import annotations
 
