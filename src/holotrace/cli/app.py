@@ -70,7 +70,9 @@ def _is_bug(error: BaseException) -> bool:
 def _described(error: BaseException) -> str | None:
     """Return the message for an error; None if the command should end silently."""
     if isinstance(error, HolotraceError):
-        return str(error).replace("with ranks=[...]", "with --ranks")  # the option for ranks=
+        return str(error).replace(
+            "with ranks=[...]", "with --ranks"
+        )  # commands have an option instead of this argument
     if isinstance(error, CancelledError):
         return "the cluster cancelled the work; check that its scheduler still runs"
     if isinstance(error, BrokenPipeError):  # in `holotrace … | head`, head closes the pipe early

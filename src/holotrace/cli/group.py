@@ -109,7 +109,7 @@ def command_of(question: Analysis) -> Callable[..., None]:
 
 def _help_of(question: Analysis) -> str:
     terms = "\n".join(f"{term}: {meaning}" for term, meaning in question.definitions)
-    return f"{question.question}\n\n\b\n{terms}"  # after \b, lines are not wrapped
+    return f"{question.question}\n\n\b\n{terms}"  # click does not wrap lines after \b
 
 
 def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click

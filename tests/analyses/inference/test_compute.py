@@ -257,7 +257,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
     assert result.per_kind.select("output_token_ns", "draft_fraction").row(0) == (None, 9 / 39)
     assert result.summary["inter_token_ns"].to_list() == [None]
     assert result.findings[0] == (
-        "rank 0: 8 of 12 tokens in decoding were drafted; how many of them were accepted and output was not recorded"
+        "rank 0: 8 of 12 tokens in decoding were drafted; how many drafts were accepted was not recorded"
     )
 
 

@@ -36,15 +36,16 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """Return what each rank sent to each other rank, and how long it took.
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
-    other rank that it sends data to. A transfer ends when the first of its two ranks leaves the all-to-all:
+    other rank that it sends data to. A transfer begins when the last rank joins the all-to-all, and ends when the first of its
+    own two ranks leaves:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 
     If the clocks are too inexact for this, all pairs of an all-to-all have the transfer time of the whole all-to-all.
 
-    The slowdown compares the transfer with the median of its peers: pairs in the same all-to-all, or sends of the same size and
-    type. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median slowdown
-    stands out (`holotrace.enrich.job.outliers`).
+    The slowdown is the transfer time divided by the median of its peers: pairs in the same all-to-all, or sends of the same
+    size and type. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median
+    slowdown stands out (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with the column `operation` added.

@@ -26,10 +26,11 @@ _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
-    Groups are peers if they run the same collective on the same type, size and number of ranks and hosts. A group is slow if
-    even the lower quartile of its transfer times is an outlier among its peers (`holotrace.enrich.job.outliers`). A host is
-    slow if even its faster groups stand out among the groups of other hosts. If a group has a slow host, that host is named.
-    For any other slow group, the link is named if the group has two hosts, otherwise the group itself.
+    Groups are peers if they run the same collective with the same element type and message size, on as many ranks and hosts. A
+    group is slow if even the lower quartile of its transfer times is an outlier among its peers
+    (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile over its groups is an outlier among the hosts.
+    If a group has a slow host, that host is named. For any other slow group, the link is named if the group has two hosts,
+    otherwise the group itself.
 
     Args:
         instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def equal_collectives(result: Collectives) -> pl.DataFrame:
-    """Return waiting, transfer, bandwidth and verdict of each kind, size and group."""
+    """Return waiting, transfer, bandwidth and verdict of the collectives by kind, size and group."""
     keys = ("collective", "message_bytes", "dtype", "process_group", "instance_count")
     late = pl.when(pl.col("late_fraction") > 1 / 2).then("late_rank").alias("late_rank")
     times = ("collective_ns", "wait_fraction", "median_transfer_ns", "algorithm_bytes_per_s", "bus_bytes_per_s")

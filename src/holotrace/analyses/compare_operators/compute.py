@@ -129,15 +129,15 @@ def compare_operators(
     Args:
         control: the trace to compare with.
         test: the trace in question.
-        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; data
-            loading and phases that launch nothing are then compared by host time.
+        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time. By default,
+            data loading and phases that launch nothing are always compared by host time.
         compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
             the first rank of each trace, in order. A pair whose names differ is named `control → test`.
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: `by` is not a measure.
-        MissingDataError: a trace has neither operators nor device work.
+        InvalidOptionError: `by` is neither `device` nor `host`. MissingDataError: a trace has neither operators nor device
+        work.
 
     Source: docs/reference/analyses/compare_operators.md derives the definitions and compares them with other tools.
 
@@ -229,7 +229,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare the calls per step and the times per step; the column `measure` says whether device or host time."""
+    """Compare the calls per step and the times per step; the column `measure` says whether these are device or host times."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (

@@ -110,7 +110,7 @@ def critical_path_across_ranks(
 def critical_path_in(
     window: JobWindow, *, segment_limit: int | None = 2_000, executor: Executor = IN_PROCESS
 ) -> JobCriticalPath:
-    """Find what bounds a window whose ranks are already joined; with `segment_limit=None`, all segments are listed."""
+    """Find what bounds a window from `job_window`; with `segment_limit=None`, list all segments."""
     found = legs(window.graph)
     wanted = wanted_of_ranks(found)
     expand = partial(_expanded, spans=window.spans, wanted=wanted, data_loading=window.options.data_loading)
@@ -265,8 +265,8 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
     sentences = [*_missing_ranks(window)]
     if row["incomplete_ns"]:
         sentences.append(
-            f"{duration_text(row['incomplete_ns'])} of the path is communication that not all of its ranks recorded; it may "
-            "contain waiting for the others. Open the files of all ranks, recorded at the same time"
+            f"{duration_text(row['incomplete_ns'])} of the path is communication that some ranks did not record; it may "
+            "contain waiting for these ranks. Open the files of all ranks, recorded at the same time"
         )
     if row["unknown_ns"]:
         sentences.append(

@@ -119,9 +119,9 @@ def critical_path(  # noqa: PLR0913 -- options by name
 ) -> CriticalPath | JobCriticalPath:
     """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
 
-    The window is a step, an annotation, a range of time or the whole recording. It begins on the host, and ends on the host or
-    with the device work launched in it, whichever comes later. Each nanosecond belongs to one class, so the times of the
-    classes add up to the window. By default, each rank is analysed on its own.
+    The window is a step, an annotation, a range of time or the whole recording. The window begins on the host, and ends on the
+    host or with the device work launched in it, whichever comes later. Each nanosecond belongs to one class, so the times of
+    the classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.

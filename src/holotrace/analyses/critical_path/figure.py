@@ -1,4 +1,4 @@
-"""The figure of the critical path: its shares on each rank, and its course on one rank."""
+"""The figure of the critical path: the time of each class on each rank, and one path over time."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from holotrace.questions.tables import View
 
 
 def path_per_rank(result: CriticalPath) -> pl.DataFrame:
-    """Return the length of each rank's critical path, and the share of each class that occurs."""
+    """Return the length of each rank's critical path, and the share of each class in it."""
     occurring = set(result.per_class.filter(pl.col("total_ns") > 0).get_column("path_class"))
     shares = [_class_share(name) for name in PATH_CLASSES if name in occurring]
     per_rank = result.per_class.group_by("rank", maintain_order=True).agg(shares)

@@ -159,9 +159,9 @@ def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
 def _without_shared(
     groups: Sequence[_Group], of_job: Sequence[_Group], rank_count: int
 ) -> tuple[list[_Group], list[list[RankCase]]]:
-    """Split off the cases that make a rank late, by the finding in `of_job` about that rank; return the other cases first.
+    """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    Otherwise, a delay would count twice: as time that the late rank loses, and as time that the other ranks wait.
+    If a delay were part of both, it would count twice: as time that the late rank loses, and as time that the other ranks wait.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -194,8 +194,7 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. A cause that costs the other ranks more than half as much makes this rank late only if its cost does not exceed the
-    waiting.
+    delay. It must also cost at most twice as much as the waiting for this rank, or cost the other ranks at most half as much.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule

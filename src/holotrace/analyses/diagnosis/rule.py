@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One application of a rule on one rank.
+    """A problem that a rule found on one rank.
 
     explained       the time that the case explains: when the rank would do something else without the cause
     further         more idle time that the case explains if its replay saves more than `explained`
@@ -93,7 +93,7 @@ class Delay(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class JobCase:
-    """One application of a rule between ranks.
+    """A problem that a rule found between ranks.
 
     cost_ns  the time per step that fixing the cause saves at most, on each rank that loses it; all of it is exposed
              communication

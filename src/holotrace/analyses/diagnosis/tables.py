@@ -17,7 +17,7 @@ def findings(result: Diagnosis) -> pl.DataFrame:
 
 
 def places(result: Diagnosis) -> pl.DataFrame:
-    """Return the place of each cause: rank, line, module, operator and kernel."""
+    """Return where each cause is: rank, line, module, operator and kernel."""
     return known_columns(
         result.per_finding.select("rule", "stake_ns", "rank", *_WHERE, "event_count", "confidence", "part_of")
     )

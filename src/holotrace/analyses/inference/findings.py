@@ -70,8 +70,8 @@ def _drafted(steps: pl.DataFrame) -> str:
     if not drafted:
         return ""
     return (
-        f"{drafted:,} of {steps['decode_token_count'].sum():,} tokens in decoding were drafted; how many of them were accepted and "
-        "output was not recorded"
+        f"{drafted:,} of {steps['decode_token_count'].sum():,} tokens in decoding were drafted; how many drafts were accepted "
+        "was not recorded"
     )
 
 
@@ -90,7 +90,7 @@ def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
     if idle_ns:
         yield (
             f"the cause of {duration_text(idle_ns)} of idle time is unknown: the launch of the work after it, or kernels of a graph, "
-            "were not recorded (holotrace trust says more)"
+            "were not recorded (see holotrace trust)"
         )
 
 

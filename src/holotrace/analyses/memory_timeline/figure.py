@@ -135,7 +135,7 @@ def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any], s
 
 
 def _highest(series: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Keep the highest value of each stretch of events."""
+    """Limit the points to draw: keep the highest value in each run of consecutive events."""
     known = series.select("time_ms", column).drop_nulls()
     if len(known) <= MOST_POINTS:
         return known

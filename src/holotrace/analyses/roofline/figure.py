@@ -22,7 +22,7 @@ MOST_OPERATORS = 200
 _QUESTION = QUESTION.question
 _COLORS = {"matrix": COMPUTATION, "vector": OTHER, "copy": MEMORY_COLOR}
 _LARGEST_DOT, _SMALLEST_DOT = 40, 6
-_SIDE = 4.0  # free space at both sides, as a factor
+_SIDE = 4.0  # the logarithmic axis extends beyond the outermost dots by this factor
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:

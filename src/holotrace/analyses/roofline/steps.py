@@ -89,5 +89,5 @@ def _shares(table: pl.DataFrame, devices: int | None, *, has_steps: bool) -> pl.
 
 
 def _device_count(rank_trace: RankTrace, peaks: Peaks) -> int | None:
-    """Return the number of devices of the rank; None if their peaks are unknown and the trace's best rates stand in."""
+    """Return the number of devices of the rank; None if the peaks are only the best rates in the trace."""
     return None if peaks.is_attained else max(1, devices_of_rank(rank_trace).height)

@@ -20,7 +20,7 @@ def operators_above_their_bounds(result: Roofline) -> pl.DataFrame:
 
 
 def ranks_above_their_bounds(result: Roofline) -> pl.DataFrame:
-    """Return the time of each rank, its lower bound, and how much of it has known costs."""
+    """Return the time of each rank, the part with known costs, and the lower bound."""
     return known_columns(result.per_rank)
 
 

@@ -32,7 +32,7 @@ class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
     Time belongs to the innermost function of the user's Python code that runs on a thread. PyTorch records only the first line
-    of each function, so this line names the function. Time and work without a known line are in a row whose file, line and
+    of each function, so that line represents the function. Time and work without a known line are in a row whose file, line and
     function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
@@ -105,8 +105,8 @@ def source_lines(
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: further folders whose files do not count as user code, such as `mylib`. A folder is written as in the
-            recorded file names, from their beginning.
+        libraries: further folders whose files do not count as user code, such as `mylib`. Write each folder as it appears at
+            the beginning of recorded file names.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.

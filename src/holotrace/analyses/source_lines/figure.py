@@ -38,7 +38,10 @@ _PARTS = {
 def plot_source_lines(
     result: SourceLines, *, side: str | None = None, top: int = TOP_LINES, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` lines over all ranks, by default for `device` if any work ran there, else for `host`."""
+    """Draw a bar for each of the `top` lines over all ranks.
+
+    By default, `side` is `device` if any work ran on a device, else `host`.
+    """
     if result.per_line.is_empty():
         return empty_figure(_QUESTION, "No Python functions were recorded; record with with_stack=True.", theme)
     chosen = side or ("device" if total(result.per_line, "device_self_ns") else "host")

@@ -108,8 +108,8 @@ def step_time(
 ) -> StepTime:
     """Divide each step into eight categories that add up to the step; if several apply, time counts for the first one.
 
-    A step begins on the host and ends with the last device work that it launched. The next step begins then. Steps at the end
-    of the recording whose device work was not recorded are ignored.
+    A step begins on the host and ends with the last device work that it launched; only then does the next step begin. Steps at
+    the end of the recording whose device work was not recorded are ignored.
 
     Args:
         trace: the job.

@@ -97,7 +97,7 @@ def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFram
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
-    """Return the row with the name whose time exceeds its median over the steady steps the most, and by how much."""
+    """Return the row, the name whose time exceeds its median over the steady steps the most, and by how much."""
     names = times.filter(pl.col("row") == row)["name"].unique().sort()
     if names.is_empty():
         return row, 0, 0

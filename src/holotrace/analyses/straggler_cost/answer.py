@@ -11,7 +11,7 @@ MOST = 0.5
 
 
 def answer(result: StragglerCost) -> str:
-    """Say how much stragglers slow the job down, and whether the slowest workers or the last stage explain it."""
+    """Say how much stragglers slow the job down, and whether the slowest workers or the last stage cause most of it."""
     if len(result.per_worker) == 1:
         return "1 rank alone does not show what stragglers cost; open all ranks of the job."
     if result.slowdown is None:

@@ -226,7 +226,7 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
-    """Return the role of each rank, as `roles` does, if the waits are followed to their causes."""
+    """Return the role of each rank, as `roles` does; None if waits are not followed to their causes."""
     known = {rank: of_one.histories for rank, of_one in partials.items() if of_one.histories is not None}
     if len(known) < 2:  # noqa: PLR2004 -- one rank waits for nobody
         return None

@@ -86,7 +86,7 @@ def _event(text: str) -> tuple[int, int]:
 
 
 def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
-    """Return the address that shows an event on the timeline; `url` may end in the token."""
+    """Return the address that shows an event on the timeline; `url` may end in the access token."""
     from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- only with the extra
     from holotrace.web.session.selection import Selection  # noqa: PLC0415
 

@@ -37,9 +37,9 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
 
-    The stake is the mean step times the share of the replayed windows that the replays save, all windows taken together,
-    because a rank may be late in some steps only. A share is used because a window is longer than a step: it begins with the
-    first rank and ends with the last. The stake is at most the part of the step that no other finding claims.
+    The stake is the mean step times the share of time that the replays save in all replayed windows together, because a rank
+    may be late in some steps only. Windows are longer than steps: each begins with its first rank and ends with its last. The
+    stake is at most the part of the step that no other finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -68,7 +68,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield the time saved if a rank is on time, too, after the ranks before it: two late ranks may hide each other."""
+    """Yield the additional time saved as one rank after the other is put on time: two late ranks may hide each other."""
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
     except HolotraceError:
@@ -78,7 +78,7 @@ def _replays_of_step(
     for rank in ranks:
         try:
             replay = predicted(window, [PeersMedian([*chosen, rank])], executor=executor)
-        except HolotraceError:  # without peers, or more than 3 % off
+        except HolotraceError:  # no peers, or the replay is more than 3 % off
             continue
         chosen.append(rank)
         saved_ns = replay.measured_ns - replay.predicted_ns

@@ -34,7 +34,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
     Let two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the longer run if a + b
     is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs the results of the other.
-    Streams that take turns kernel by kernel presumably need each other's results, unless no call made a stream wait.
+    If a call made a stream wait, streams that take turns kernel by kernel presumably need each other's results.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -137,7 +137,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait: it made some stream wait while it launched the two runs.
+    """Return whether the host requested each wait: whether a call made some stream wait between the launches of the two runs.
 
     If no such calls were recorded, all waits count as requested.
     """

@@ -71,13 +71,13 @@ def case_of(
 ) -> Case:
     """Build a case from these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow. In a replay, faster device work may then gain nothing,
-    although it would without the profiler. Such recordings are not replayed.
+    Recording Python functions makes the host up to twice as slow. In a replay, faster device work may then save no time,
+    although it would save time without the profiler. Such recordings are not replayed.
 
     Args:
         evidence: the rank.
-        rows: at least one row, with `saved_ns`: how much of its time fixing the cause saves. With the optional column
-            `most_ns`, the largest possible saving, `saved_ns` is the typical saving and decides whether the rule applies.
+        rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. With the optional column `most_ns`,
+            the largest possible saving, `saved_ns` is the typical saving and decides whether the rule applies.
         subject: tells several cases of one rule apart.
         words: further values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains, all of which fixing it saves.
@@ -106,7 +106,7 @@ def case_of(
 
 
 def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
-    """Return the place of a row of `RankEvidence.costed`, with what the host did when it launched the row."""
+    """Return the place of a row of `RankEvidence.costed`, with what the host did when it launched this work."""
     activity = evidence.activity_at(row["launch_start_ns"])
     return Place(
         activity.get("module"),

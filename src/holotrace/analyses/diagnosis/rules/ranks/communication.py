@@ -164,7 +164,7 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    It is due to uneven work (`is_work`) if work causes at least half of it.
+    With `is_work`, work must cause at least half of the waiting, otherwise less than half.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
@@ -282,7 +282,8 @@ def _say_bubble(cases: Sequence[RankCase]) -> Said:
         else "Use more microbatches, or an interleaved or zero-bubble schedule."
     )
     return Said(
-        f"stages of the pipeline wait for each other {percent_text(words['measured'])} of the step; {schedule}", more
+        f"stages of the pipeline wait for each other for {percent_text(words['measured'])} of the step; {schedule}",
+        more,
     )
 
 

@@ -143,7 +143,7 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Say whether a cause is Python between the operators of a training function or of backward, which every step needs."""
+    """Say whether a cause is Python between operators that every step needs, in a training function or the backward pass."""
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
