@@ -104,7 +104,7 @@ def measure_real(source: Path, names: str, ranks: int, workers: int) -> Iterator
 
 
 def measure_synthetic(folder: Path, names: str, ranks: int, workers: int) -> Iterator[dict[str, float]]:
-    """Yield a first and a second run over a simulated job."""
+    """Run the analyses twice over a simulated job; only the second run finds a filled cache."""
     from holotrace.testing.synthetic import write_job  # noqa: PLC0415
 
     if not (folder / "truth.json").exists():

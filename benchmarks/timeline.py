@@ -38,7 +38,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """`holotrace serve` in a separate process, with the requests of a browser."""
+    """Runs `holotrace serve` in a separate process, and sends it the requests of a browser."""
 
     def __init__(self, process: subprocess.Popen[str], run: str, rank: int) -> None:
         """Wait until the server prints its address."""

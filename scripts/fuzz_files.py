@@ -440,7 +440,7 @@ def round_half_away(value: Decimal) -> int:
 
 
 def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
-    """Compare the events that begin in the text with those read and those reported as lost."""
+    """Check that the events that begin in the text were read or reported as lost; return the problem, if any."""
     findings = rank_trace.health.findings
     dropped = sum(finding.count for finding in findings if finding.kind in _EVENT_FAULTS)
     lost = sum(finding.events_lost for finding in findings)

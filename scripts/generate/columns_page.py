@@ -1,4 +1,4 @@
-"""The page of the columns of results, `docs/reference/columns.md`."""
+"""Generates `docs/reference/columns.md`, which lists the columns of all results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the rules of the diagnosis, `docs/reference/diagnosis_rules.md`."""
+"""Generates `docs/reference/diagnosis_rules.md`, which lists the diagnosis rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that shows all pictures, `docs/gallery.md`."""
+"""Generates `docs/gallery.md`, which shows all pictures."""
 
 from __future__ import annotations
 

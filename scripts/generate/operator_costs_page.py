@@ -1,4 +1,4 @@
-"""The page of the rules for costs and of the devices, `docs/reference/operator_costs.md`."""
+"""Generates `docs/reference/operator_costs.md`, which lists the cost rules of operators and the known devices."""
 
 from __future__ import annotations
 

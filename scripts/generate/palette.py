@@ -1,4 +1,4 @@
-"""The colours of the timeline page, `src/holotrace/web/assets/palette.js`, from those of the figures."""
+"""Generates `src/holotrace/web/assets/palette.js`: the figures' colours, for the timeline page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the question commands, `docs/reference/question_commands.md`."""
+"""Generates `docs/reference/question_commands.md`, which lists the commands that answer questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of the stored tables and SQL views, `docs/reference/schema.md`."""
+"""Generates `docs/reference/schema.md`, which lists the stored tables and SQL views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the questions in `holotrace/__init__.pyi`, and the whole of `holotrace/figures.pyi`."""
+"""Generates the names of the questions in `holotrace/__init__.pyi`, and all of `holotrace/figures.pyi`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The units of the timeline page, `src/holotrace/web/assets/unit_tables.js`, from those of `holotrace.units`."""
+"""Generates `src/holotrace/web/assets/unit_tables.js`: the units of `holotrace.units`, for the timeline page."""
 
 from __future__ import annotations
 

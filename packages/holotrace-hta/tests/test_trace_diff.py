@@ -43,7 +43,7 @@ def pair() -> tuple[Trace, Trace]:
 
 
 def launched(rank_trace: RankTrace) -> np.ndarray:
-    """Select all events but device work without a recorded launch, which HTA leaves out."""
+    """Select the events that HTA compares: all except device work without a recorded launch."""
     unknown = launches(rank_trace).filter(pl.col("launch_index").is_null())["event_index"].to_numpy()
     return ~np.isin(rank_trace.table("events", ["event_index"])["event_index"].to_numpy(), unknown)
 

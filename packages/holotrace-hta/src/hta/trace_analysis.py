@@ -113,8 +113,8 @@ class TraceAnalysis(PluginViews):
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return the time of each kind of work over all ranks, and statistics of each rank's kernels.
 
-        If a rank has more than `num_kernels` kernels of a kind, only the longest in total keep their own rows: enough to cover
-        `duration_ratio` of the kind's time, but at most `num_kernels`. The rest become one row, `others`.
+        If a rank has more than `num_kernels` kernels of a kind, only those with the longest total time keep their own rows:
+        enough to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The rest become one row, `others`.
 
         Returns:
             kernel_type, sum, percentage (one decimal): the time in which exactly these kinds of work run, longest first.
@@ -362,7 +362,7 @@ class TraceAnalysis(PluginViews):
     ) -> pd.DataFrame:
         """Return statistics of each rank's user annotations on the GPU or on the CPU.
 
-        If a rank has more than `num_kernels` names, only the longest in total keep their own rows: enough to cover
+        If a rank has more than `num_kernels` names, only those with the longest total time keep their own rows: enough to cover
         `duration_ratio` of the time, but at most `num_kernels`, plus the names that match `allowlist_patterns`. The rest become
         one row, `others`.
 

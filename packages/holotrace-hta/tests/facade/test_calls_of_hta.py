@@ -278,12 +278,12 @@ def not_listed(call: str, reasons: Mapping[str, str]) -> bool:
 
 
 def method(call: str) -> str:
-    """Return the call without its rank."""
+    """Return the name of a call without the rank at its end."""
     return re.sub(r"\.rank\d+$", "", call)
 
 
 def ranks_of(call: str, analyzer: TraceAnalysis) -> list[int]:
-    """Return the rank in the name of a call, otherwise all ranks."""
+    """Return the rank at the end of a call's name, or all ranks if the name has none."""
     match = re.search(r"\.rank(\d+)$", call)
     return [int(match[1])] if match else analyzer.t.get_ranks()
 

@@ -1,1 +1,1 @@
-"""Estimates and bounds of the clocks of machines, from operations in which some participants wait for others."""
+"""Estimates how far the clocks of machines differ, and bounds the error, from operations in which participants wait."""

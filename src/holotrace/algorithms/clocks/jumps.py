@@ -96,9 +96,9 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
-    Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the hub (see
-    `ClockGraph`), whose jumps are already known, so a jump of the hub does not look like a jump of the clock. The reference
-    itself has one segment.
+    Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the
+    operation's hub (see `ClockGraph`). The jumps of the hub are already known, so they do not look like jumps of the clock. The
+    reference itself has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -171,8 +171,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Some operations have no known hub. They may come before or after all the operations that have one, so the first and the
-        last segment extend outwards by the time that those operations span.
+        Operations whose hub is unknown (see `ClockGraph`) may come before or after all others, so the first and the last
+        segment extend outwards by the time from the first to the last known operation.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0

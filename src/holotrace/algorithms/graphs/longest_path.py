@@ -88,8 +88,8 @@ class Contracted(NamedTuple):
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
     """Remove nodes that need not be kept, if this adds no edges; the longest paths between kept nodes keep their lengths.
 
-    A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. At most i·o edges replace it; of parallel edges,
-    only the longest is kept.
+    A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. A removed node is replaced by at most i·o edges;
+    of parallel edges, only the longest is kept.
 
     Raises:
         ValueError: there is a cycle.

@@ -50,7 +50,7 @@ def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: 
 
 
 def further_figures(result: Collectives, *, theme: Theme = "light") -> dict[str, go.Figure]:
-    """Return the figure of pairs if ranks send to each other."""
+    """Return the figure of rank pairs, if any ranks send to each other."""
     return {"pairs": plot_pairs(result, theme=theme)} if _with_bandwidth(result).height else {}
 
 

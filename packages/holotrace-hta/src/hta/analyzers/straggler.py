@@ -1,8 +1,9 @@
 """HTA's method for finding stragglers, which compares start times of communication kernels across host clocks.
 
 `TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. To reproduce HTA's
-numbers, pass `find_stragglers_with_late_start_comm_kernels` to that method. Unlike HTA's version, this function recognizes the
-kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than `n_stragglers`.
+numbers, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`. Unlike HTA's version, this
+function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than
+`n_stragglers`.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
     """Return the communication kernels that take at least 1 % of the mean step.
 
-    Adds their normalized start and their duration as multiples of the mean step.
+    Adds two columns in units of the mean step: the normalized start and the duration of each kernel.
     """
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())

@@ -223,7 +223,7 @@ class CPGraph:
         """Recompute the path with the current weights.
 
         Returns:
-            True, unless an edge's target was measured before its source and the environment variable
+            False only if an edge's target was measured before its source and the environment variable
             CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS is 1.
         """
         edges = self._edges

@@ -1,6 +1,6 @@
 """A rank whose events come from a frame, so that changes to `analyzer.t.traces` affect every analysis.
 
-The frame determines an event's time, name, category, track, stream and correlation. Args and arrows come from the recorded
+The frame determines an event's time, name, category, track, stream and correlation. Args and flow arrows come from the recorded
 event with the row's `index`; a row without a recorded event has neither. Events that frames do not list, such as memory events,
 stay as recorded.
 """
@@ -497,7 +497,7 @@ def _first_free(recorded: RankTrace | None) -> int:
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
     """Return each row's event_index: that of its recorded event, else the row's `index` if it is unused.
 
-    Further rows with the same event or `index` get new numbers.
+    If several rows have the same recorded event or `index`, only the first keeps that number; the others get new numbers.
     """
     wanted = np.where(source_index >= 0, source_index, given)
     _, first = np.unique(wanted, return_index=True)
