@@ -2,7 +2,7 @@
 
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
-Nearly all calls have the same text on both sides, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a trace
+Nearly all calls use the same code for both, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a trace
 once and forks for each call, so no call uses what another cached. A call is stopped after `--limit` CPU seconds, or when it
 needs more than `--limit-gb` of address space. Our side starts a new process for each call and round, with a filled cache:
 
@@ -11,7 +11,7 @@ needs more than `--limit-gb` of address space. Our side starts a new process for
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
 
-CPU time is the user and system time of all threads. The ratios use it because, unlike wall time, it hardly depends on
+CPU time is the user and system time of all threads. Ratios compare CPU time because, unlike wall time, it hardly depends on
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
 Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
@@ -333,7 +333,7 @@ def _run(python: str, inputs: Path, names: list[str], options: argparse.Namespac
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # noqa: S603
         assert process.stdout is not None  # noqa: S101 -- for the type checker
         for line in process.stdout:
-            if line.startswith(b'{"name"'):  # skips what HTA prints
+            if line.startswith(b'{"name"'):  # other lines are HTA's own output
                 print(python, line.decode(), end="", file=sys.stderr, flush=True)
                 yield json.loads(line)
 

@@ -68,7 +68,7 @@ def _row(comparisons: list[Comparison]) -> str:
 
 
 def print_speed() -> None:
-    """Print how long the clocks of large jobs take."""
+    """Print how long it takes to fit the clocks of large jobs."""
     for name, options in LARGE_JOBS.items():
         job = simulated_calls(options)
         begin = time.perf_counter()

@@ -2,9 +2,9 @@
 
     python benchmarks/diagnosis.py [--seeds 3] [--first-seed 0] [--healthy 20] [--recorded] [RULE ...]
 
-Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The difference between their
-steps is what the mistake costs. Recorded jobs are those of `examples/gpu` (one H100) and `tests/reference/traces/planted_causes`
-(CPUs).
+Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The mistake costs the
+difference between the two step times. Recorded jobs are those of `examples/gpu` (one H100) and
+`tests/reference/traces/planted_causes` (CPUs).
 
 A finding of a mistake that was not planted is an alarm. In a simulated job, an alarm is true if the job is faster without the
 named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and gives the reason. Findings that are
@@ -109,7 +109,7 @@ class Score:
     estimates: list[tuple[float, str]] = field(default_factory=list)
 
     def stakes(self, basis: str) -> list[tuple[float, str]]:
-        """Return the list of errors for savings that were estimated in this way."""
+        """Return the errors of the savings with this basis: what-if, estimate or bound."""
         return {"what-if": self.replayed, "estimate": self.estimates}.get(basis, self.bounds)
 
 
@@ -252,7 +252,7 @@ def findings_of_job(job: JobOptions, *, only_first: bool = False) -> dict[str, F
 
 
 def findings(trace: Trace) -> dict[str, Found]:
-    """Return what the diagnosis finds, by rule, without findings that are part of others."""
+    """Return the findings of the diagnosis by rule, without those that are part of other findings."""
     rows: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in holotrace.diagnosis(trace).per_finding.to_dicts():
         if row["part_of"] is None:

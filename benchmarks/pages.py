@@ -130,7 +130,7 @@ def _walk(trace: str, cache: str, playwright: Playwright) -> None:
 def _open_page(context: BrowserContext, server: Server, *, is_first: bool = False) -> Seen:
     page = context.new_page()
     begin, browser_s = time.perf_counter(), _browser_cpu_s(context)
-    server_s = 0.0 if is_first else server.cpu_s()  # the first page includes the start of the server
+    server_s = 0.0 if is_first else server.cpu_s()  # the first page also waits for the server to start
     page.goto(server.url, timeout=PATIENCE_MS, wait_until="commit")
     page.wait_for_function(_FIGURE, timeout=PATIENCE_MS)
     figure_s = time.perf_counter() - begin

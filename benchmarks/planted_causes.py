@@ -3,8 +3,8 @@
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
 Each seed is a job of 8 to 512 ranks with one to three planted causes: data, tensor and pipeline parallel on GPUs with NCCL, or
-on CPUs with gloo. It runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings are
-incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
+on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings
+are incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
 
     right       the causes whose reported cost is correct within its error
     planted ms  how long other ranks wait because of the planted delays: the job was simulated with and without them
@@ -60,7 +60,7 @@ def _compared(seed: int, most_ranks: int) -> Comparison:
 
 
 def _lines(jobs: list[Comparison]) -> Iterator[str]:
-    """Yield the rows of the table: the kinds and sizes of jobs, what was not recorded, and the kinds of causes."""
+    """Yield the rows of the table, grouped by kind and size of the job, by missing data, and by kind of cause."""
     yield f"{'':<34} causes  right  planted ms  charged ms    named ms    error ms  unknown ms  first"
     groups = defaultdict(list)
     for job in jobs:
@@ -95,7 +95,7 @@ def _row(rows: list[tuple[Comparison, Named]]) -> str:
 def _wrong(seed: int, job: Comparison) -> Iterator[str]:
     """Yield a line for each cause with a wrong cost, and for costs that do not add up."""
     if job.summed_ns != job.recorded_ns:
-        yield f"seed {seed}: the costs add up to {job.summed_ns} ns of {job.recorded_ns} ns"
+        yield f"seed {seed}: the costs add up to {job.summed_ns} ns instead of {job.recorded_ns} ns"
     for one in job.causes:
         if not one.is_right:
             options = job.options

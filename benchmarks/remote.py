@@ -3,7 +3,7 @@
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
 Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes with
-boto3. The last one shows the cost of server and connection. `--server` names the program of MinIO, which `go install
+boto3. The download alone shows the cost of server and connection. `--server` names the program of MinIO, which `go install
 github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck. Seconds are wall
 time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
 """

@@ -41,7 +41,7 @@ QUESTIONS = {"wait_causes": {}, "critical_path": {"across_ranks": True}}
 
 
 def main() -> None:
-    """Simulate the job, measure each question twice, and print a line of JSON for each run."""
+    """Simulate the job, measure each analysis twice, and print a line of JSON for each run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=512)
     parser.add_argument("--workers", type=int, default=2)
@@ -62,7 +62,7 @@ def main() -> None:
 def write_elsewhere(folder: Path, ranks: int) -> None:
     """Simulate the job in a process of its own.
 
-    A simulation takes more memory than the answers. On Linux, a new process inherits the peak memory of the process that
+    Simulating the job takes more memory than analysing it. On Linux, a new process inherits the peak memory of the process that
     started it: https://man7.org/linux/man-pages/man2/getrusage.2.html
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
@@ -70,7 +70,7 @@ def write_elsewhere(folder: Path, ranks: int) -> None:
 
 
 def write(folder: Path, ranks: int) -> None:
-    """Simulate a job on hosts of 8 ranks, with 4 ranks along the tensor axis and 8 stages, and one slow kernel."""
+    """Simulate a job on hosts of 8 ranks, with 4 tensor parallel ranks, 8 pipeline stages, and one slow kernel."""
     from holotrace.testing.planted.job import PlantedJob  # noqa: PLC0415
     from holotrace.testing.planted.options import Cause, PlantedOptions  # noqa: PLC0415
 
@@ -88,7 +88,7 @@ def write(folder: Path, ranks: int) -> None:
 
 
 def measure(folder: Path, cache: Path, workers: int, name: str, arguments: dict[str, object]) -> dict[str, float]:
-    """Ask one question in a separate process."""
+    """Run one analysis in a separate process."""
     script = cache / "job.py"
     settings = f"SOURCE, WORKERS, NAME, OPTIONS = {str(folder)!r}, {workers!r}, {name!r}, {arguments!r}\n"
     script.write_text(settings + JOB)

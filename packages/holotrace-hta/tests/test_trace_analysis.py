@@ -365,7 +365,7 @@ def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
 
 
 def test_the_kernel_delay_is_in_microseconds(small) -> None:
-    """A wait of 20 µs counts as kernel_wait if the threshold is higher, otherwise as other."""
+    """A wait of 20 µs counts as `kernel_wait` if the threshold is higher, otherwise as `other`."""
     frame, _ = small.get_idle_time_breakdown(ranks=[0], streams=[7], visualize=False, consecutive_kernel_delay=20)
     assert frame["idle_time"].to_list() == [40, 0, 20]
 

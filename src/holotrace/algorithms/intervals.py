@@ -179,5 +179,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return how each start and then each end of a merged class changes the mask of active classes."""
+    """Return the change of the mask of active classes at each start, then at each end, of a class's merged intervals."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

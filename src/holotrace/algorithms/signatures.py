@@ -70,7 +70,7 @@ class _OpenGroups:
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that ends with this text; a `<` still open inside it was a comparison."""
+        """Close the innermost group that this bracket ends; a `<` still open inside it was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True

@@ -45,7 +45,7 @@ def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFr
 
 @dataclass(frozen=True, eq=False)
 class SummaryByNumber(EqualByContent):
-    """Statistics of the values of each number, without quartiles, in order of first occurrence."""
+    """Statistics of values grouped by a number, without quartiles; groups are in order of first occurrence."""
 
     number: npt.NDArray[np.uint32]
     count: npt.NDArray[np.int64]
@@ -57,7 +57,7 @@ class SummaryByNumber(EqualByContent):
 
 
 def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
-    """Summarise the values of each number, such as a string id, in one native pass over an array indexed by that number."""
+    """Summarise values grouped by a number, such as a string id, in one native pass over an array indexed by the number."""
     statistics = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
     _, count, total, *_ = statistics
     return SummaryByNumber(*statistics, total / count)

@@ -211,8 +211,8 @@ class TraceAnalysis(PluginViews):
 
         Returns:
             {rank: frame} with the columns aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay,
-            avg_runtime_delay. The last two are the mean delays from the operator to its first launch, and from that launch
-            to the kernel, in microseconds with three decimals.
+            avg_runtime_delay. avg_aten_op_launch_delay is the mean delay from the operator to its first launch,
+            avg_runtime_delay that from the launch to the kernel, both in microseconds with three decimals.
         """
         return answers.operator_kernels.operator_kernel_frames(self._trace, ranks, sort_by)
 
@@ -229,7 +229,7 @@ class TraceAnalysis(PluginViews):
         """Return the kernel sequences that an operator launches, and write a copy of the trace that marks them.
 
         Args:
-            operator_name: selects operators and annotations whose name contains this; in each call stack, only the outermost.
+            operator_name: selects operators and annotations whose name contains this text, only the outermost of each call stack.
             output_dir: the folder for the copy, `overlaid_<file name>`; replaces an earlier copy.
             min_pattern_len: ignore operator calls that launch fewer kernels than this.
             rank: the rank to read.
@@ -391,7 +391,7 @@ class TraceAnalysis(PluginViews):
 
         Args:
             profiler_steps: the steps to include, by default all; numbers that do not exist are ignored.
-            num_candidates: the maximum number of ranks; there are fewer if not that many ranks ever arrived last.
+            num_candidates: the maximum number of ranks; only ranks that arrived last at least once are returned.
             visualize: show how late each rank is.
             straggler_identification_impl: another method, such as HTA's own
                 `hta.analyzers.straggler.find_stragglers_with_late_start_comm_kernels`. It receives a frame of all

@@ -14,7 +14,7 @@ from hta.version import __version__, __version_tuple__
 
 
 def test_later_configurations_override_earlier_ones(tmp_path, monkeypatch, capsys) -> None:
-    """Configuration files override each other in the order home folder, current folder, given file."""
+    """A given file overrides the one in the current folder, which overrides the one in the home folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "home" / ".hta").mkdir(parents=True)
@@ -39,7 +39,7 @@ def test_a_file_that_is_not_a_configuration_is_an_error(text, tmp_path) -> None:
 
 
 def test_the_logger_is_that_of_the_package() -> None:
-    """`setup_logger` does not configure logging; HTA's logger is that of holotrace."""
+    """`setup_logger` does not configure logging; `hta.configs.config.logger` is the logger of holotrace."""
     before = list(logging.getLogger().handlers)
     setup_logger()
     assert logger is logging.getLogger("holotrace")

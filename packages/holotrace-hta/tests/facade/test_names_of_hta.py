@@ -102,7 +102,7 @@ def test_every_name_is_here() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_call_of_an_old_script_means_the_same(module, name, parameters) -> None:
-    """Parameters start with HTA's, in HTA's order and with HTA's defaults; further ones are optional."""
+    """Parameters start with HTA's, in HTA's order and with HTA's defaults; additional parameters are optional."""
     ours = list(inspect.signature(object_at(module, name)).parameters.values())
     theirs = [(parameter, None) if isinstance(parameter, str) else tuple(parameter) for parameter in parameters]
     assert [parameter.name for parameter in ours[: len(theirs)]] == [name for name, _ in theirs]

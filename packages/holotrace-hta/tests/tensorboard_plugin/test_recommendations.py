@@ -43,7 +43,7 @@ def test_the_findings_of_the_diagnosis(slow_loading: TraceAnalysis) -> None:
 
 
 def test_the_recommendations_of_the_plugin(slow_loading: TraceAnalysis) -> None:
-    """With `compat`, a row has the rule of the plugin, what it measured, and its limit."""
+    """With `compat`, a row has the plugin's rule, the measured fraction and the limit."""
     frame = slow_loading.get_recommendations(compat="torch_tb_profiler")
     assert frame.loc[0, ["rule", "rank", "value_fraction", "limit_fraction"]].tolist() == [
         "data_loading",

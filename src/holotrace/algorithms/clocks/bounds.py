@@ -178,7 +178,7 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the greatest value of all lines that pass below all points with a slope within `slopes`.
+    """Return, for each knot, the greatest value of any line that passes below all points with a slope within `slopes`.
 
     Two points, or one point and a limit of the slope, determine this value: a linear programme with two variables. If the
     bounds on the slope contradict each other, no line fits, and the value is meaningless.

@@ -86,7 +86,7 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return how much steeper than its line a clock may be if its rate is within 1 ± largest_drift."""
+    """Return bounds on the slope of each clock relative to its line, so that its rate is within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -122,7 +122,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock, and whether each reading is in this segment only."""
+    """Yield each segment of a clock with a mask of the readings that are in no other segment."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -220,7 +220,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return how many of the first operations a single line fits."""
+        """Return the number of operations, from the first one on, that a single line fits."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)

@@ -196,7 +196,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on the edges that close a cycle, which the rough alignment did not use."""
+    """Return the largest median difference on the edges that are not parent edges, which the rough lines did not use."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -219,7 +219,7 @@ def _distances(readings: Readings, first: Int64Array, clock_count: int, referenc
 
 
 def _hub_rows(readings: Readings, first: Int64Array, distance: Int64Array) -> Int64Array:
-    """Return the row of the participant nearest to the reference, in the operation of each row."""
+    """Return, for each row, the row of its operation's hub: the participant nearest to the reference."""
     if not len(first):
         return np.empty(0, np.int64)
     order = distance[readings.clock] * len(distance) + readings.clock

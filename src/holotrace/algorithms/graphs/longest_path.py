@@ -107,7 +107,7 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
 
 
 class Chains(NamedTuple):
-    """The chains of binding edges that end at chosen nodes; where a chain meets an earlier chain, it ends.
+    """The chains of binding edges that end at chosen nodes; a chain stops where it meets an earlier chain.
 
     edges         the edges of all chains, chain by chain, each chain from its end backwards
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`

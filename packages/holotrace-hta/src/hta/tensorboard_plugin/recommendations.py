@@ -39,7 +39,7 @@ class _Case(NamedTuple):
 
 
 class _Rank(NamedTuple):
-    """The data of one rank: rows of analyses, and the compute capability of each device that the file describes."""
+    """The data of one rank: its rows in the analyses, and the compute capability of each device that the file describes."""
 
     trace: RankTrace
     step: Mapping[str, float | None]

@@ -98,7 +98,7 @@ class PluginViews:
         return frame_in_microseconds(result.per_module)
 
     def get_distributed_summary(self, visualize: bool = True, compat: Compat | None = None) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- as in HTA's methods
-        """Return each step's compute and communication time per rank, and how much of it is waiting.
+        """Return each step's compute and communication time per rank, and how much of the communication is waiting.
 
         Returns:
             `per_step` of `holotrace.distributed`, times in µs: rank, step, step(us), computation_only(us),

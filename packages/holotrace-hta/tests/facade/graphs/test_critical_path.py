@@ -116,7 +116,7 @@ def test_frames_hold_the_events_of_the_graph_and_all(graph, analyzer) -> None:
 
 
 def test_networkx_finds_a_path_of_the_same_length(graph) -> None:
-    """The longest path that networkx computes is ours, of 100 µs."""
+    """The longest path that networkx computes is the critical path: 100 µs."""
     converted = graph.to_networkx()
 
     assert isinstance(converted, nx.DiGraph)
@@ -159,7 +159,7 @@ def test_only_valid_weights_can_be_set(graph, key, value) -> None:
 
 
 def test_a_kernel_before_its_launch_fails_only_a_strict_analysis(tmp_path, monkeypatch) -> None:
-    """A kernel that starts before its launch fails `critical_path` only while the strict variable is 1."""
+    """If a kernel starts before its launch, `critical_path` fails only if the environment variable for strict checks is 1."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("early", start_us=31, duration_us=1, launch_us=35, stream=8)
     builder.write(tmp_path / "job")
@@ -181,7 +181,7 @@ def copied(path: str) -> tuple[list[str], list[dict]]:
 
 
 def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tmp_path) -> None:
-    """The marked copy creates its folder, marks four events, and replaces an earlier copy, as in HTA."""
+    """`overlay_critical_path_analysis` creates the folder, marks four events and replaces an earlier copy, as in HTA."""
     folder = tmp_path / "job" / "out"
 
     paths = [analyzer.overlay_critical_path_analysis(0, graph, str(folder)) for _ in range(2)]
@@ -193,7 +193,7 @@ def test_the_copy_marks_the_path_and_replaces_an_earlier_one(analyzer, graph, tm
 
 
 def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path, monkeypatch) -> None:
-    """A launch without delay adds two arrows if the variable is 1 and all edges are drawn."""
+    """A launch without delay adds two arrows if all edges are drawn and the environment variable is 1."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = small().kernel("late", start_us=81, duration_us=3, launch_us=31)
     builder.write(tmp_path / "job")

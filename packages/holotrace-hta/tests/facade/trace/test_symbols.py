@@ -81,7 +81,7 @@ def test_tables_are_made_from_frames_and_files(tmp_path) -> None:
 
 
 def test_groups_of_texts_have_numbers() -> None:
-    """Groups of categories and names, such as launch calls, give the ids of their texts."""
+    """A table returns the ids of groups of names and categories, such as the names of launch calls."""
     table = table_of("cpu_op", "kernel", "cuda_driver", "ProfilerStep#3", "Memcpy HtoD", "cuLaunchKernelEx", "aten::mm")
     assert table.get_cpu_event_cat_ids() == [0, 2]
     assert table.get_gpu_kernel_cat_ids() == [1]

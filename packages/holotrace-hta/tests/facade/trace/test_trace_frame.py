@@ -131,7 +131,7 @@ def test_the_raw_file_can_be_read(tmp_path) -> None:
 
 
 def test_a_rank_that_does_not_exist_is_an_error() -> None:
-    """Frame, steps and start time of an unknown rank raise UnknownRankError."""
+    """Reading the frame, steps or start time of an unknown rank raises UnknownRankError."""
     view = view_of(TraceBuilder())
     for method in (view.get_trace, view.get_iterations, view.get_trace_start_unixtime_ns):
         with pytest.raises(UnknownRankError):

@@ -73,7 +73,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
         copy=False,
     )
     streams = frame["stream"].to_numpy()
-    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # always so if the rank has one device
+    is_sorted = bool((streams[1:] >= streams[:-1]).all())  # always true with one device
     return frame if is_sorted else frame.iloc[np.argsort(streams, kind="stable")]
 
 

@@ -370,7 +370,7 @@ class _Rows:
 
     def _recorded_values(self, column: str, missing: int) -> _Numbers:
         values = self._events[column].cast(pl.Int64).fill_null(_NOTHING).to_numpy()
-        return np.append(values, missing)[self._source]  # the last value is for rows without a recorded event
+        return np.append(values, missing)[self._source]  # rows without a recorded event get `missing`
 
     def _texts_of(self, column: str) -> _Numbers:
         """Return the string id of each text, or of the text that each symbol id stands for."""
@@ -459,8 +459,8 @@ class _Rows:
     def _partners(self) -> _Numbers:
         """Return the recorded `index_correlation` to compare with the frame's.
 
-        Some links exist only among all events, not among the selected ones. Where the frame's value is not the link among
-        the selected events, the result is the link among all events.
+        If only some steps are selected, a launch may be selected without its kernel. Links are therefore looked up among the
+        selected events and, where the frame differs from the result, among all events of the file.
         """
         given = self._whole_numbers("index_correlation")
         if self.recorded is None:
@@ -509,7 +509,7 @@ def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> 
 
 
 def _copied(event_numbers: _Numbers, source_index: _Numbers) -> pl.DataFrame:
-    """Return `source` and `copy` for the events that a frame contains more than once."""
+    """Return the event numbers of rows that repeat a recorded event: `source` is the event, `copy` the row."""
     is_copy = (source_index >= 0) & (event_numbers != source_index)
     pairs = {"source": source_index[is_copy], "copy": event_numbers[is_copy]}
     return pl.DataFrame(pairs).cast(pl.UInt32)

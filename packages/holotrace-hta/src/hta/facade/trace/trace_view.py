@@ -145,7 +145,7 @@ class TraceView:
         """Return the events of a rank; see `hta.facade.trace.trace_frame`.
 
         Every call returns the same frame. If a script changes the frame's rows, later analyses use the changes; columns that a
-        script adds stay.
+        script adds are kept.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -218,7 +218,7 @@ class TraceView:
     ) -> list[dict[str, Any]]:
         """Convert a frame with `ts`, `pid` and a column of values to counter events on the clock of the files.
 
-        To show them, append them to the `traceEvents` of `get_raw_trace_for_one_rank` and write the result.
+        To show the counters, append the events to the `traceEvents` of `get_raw_trace_for_one_rank` and write the result.
         """
         return [
             {"ph": "C", "name": counter_name, "pid": pid, "ts": self.min_ts + ts, "args": {counter_name: value}}
