@@ -140,6 +140,6 @@ def test_advice_is_another_name_of_diagnose(monkeypatch, capsys) -> None:
 
 
 def test_an_error_names_the_option_of_the_command_line() -> None:
-    """Python's `ranks=[...]` is `--ranks` in a message of the command line."""
+    """Errors of the command line say `--ranks` where Python's errors say `ranks=[...]`."""
     error = MissingDataError.no_gpu_kernels("kernels", rank=3, source="rank3.json", cpu_events=2)
     assert (_described(error) or "").endswith("Record with ProfilerActivity.CUDA, or leave the rank out with --ranks.")

@@ -92,7 +92,7 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
     for number, (name, command) in enumerate(commands.items()):
         paths = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
         code, printed, errors = run(command, paths, monkeypatch, capsys)
-        is_check = name == "check --strict"  # reports on stdout, and fails
+        is_check = name == "check --strict"  # prints its errors to stdout, and fails
         lines = errors.count("\n")
         if (
             code not in {0, 1}

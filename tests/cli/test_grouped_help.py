@@ -44,7 +44,7 @@ def test_commands_are_described_in_whole_sentences() -> None:
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "sql", "critical-path", "diagnose"])
 def test_options_are_under_headings(command: str) -> None:
-    """A command's own options come first, then which traces to read, what to print, and where to work."""
+    """A command's own options come first, then those for the traces to read, the output and the execution."""
     groups = sections(command)
 
     assert list(groups)[:3] == ["Arguments", "Options", "Which traces"]

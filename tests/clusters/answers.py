@@ -29,7 +29,7 @@ from holotrace.store.trace import RankTrace
 
 
 def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.NDArray[np.bool_]:
-    """Select all events; on one rank, kill this process the first time."""
+    """Select all events; the first worker that opens `deadly_rank` is killed."""
     if rank_trace.rank == deadly_rank and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)

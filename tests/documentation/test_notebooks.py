@@ -80,7 +80,7 @@ def test_what_stragglers_shows(run, capsys) -> None:
 
 
 def test_what_memory_shows(run) -> None:
-    """All four ranks have a peak of 2,405,416 bytes, and the parts of the peak add up."""
+    """All four ranks have a peak of 2,405,416 bytes, to which the parts of the peak add up."""
     names, shown = run("memory")
     assert shown["timeline"]["peak_bytes"].to_list() == [2_405_416] * 4
     assert names["at_peak"]["bytes"].sum() == 2_405_416

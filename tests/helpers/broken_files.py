@@ -41,7 +41,7 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return an event with another time and other keys."""
+    """Return a copy of an event at another time, with changed keys."""
     return {**event, "ts": time_us, **changes}
 
 

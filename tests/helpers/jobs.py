@@ -32,13 +32,13 @@ def gpu_job() -> TraceBuilder:
 
 @cache
 def built_gpu_job() -> Trace:
-    """Return the trace of `gpu_job`, built once; it keeps what analyses derive from it."""
+    """Return the trace of `gpu_job`, built once, so that tests share its derived results."""
     return gpu_job().build()
 
 
 @cache
 def built_hostile_job() -> Trace:
-    """Return the trace of `hostile_job`, built once; it keeps what analyses derive from it."""
+    """Return the trace of `hostile_job`, built once, so that tests share its derived results."""
     return hostile_job().build()
 
 

@@ -1,4 +1,4 @@
-"""Measures work in calls, which do not depend on how busy the machine is."""
+"""Measures work by counting calls, which does not depend on how busy the machine is."""
 
 from __future__ import annotations
 

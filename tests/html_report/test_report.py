@@ -85,7 +85,7 @@ def contents_of_gpu_job() -> Contents:
 
 
 def lacking_a_file(path: str, reason: str) -> Summary:
-    """Return the summary of a job of which a file was skipped."""
+    """Return the summary of a job with a skipped file."""
     return replace(contents_of_gpu_job().summary, skipped=(SkippedFile(path, reason),))
 
 

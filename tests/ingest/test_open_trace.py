@@ -84,7 +84,7 @@ def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
 
 
 def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
-    """The rank in a distributedInfo after the events, where on-demand captures write it, is used."""
+    """On-demand captures write distributedInfo after the events; the rank in it is used too."""
     event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
     path = tmp_path / "libkineto_activities_1234.json"
     path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")

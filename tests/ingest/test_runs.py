@@ -185,7 +185,7 @@ def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monke
 
 
 def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> None:
-    """A folder that links reach several times is one run."""
+    """A folder that can be reached through several links is one run."""
     write_trace("run/w.1.pt.trace.json")
     (tmp_path / "run" / "back").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "run")

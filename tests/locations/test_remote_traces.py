@@ -243,7 +243,7 @@ class _Interrupting(Silent):
 
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
-    """Ctrl-C stops the reading at once, although the server sends nothing after the first piece."""
+    """Ctrl-C stops reading at once, although the server sends nothing after the first piece."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
     fetch, go_on = remote_bytes.RemoteBytes.fetch, threading.Event()

@@ -91,14 +91,14 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return rank 0's row of computation kernels that are grouped as `others`, else of the name with the largest sum."""
+    """Return rank 0's row of computation: of the kernels grouped as `others`, or of the name with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
 
 
 def grouped(*, others: bool) -> tuple[Theirs, Ours]:
-    """Compare a mean of the kernel breakdown with its default cut-off."""
+    """Compare a mean duration in the kernel breakdown; both tools use its default cut-off."""
     return (
         lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
         lambda facade: us(

@@ -55,7 +55,7 @@ NUMBER_FIRST = re.compile(r"[+-]?\d|No |None of |A step takes \d|The recording t
 
 @pytest.fixture(scope="module")
 def small() -> Trace:
-    """Return the small job, built once; it keeps what analyses derive from it."""
+    """Return the small job, built once, so that tests share its derived results."""
     return small_job()
 
 

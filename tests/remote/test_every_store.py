@@ -122,7 +122,7 @@ def test_a_job_can_be_written_to_a_store(job_url, job_folder) -> None:
 
 
 def test_processes_write_one_job_at_once(store) -> None:
-    """Three processes that write different ranks at once, like the tasks of a job array, leave all ranks."""
+    """Three processes write different ranks at once, like the tasks of a job array, and all ranks are stored."""
     counts = race(2, 3, address=f"{store.root}/race{{folder}}/job.store")
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (6, 2, False), counts
 

@@ -25,7 +25,7 @@ def _quiet(caplog) -> None:
     ],
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
-    """Processes that write different ranks leave all of them, on disk and in object stores, never a partial one."""
+    """Processes that write different ranks at once store all of them, on disk and in object stores, none partially."""
     counts = race(trials, processes, address=address)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (trials * processes, trials, False), (
         counts

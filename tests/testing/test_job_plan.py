@@ -108,7 +108,7 @@ def test_the_straggler_computes_longer_by_the_delay():
 
 
 def test_host_groups_contain_the_ranks_of_a_host():
-    """Five ranks on hosts of two form the groups 0-1, 2-3 and 4."""
+    """Five ranks, two per host, form the groups 0-1, 2-3 and 4."""
     options = replace(OPTIONS, ranks=5)
 
     assert [list(options.group_of("1", rank)) for rank in range(5)] == [[0, 1], [0, 1], [2, 3], [2, 3], [4]]

@@ -84,7 +84,7 @@ def test_a_missing_rank_makes_the_transfer_an_upper_bound():
 
 
 def test_a_call_without_counterpart_has_no_waiting():
-    """The transfer of an unmatched call is at most its duration; whether it waited is unknown."""
+    """The transfer of an unmatched call takes at most the call's duration; the waiting is unknown."""
     expected = {
         "lateness_ns": None,
         "lateness_half_width_ns": None,

@@ -24,7 +24,7 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """Backward passes run at 200..300 and 600..700 µs of the step. Calls after the last one reduce gradients.
+    """Backward passes run at 200..300 and 600..700 µs of the step. Calls after the last backward pass reduce gradients.
 
     Without steps, only calls inside the backward pass are known: the others may belong to the step before.
     """
@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce `forward_elements`, or nothing, forward and 1,024 elements at the start of backward."""
+    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, and 1,024 as the backward begins."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)
@@ -72,7 +72,10 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """A long optimizer does not make all-reduces of gradients look like tp, nor late data loading those of layers like dp."""
+    """A long optimizer does not make the all-reduces of gradients look like tp.
+
+    Late data loading does not make the all-reduces of layers look like dp.
+    """
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 

@@ -90,7 +90,7 @@ def test_args_decide_the_collective_before_the_name(kernel: str, collective: str
 
 
 def test_args_describe_a_collective() -> None:
-    """A collective's row identifies it on other ranks; `asked_ns` is the start of its launch."""
+    """A collective's row has what identifies it on other ranks; `asked_ns` is the start of its launch."""
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {

@@ -151,7 +151,7 @@ def test_savings_are_reported() -> None:
     ],
 )
 def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change, message: str) -> None:
-    """Such a change is refused, because its prediction would look like a result."""
+    """A change that selects nothing or is negative is refused, because its prediction would look like a result."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 

@@ -45,7 +45,7 @@ def two_streams() -> TraceBuilder:
 
 
 def test_a_stream_waits_for_work_launched_before_the_record() -> None:
-    """The next kernel of stream 20 waits for row 1, not for the kernel launched after the record."""
+    """The next kernel of stream 20 waits for the kernel in row 1, not for the one launched after the record."""
     assert stream_waits(only_rank(two_streams())).to_dicts() == [
         {
             "event_index": 8,
@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """A wait names the record at 3 µs, so its stream is known; no wait names the record at 20 µs."""
+    """A wait names the record at 3 µs, so its stream is known; no wait names the record at 20 µs, so its stream is null."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -182,7 +182,7 @@ def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """Only the copy that ends before its call returns blocked the call; kernels never block calls."""
+    """A copy that ends before its call returns has blocked the call; kernels never block calls."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)

@@ -84,7 +84,7 @@ def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
 
 
 def test_modules_shapes_and_frames_come_from_the_capture(tmp_path):
-    """Analyses know the module and the shapes of each kernel."""
+    """The result shows the module and the shapes of each kernel."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
 
@@ -301,7 +301,7 @@ def test_selected_steps_keep_their_graphs(tmp_path):
 
 @pytest.mark.parametrize("args", [{"Input Dims": [[1]]}, {}])
 def test_a_recording_without_graphs_is_unchanged(args):
-    """Without the launch of a graph, nothing is added."""
+    """A recording without a graph launch does not change."""
     trace = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=9, args=args)

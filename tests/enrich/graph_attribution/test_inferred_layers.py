@@ -93,7 +93,7 @@ def test_a_backward_pass_runs_the_layers_in_reverse():
 
 
 def test_work_on_a_second_stream_has_no_layer():
-    """The order across streams may change from layer to layer, so only the main stream is divided."""
+    """The order across streams may change from layer to layer, so only work on the main stream gets layers."""
     builder = graph(TraceBuilder(), MODEL, 1_000)
     for place in range(3):
         builder.kernel("copy", start_us=1_015 + 40 * place, duration_us=5, correlation=1_000, stream=9)

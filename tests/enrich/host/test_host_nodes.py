@@ -88,7 +88,7 @@ def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
 
 
 def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
-    """A cuLaunchKernel inside cudaLaunchKernel takes no more time from aten::mm."""
+    """A cuLaunchKernel inside cudaLaunchKernel is not subtracted from aten::mm's self time a second time."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10)

@@ -1,4 +1,4 @@
-"""The line of the user's code of each event of the host and of devices."""
+"""The line of user code behind each event of the host and of devices."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def attention(builder: TraceBuilder, start_us: int, queries: int, keys: int, *, 
 
 
 def test_work_after_a_range_of_an_engine_belongs_to_its_step() -> None:
-    """VLLM samples after its range: the step lasts until the next begins, the last one until the recording ends."""
+    """In vLLM, sampling follows the range, so a step lasts until the next begins, the last one until the recording ends."""
     builder = TraceBuilder()
     builder.annotation("execute_context_1(7)_generation_0(0)", start_us=0, duration_us=10)
     builder.annotation("execute_context_0(0)_generation_1(1)", start_us=30, duration_us=10)
@@ -72,7 +72,7 @@ def test_a_range_with_one_step_inside_is_the_same_step() -> None:
 
 
 def test_a_range_with_several_steps_inside_is_none() -> None:
-    """A user's `decode` around a whole benchmark holds the steps of the engine."""
+    """If a user's `decode` range contains several steps of an engine, only the engine's steps count."""
     builder = TraceBuilder().annotation("decode", start_us=0, duration_us=100)
     for start in (10, 50):
         builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=20)
@@ -250,7 +250,7 @@ def test_token_embeddings_show_steps_without_stacks() -> None:
 
 
 def test_a_pass_in_each_profiler_step_makes_those_the_steps() -> None:
-    """If each profiler step contains one forward pass, the profiler steps are the steps."""
+    """If each profiler step contains one forward pass, profiler steps are taken as inference steps."""
     builder = TraceBuilder()
     for number, start in ((1, 0), (2, 50), (3, 100)):
         builder.step(number, start, 45)

@@ -127,14 +127,14 @@ def test_other_names_are_no_steps(name: str | None) -> None:
 
 
 def test_only_verified_drafts_and_drafting_are_marked() -> None:
-    """The rules for speculative decoding mark the draft model and the check of its tokens."""
+    """The rules for speculative decoding mark steps of the draft model, and steps that verify its tokens."""
     drafting = {"step[DRAFT_EXTEND_V2 bs=4]", "draft[0/3 bs=64]", "dspark[bs=4 T=7]"}
     assert {name for name in NAMES if said(name).rule.is_draft} == drafting
     assert {name for name in NAMES if said(name).rule.is_verifying} == {"step[TARGET_VERIFY bs=4]"}
 
 
 def test_sums_over_requests_come_from_every_engine() -> None:
-    """The costs of paged attention need all eight sums; those of a phase without requests are 0."""
+    """Paged attention needs all eight sums of a step's name; the sums of a phase without requests are 0."""
     of_prefill = {"c_sq": 8155, "c_sk": 8430, "c_sqsq": 7475785, "c_sqsk": 7671310}
     assert request_sums(DETAILED) == of_prefill | {"g_sq": 37, "g_sk": 34489, "g_sqsq": 37, "g_sqsk": 34489}
     sglang = request_sums("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]")

@@ -35,24 +35,24 @@ def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **head
 
 
 def sentences_of(builder: TraceBuilder) -> tuple[str, ...]:
-    """Return the sentences about a built job."""
+    """Return the warnings about a built job."""
     return wholeness(builder.build()).sentences
 
 
 def opened(folder: Path) -> tuple[str, ...]:
-    """Return the sentences about the traces in a folder."""
+    """Return the warnings about the traces in a folder."""
     return wholeness(holotrace.open_trace(folder, cache=False)).sentences
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
 def test_a_job_gives_no_reasons(ranks) -> None:
-    """A job of 1, 2 or 16 ranks gives no sentence."""
+    """A job of 1, 2 or 16 ranks gives no warning."""
     assert sentences_of(job(ranks)) == ()
 
 
 @pytest.mark.parametrize("name", SINGLE_JOBS)
 def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
-    """Slightly different clocks, sampled ranks, and unnamed hosts and devices give no sentence."""
+    """Slightly different clocks, sampled ranks, and unnamed hosts and devices give no warning."""
     assert opened(real_traces / name) == ()
 
 
@@ -85,7 +85,7 @@ def test_a_long_recording_joins_the_others() -> None:
     ],
 )
 def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
-    """The sentence names each property that differs, with the values of the ranks."""
+    """The warning names each property that differs, with the values of the ranks."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
@@ -135,14 +135,14 @@ def test_ranks_that_agree_are_one_of_the_jobs() -> None:
     ],
 )
 def test_unknown_properties_are_no_reason(header) -> None:
-    """Missing or invalid properties, and different hosts or trace names, give no sentence."""
+    """Missing or invalid properties, and different hosts or trace names, give no warning."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == ()
 
 
 def test_only_the_first_of_many_groups_are_named() -> None:
-    """For 20 recordings one minute apart, the sentence names the first times and counts the rest."""
+    """For 20 recordings one minute apart, the warning names the first times and counts the rest."""
     (sentence,) = sentences_of(job(ranks=20, apart_us=60 * SECOND_US))
     assert sentence.endswith(f"(rank {MOST_NAMED - 1}), {20 - MOST_NAMED} more.")
 
@@ -160,7 +160,7 @@ def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first,
 
 @pytest.mark.parametrize("form", ["plain", "gzip"])
 def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> None:
-    """The sentence names the byte at which a file ends, in the middle of an event or of the gzip stream."""
+    """The warning names the byte at which a file ends, in the middle of an event or of the gzip stream."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     if form == "gzip":
@@ -184,13 +184,13 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """Tools that append events while they run leave the list open, so such a file is whole."""
+    """Tools that append events while they run leave the list open, so a file with an open list counts as complete."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 
 
 def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
-    """Of many files that are cut off, the sentences name `MOST_NAMED` and count 3 more."""
+    """For many files that are cut off, the warnings name `MOST_NAMED` files and count 3 more."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
@@ -221,14 +221,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
     ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
 )
 def test_other_files_are_ignored(tmp_path, name, content) -> None:
-    """Settings, notes and logs in the folder give no sentence."""
+    """Settings, notes and logs in the folder give no warning."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert opened(tmp_path) == ()
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Two files claim rank 0 and differ in more than numbers, so they are different jobs."""
+    """Two files claim rank 0, and their names differ in more than numbers, so they are from different jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")
@@ -253,7 +253,7 @@ def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> Non
 
 
 def test_a_store_gives_the_same_reasons(tmp_path) -> None:
-    """A store gives the same sentences about cut-off, unreadable and duplicate files as the folder."""
+    """A store gives the same warnings about cut-off, unreadable and duplicate files as the folder."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

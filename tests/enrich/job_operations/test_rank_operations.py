@@ -41,7 +41,7 @@ def test_a_wait_is_no_computation_but_a_gap_is() -> None:
 
 
 def test_hidden_communication_divides_computation_where_it_begins() -> None:
-    """A call from 50 to 90 µs under a kernel from 0 to 200 µs: the rank does not wait, and both parts are one operation."""
+    """A call at 50..90 µs runs during a kernel at 0..200 µs: no rank waits, and both parts of the kernel are one operation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 200)

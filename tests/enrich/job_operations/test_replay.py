@@ -74,7 +74,7 @@ def test_operations_that_wait_for_one_another_are_an_error() -> None:
 
 
 def test_communication_waits_for_its_last_rank() -> None:
-    """Rank 0 reduces from 10 to 30 ns, rank 1 from 24 to 30 ns: 6 ns are transfer. If rank 1 arrives 10 ns earlier, both end at 20."""
+    """Rank 0 reduces from 10 to 30 ns, rank 1 from 24 to 30 ns: 6 ns are transfer. If rank 1 arrives 10 ns earlier, both ranks end at 20 ns."""
     rows = [(0, "forward-compute", 0, 10, None), (0, "dp-all-reduce", 10, 20, 1)]
     rows += [(1, "forward-compute", 0, 24, None), (1, "dp-all-reduce", 24, 6, 1), (1, "optimizer", 30, 5, None)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))

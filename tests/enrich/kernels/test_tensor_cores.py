@@ -217,7 +217,7 @@ def test_the_last_added_rule_decides_until_removed() -> None:
 
 
 def test_communication_kernels_are_not_on_tensor_cores() -> None:
-    """A kernel rule that makes my_ring communication changes its answer from null to false."""
+    """A kernel rule that makes my_ring communication changes its tensor-core answer from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 

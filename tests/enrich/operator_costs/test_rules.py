@@ -332,7 +332,7 @@ def test_all_lists_are_read_and_the_first_is_written() -> None:
 
 
 def test_a_mask_by_number_halves_the_work() -> None:
-    """`_efficient_attention_forward` names a causal mask by 1 or 2."""
+    """`_efficient_attention_forward` marks a causal mask by the numbers 1 and 2."""
     dims, types = [[2, 6, 4, 8]] * 3 + [[]] * 7, [BF16] * 3 + ["Scalar"] * 7
     full, causal = (call("aten::_efficient_attention_forward", dims, types, [""] * 9 + [mask]) for mask in ("0", "1"))
     assert (full.flops, causal.flops) == (4 * 2 * 4 * 36 * 8, 2 * 2 * 4 * 36 * 8)

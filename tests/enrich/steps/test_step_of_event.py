@@ -31,7 +31,7 @@ def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel launched in step 4 belongs to step 4 although it runs in step 5; without a launch, its start counts."""
+    """A kernel launched in step 4 belongs to step 4 although it runs in step 5; without a launch, its own start decides."""
     builder = (
         TraceBuilder()
         .step(4, 0, 10)

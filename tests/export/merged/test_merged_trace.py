@@ -89,7 +89,7 @@ def test_processes_are_named_and_sorted_by_rank(content) -> None:
 
 
 def test_all_events_are_there_once(folder, content) -> None:
-    """The file has all events of all ranks that have a duration."""
+    """The file contains each event with a duration, of every rank, once."""
     trace = open_trace(folder, cache=False)
     assert len(trace.ranks) == RANKS
     written = sum(event["ph"] == "X" for event in content["traceEvents"])
@@ -173,7 +173,7 @@ def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
 
 
 def test_a_file_that_changed_is_an_error_and_leaves_nothing(tmp_path) -> None:
-    """If the file of a rank has other events than its tables, nothing is written, and a file that exists stays."""
+    """If a rank's file no longer matches its tables, nothing is written, and an existing file stays."""
     builder = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5)
     (path,) = builder.write(tmp_path / "job")
     trace = open_trace(path, cache=False)

@@ -22,7 +22,7 @@ AS_RECORDED = RankClock("a")
 
 
 def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]:
-    """Return events of rank 3, whose file counts from 1 µs after the base of the merged trace."""
+    """Return events of rank 3, whose file has a base time 1 µs after that of the merged trace."""
     place = RankPlace(3, clock, BASE, BASE - 1_000, {4001: 3001, 0: 3002, "Spans \u00e9": 3003})
     text = place.placing().placed(",".join(events).encode()).decode()
     return json.loads(f"[{text[1:]}]", parse_float=exact_number)

@@ -1,4 +1,4 @@
-"""Simulated training jobs look like recordings, and their twins show what a mistake costs."""
+"""Simulated training jobs look like recordings, and copies with a mistake show what the mistake costs."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
 
 
 def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> None:
-    """Searching for `gemm` leaves one row, and the address with the search shows the same row to others."""
+    """Searching for `gemm` leaves one row, and the address with the search shows the same row."""
     session, url = small
     address = url + Selection("kernel_breakdown", run=session.runs[0].id).query()
     with visit(browser, address) as seen:

@@ -1,4 +1,4 @@
-"""The findings on the overview open to their ranks, events and rules."""
+"""The findings on the overview expand to their ranks, events and rules."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def page(_environ, start_response):
 
 
 def guarded(token: str | None = None) -> Guard:
-    """Return a guard of the page."""
+    """Return a guard in front of `page`."""
     return Guard(page, allowed_hosts=HOSTS, token=token)
 
 
@@ -188,7 +188,7 @@ def test_the_policy_of_a_page_without_scripts_allows_no_inline_script() -> None:
 
 
 def of_tensorboard() -> Guard:
-    """Return a guard of the page as in TensorBoard."""
+    """Return a guard in front of `page`, configured as in TensorBoard."""
     return Guard(page, allowed_hosts=HOSTS, any_address=True, may_be_framed=True, way_to_allow="set NAME")
 
 

@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """Two visits to three ranks count to three twice, and the text is empty afterwards."""
+    """Each of two passes over three ranks counts to three; afterwards, the text is empty."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

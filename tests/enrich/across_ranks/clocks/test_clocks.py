@@ -23,7 +23,7 @@ def calls_of(*rows):
 
 
 def every_10_us(count, shift, *, family="all_reduce", first=0):
-    """Return calls of ranks 0 and 1 that both enter and leave together; rank 1's clock is `shift` ahead."""
+    """Return calls that ranks 0 and 1 enter together and leave together; rank 1's clock is `shift` ahead."""
     return [
         (rank, number, family, 10_000 * number + rank * shift, 10_000 * number + 1_000 + rank * shift)
         for number in range(first, first + count)
@@ -45,18 +45,18 @@ def shifted_from(job, host, begin, by_ns):
 
 @pytest.mark.parametrize("seed", range(16))
 def test_the_truth_is_inside_the_interval(seed) -> None:
-    """Every interval contains the truth in jobs with drifting clocks, slow hosts and missing calls."""
+    """Every interval contains the true offset in jobs with drifting clocks, slow hosts and missing calls."""
     assert compared(CallsOptions.drawn(seed)).outside == []
 
 
 @pytest.mark.slow
 def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
-    """Every interval contains the truth in 80 more jobs; `benchmarks/clocks.py` prints a table of 1,000."""
+    """Every interval contains the true offset in 80 more jobs; `benchmarks/clocks.py` prints a table of 1,000."""
     assert [compared(CallsOptions.drawn(seed)).outside for seed in range(16, 96)] == [[]] * 80
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """The clock of b is 7 s ahead. The half-width of its offset comes from the 1 µs of a call, and from times in whole µs (2 µs)."""
+    """The clock of b is 7 s ahead. The half-width of b's offset comes from the 1 µs of a call, and from times in whole µs (2 µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """A rank may leave these calls before others enter: all-to-alls bound clocks only if their sizes are known."""
+    """A rank may leave these kinds of calls before others enter; all-to-alls bound clocks only if their sizes are known."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -276,7 +276,7 @@ def test_a_jump_that_the_reference_did_not_record() -> None:
 
 
 def test_a_wrong_match_is_left_out() -> None:
-    """One of 40 operations is matched with a later call of rank 1. It contradicts the others, so it is dropped."""
+    """One of 40 operations is matched with a later call of rank 1. This match contradicts the other matches and is dropped."""
     rows = every_10_us(40, 300)
     rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
     found = clocks(calls_of(*rows), TWO_HOSTS)

@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """All four ranks have two batches. If one rank starts a batch after the others have left theirs, they do not match."""
+    """All four ranks have two batches. If one rank starts a batch after the others have left theirs, the batches do not match."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),

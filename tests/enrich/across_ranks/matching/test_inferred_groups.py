@@ -90,7 +90,10 @@ def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """The ends of pairs of ranks differ as much as those of all four, up to 40 µs; gloo's annotations allow up to 1 ms."""
+    """The ends of pairs of ranks differ as much as those of all four, by up to 40 µs.
+
+    Ends of gloo's annotations may differ by up to a millisecond.
+    """
     starts = [[start + shift for start in (0, 200, 400, 600)] for shift in (0, 30, 15, 40)]
 
     assert _groups(_job(starts)) == dict.fromkeys(range(4), "default_pg")
@@ -157,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If pairs are groups, transfers take equally long after the last arrival in each pair, not of all ranks."""
+    """If pairs are the groups, transfers take equally long after the last arrival in each pair, not the last of all ranks."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

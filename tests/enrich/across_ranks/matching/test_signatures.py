@@ -16,7 +16,7 @@ GROUP = process_group(range(3))
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
     """Return a rank with one call per letter of `text`: the letter is its content, and a dot is a missing call.
 
-    All ranks leave at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
+    All ranks leave a call at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
     """
     calls = [
         {
@@ -190,7 +190,7 @@ def _incomplete_jobs(draw):
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
     """Two ranks each recorded three of four equal calls, but not the same three.
 
-    Matched by order, none of their calls would overlap: this shows missing calls, not a jump of a clock.
+    Matched by order, none of these calls would overlap, which shows missing calls rather than a clock that jumped.
     """
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
@@ -206,5 +206,5 @@ def test_ranks_of_one_host_share_its_clock() -> None:
 
 @given(_incomplete_jobs())
 def test_missing_calls_never_make_a_wrong_match(of_ranks) -> None:
-    """Whichever calls are missing, all calls of an operation have the same position in the job."""
+    """Whichever calls are missing, only calls made at the same position are matched."""
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

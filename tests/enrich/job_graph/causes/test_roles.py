@@ -1,4 +1,4 @@
-"""The cause that names a late rank: its own work, and the user's function that takes the time."""
+"""The named cause of a late rank: its own work, and the user's function that takes the time."""
 
 from __future__ import annotations
 

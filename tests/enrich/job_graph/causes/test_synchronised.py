@@ -10,7 +10,7 @@ CALLS = {"instance": pl.Int64, "rank": pl.Int32, "start_ns": pl.Int64, "wait_ns"
 
 
 def since(rows, begin_ns):
-    """Return the times of calls on one clock."""
+    """Return when the ranks of each call were last together, for calls on one clock."""
     calls = pl.DataFrame(rows, CALLS, orient="row").with_columns(pl.col("start_ns").alias("aligned_start_ns"))
     return together_before(calls, begin_ns).to_list()
 
@@ -22,7 +22,7 @@ def test_ranks_were_together_when_the_last_had_arrived():
 
 
 def test_a_larger_communication_counts_but_not_a_smaller_one():
-    """Before all three ranks meet at 60, they were last together at 20; that ranks 0 and 1 met at 40 does not count."""
+    """Before all three ranks meet at 60, they were last together at 20; the meeting of ranks 0 and 1 at 40 does not count."""
     all_three = [(0, rank, 20, 0, 0) for rank in range(3)]
     two = [(1, 0, 40, 0, 0), (1, 1, 40, 0, 0)]
     again = [(2, rank, 60, 0, 0) for rank in range(3)]

@@ -107,7 +107,7 @@ def test_changes_that_select_nothing_are_errors() -> None:
 
 
 def test_a_rank_without_peers_is_an_error() -> None:
-    """A job of one rank has nobody to compare with."""
+    """A job of one rank has no peers to compare with."""
     with pytest.raises(InvalidOptionError, match="no peers"):
         what_if_across_ranks(job((20,)), [PeersMedian([0])])
 
@@ -142,7 +142,7 @@ def test_python_functions_can_be_removed_without_what_they_call() -> None:
 
 
 def test_python_functions_after_the_last_operator_can_be_removed() -> None:
-    """Rank 1 collects garbage for 40 µs before its step ends. Without the collection, the step takes 60 µs, as on rank 0."""
+    """Rank 1 collects garbage for 40 µs before its step ends. Without the garbage collection, the step takes 60 µs, as on rank 0."""
     builder = TraceBuilder()
     for rank, collection_us in ((0, 0), (1, 40)):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})

@@ -44,7 +44,7 @@ def batched(first: int = 0, queries: int = Q) -> Inputs:
 
 
 def packed(first: int = 0, queries: int = Q) -> Inputs:
-    """Return query, key and value of shape [length of all, heads, width]."""
+    """Return query, key and value of shape [total length, heads, width]."""
     return {first: [B * queries, H, D], first + 1: [B * K, G, D], first + 2: [B * K, G, D]}
 
 

@@ -152,14 +152,14 @@ TOP_K = Arguments("TopK", ([100, 4], []), (BF16, "Scalar"), (), ("", "2"))
 
 
 def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
-    """The inputs are tokens and scores only; views inside have the shapes of the weights, TopK has k."""
+    """The inputs are tokens and scores only; views inside show the shapes of the weights, and TopK shows k."""
     assert routed(TOP_K, *VIEWS).flops == 200 * EACH
     sorting = Arguments("SortTokens", ([100, 2], [100, 2], []), (BF16, "short int", "Scalar"))
     assert routed(sorting, *VIEWS).flops == 200 * EACH
 
 
 def test_a_layer_without_weights_or_k_is_unknown() -> None:
-    """The reason says which of the two is missing; experts of an inner operator with a rule belong to that operator."""
+    """The reason says whether weights or k are missing; experts of an inner operator with a rule belong to that operator."""
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "chooses was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
