@@ -69,7 +69,7 @@ def short_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, 
 
 
 def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
-    """Cut and escape a name that is not a C++ signature, for an axis: `aten::mm` keeps its namespace."""
+    """Cut and escape an axis label that is not a C++ signature, so `aten::mm` keeps its namespace."""
     return label_text(_cut(name, length))
 
 
@@ -79,7 +79,7 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a whole name for a hover, in lines of `HOVER_WIDTH`; beyond `HOVER_LENGTH`, only count the characters."""
+    """Escape a name for a hover, in lines of `HOVER_WIDTH`; after `HOVER_LENGTH` characters, say how many more there are."""
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)
@@ -170,7 +170,7 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 
 def _cut(name: str, length: int) -> str:
-    """Cut templates at the end; cut generated names such as `triton_…_35` in the middle, because they differ at the end."""
+    """Cut C++ templates at the end, but other names, such as `triton_…_35`, in the middle: they often differ at the end."""
     if len(name) <= length and len(shown := visible(name)) <= length:
         return shown
     tail = 0 if "<" in name else length // 3

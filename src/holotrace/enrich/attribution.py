@@ -1,8 +1,8 @@
 """Facts about a rank that the TensorBoard plugin defines differently.
 
-An analysis with the option `compat` takes these facts from an `Attribution`, so the same sums give our numbers or the
-plugin's. The methods here give our numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods
-in which the plugin differs, and `holotrace.enrich.compat` chooses one of the two.
+An analysis with the option `compat` takes these facts from an `Attribution`. The methods here give our numbers;
+`holotrace.enrich.tensorboard_plugin.attribution` overrides the methods in which the plugin differs, and
+`holotrace.enrich.compat` chooses one of the two.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Attribution:
         return kernel_calls(rank_trace)
 
     def kernels_by_name(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels with the durations (duration_ns) that count in sums by name."""
+        """Return the kernels with the durations (duration_ns) to sum for each name."""
         return kernels
 
     def listed_launches(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -208,7 +208,7 @@ class Attribution:
         return nodes.filter(window.touches())
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Return the operator names that each memory change counts for, given all operators around it (row, name)."""
+        """Return the operator names to which each memory change is assigned, given the operators around it (row, name)."""
         return around.unique()
 
     # Findings

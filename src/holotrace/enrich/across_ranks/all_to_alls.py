@@ -12,7 +12,7 @@ _SIZES = ("in_bytes", "out_bytes")
 def is_even(calls: pl.DataFrame) -> pl.Expr:
     """Return whether each call is an all-to-all in which every rank sends the same amount to every rank.
 
-    If the splits were not recorded, sizes decide: the inputs and outputs of all ranks of the instance must have the same size.
+    If the splits were not recorded, the inputs and outputs of all ranks of the instance must have the same size.
 
     Args:
         calls: family and instance; if available also is_even, in_splits, in_bytes and out_bytes.

@@ -75,7 +75,7 @@ _OF_INSTANCE = (
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per instance: when its first and last rank start and end, and whether the clocks can time it."""
+    """Return one row per instance: when its first and last ranks start and end, and how precisely the clocks are known."""
     first = _START.arg_min()
     return (
         calls.drop_nulls("instance")

@@ -126,19 +126,19 @@ def axes_of_description(description: str | None) -> tuple[str, ...]:
 
 
 def axis_of_use(use: Use) -> Axis:
-    """Return the axis whose groups are used in this way; several candidates if the use does not decide.
+    """Return the axis that fits the use of a group; several candidates if more than one fits.
 
     send, recv                      pp if in turn, cp in a ring, else pp or cp
     send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
     all_to_all                      ep if a split is uneven, else ep or cp
-    all_gather and reduce_scatter   fsdp if its operators ask for them; unknown beside DDP, which shards nothing; else fsdp
+    all_gather and reduce_scatter   fsdp if its operators request them; unknown beside DDP, which shards nothing; else fsdp
                                     or tp
-    all_reduce                      dp if DDP asks for them or if nearly all bytes are requested in or after the backward pass, tp if many are
-                                    requested in the forward pass
+    all_reduce                      dp if DDP requests them or if nearly all bytes are requested in or after the backward pass;
+                                    tp if many are requested in the forward pass
 
-    A group that does several of these has one axis for each purpose. A recommender, for example, exchanges the rows of its
-    embedding tables and reduces gradients among the same ranks. All-reduces in a group that also has all_gather or
-    reduce_scatter count as a separate purpose only if DDP asks for them.
+    A group with several kinds of communication has one axis for each. A recommender, for example, exchanges the rows of its
+    embedding tables and reduces gradients among the same ranks. In a group that also has all_gather or reduce_scatter,
+    all-reduces get their own axis only if DDP requests them.
     """
     purposes = _purposes(use)
     if not purposes:
@@ -187,9 +187,9 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    A description that names an axis decides. The remaining groups of equal size and stride share one axis. If descriptions name
-    exactly one axis for groups of this shape, the groups share that axis; otherwise the collectives decide. The default group is `world` if
-    the job has other axes; otherwise it is an axis itself.
+    If the description of a group names an axis, the group has this axis. All other groups of equal size and stride share one
+    axis: the axis that descriptions name for this size and stride if they name exactly one, otherwise the axis that fits their
+    collectives. The default group is `world` if the job has other axes; otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.

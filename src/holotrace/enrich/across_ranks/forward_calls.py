@@ -24,7 +24,7 @@ _BEFORE_ALL = np.iinfo(np.int64).min
 
 
 def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
-    """Return whether the host requests each call in a forward pass: while no backward pass runs, but one is still to come.
+    """Return whether the host requests each call in a forward pass: before a backward pass of the step, and not during one.
 
     Args:
         rank_trace: the rank.

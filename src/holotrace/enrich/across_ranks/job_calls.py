@@ -18,7 +18,7 @@ from holotrace.enrich.across_ranks.timed_calls import timed_calls
 
 @dataclass(frozen=True, eq=False)
 class JobCalls(EqualByContent):
-    """The calls of all ranks, and what is known about them.
+    """The calls of all ranks, with their groups, sizes, bandwidths and waits.
 
     calls     the columns of `Matching.calls` and `arrivals`, with window and family renamed to `step` and `collective`, and:
 
@@ -85,7 +85,7 @@ def _with_bandwidths(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def per_second(byte_count: str, duration_ns: str) -> pl.Expr:
-    """Return bytes per second; null without bytes or time."""
+    """Return bytes per second; null if the bytes or the duration are 0 or unknown."""
     is_known = (pl.col(byte_count) > 0) & (pl.col(duration_ns) > 0)
     return pl.when(is_known).then(pl.col(byte_count) / pl.col(duration_ns) * 1e9)
 

@@ -40,7 +40,7 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
 
     Args:
         of_ranks: {rank: its recorded ranges}.
-        steps: rank and step of the measured steps; ranges in other steps count as outside.
+        steps: rank and step of the measured steps; ranges in other steps count as outside all steps.
     """
     timed = timed_calls(of_ranks)
     measured = steps.select("rank", "step", window="step").unique()

@@ -270,7 +270,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family shown by the first name that shows any."""
+    """Return the family from the first of the names that shows a family."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -25,15 +25,18 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
     """Return the edges of the host; if several reach a node at the same time, the first determines its time.
 
-    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of the edge between
-    them, except while the thread waits: in a call that waits for a device; in a gap of the main thread in which other threads
-    work; and, in other threads, between the parts of work that the main thread starts. The main thread is `track_id` or, if
-    that has no points, the thread with the most ranges.
+    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of
+    the edge between them, except while the thread waits:
+
+    - every thread, in a call that waits for a device;
+    - the main thread, in a gap in which other threads work;
+    - any other thread, between the parts of work that the main thread starts.
+
+    The main thread is `track_id` or, if that thread has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of the
-    gap. If a thread runs the backward operators that belong to the main thread's forward operators, its gaps count as
-    work. Such a thread may also work inside an operator of the main thread, which requests the backward pass and waits
-    for it.
+    gap. If a thread runs the backward operators of the main thread's forward operators, its gaps count as work. Such a thread
+    may also work while the main thread is inside the operator that requests the backward pass and waits for it.
 
     If the main thread starts waiting for a collective on another lane after the collective has started, an edge leads from the
     start of this wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a wait,
@@ -107,7 +110,7 @@ def _linked_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int
 
 
 def _kinds(edges: ThreadEdges) -> list[ThreadEdges]:
-    """Return one set of edges per kind."""
+    """Split the edges by kind."""
     ends = np.cumsum(edges.counts).tolist()
     return [edges.between(begin, end) for begin, end in pairwise([0, *ends])]
 

@@ -67,7 +67,7 @@ def critical_path_graph(
 def _segments(graph: EventGraph) -> pl.DataFrame:
     """Walk back from the end of the window along the binding edges.
 
-    If clocks make an edge end before it begins, the preceding segment ends where the edge ends.
+    If the clocks disagree and an edge ends before it begins, the preceding segment ends where the edge ends.
     """
     edges = graph.order()
     way = path_to(edges.node_count - 1, edges, graph.binding.to_numpy())

@@ -122,8 +122,8 @@ class Replay(EqualByContent):
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     """Predict how long the window of a critical path would take with these changes.
 
-    Every start and end is recomputed. All dependencies remain; delays beyond them and gaps between host ranges stay as
-    measured.
+    Every start and end is recomputed. All dependencies remain. Delays that no dependency explains, and gaps between host
+    ranges, stay as measured.
 
     Args:
         found: the result of `critical_path_graph`.

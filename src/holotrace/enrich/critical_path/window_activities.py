@@ -176,7 +176,7 @@ def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
 def _host(
     rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str], waiting: Sequence[str]
 ) -> pl.DataFrame:
-    """Return the host activities that overlap the window; they end with it."""
+    """Return the host activities that overlap the window, cut at its end."""
     overlaps = (pl.col("start_ns") <= window.end_ns) & (pl.col("end_ns") >= window.start_ns)
     inside = _host_activities(rank_trace, tuple(data_loading), tuple(waiting)).filter(overlaps)
     return inside.with_columns(pl.col("end_ns").clip(upper_bound=window.end_ns))
@@ -225,7 +225,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the work requested within the window, earlier work that has not ended when it starts, and the end of the former."""
+    """Return the work requested in the window, earlier work still running in it, and when the requested work ends."""
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
     in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)

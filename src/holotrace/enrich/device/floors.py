@@ -76,7 +76,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
-    """Return whether `compute` or `memory` takes longer; null if the bytes, or the operations of products, are unknown."""
+    """Return whether `compute` or `memory` takes longer; null if the bytes are unknown, or the FLOPs of a matrix product."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
     is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (

@@ -86,7 +86,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return the length of `unknown` between the first and last piece of `work`, outside all work."""
+    """Return how long, between the first and the last piece of `work`, only `unknown` covers the time."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -145,7 +145,7 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """Return the row count of each replay if it is repeated, else of the repeated replay that seems to contain it, or None."""
+    """Return the expected row count of each replay: its own, or that of the repeated replay that seems to contain it."""
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]
@@ -194,12 +194,15 @@ def _is_part(some: _Signature, whole: _Signature) -> bool:
 
 
 def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `until_ns`: when the stream's next work began, a wait for the device ended, or all work had ended."""
+    """Add `until_ns`: the time by which the work of each replay has ended."""
     return with_until(rank_trace, replays, ["device", "stream"] if replays["stream"].count() else [])
 
 
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `until_ns`: when later work with the same keys started; the work of these calls must have ended by then."""
+    """Add `until_ns`: the time by which the work of each call must have ended.
+
+    This is when later work with the same keys starts, the host has waited for a whole device, or the last recorded work ends.
+    """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))
     later = launched.drop_nulls("launch_start_ns").select(

@@ -1,4 +1,7 @@
-"""Choose the recording that explains each replay of a graph, and pair their kernels."""
+"""Choose the recording that explains each replay of a graph.
+
+A recording explains a replay if it ran the same kernels, and shows which operators launched them.
+"""
 
 from __future__ import annotations
 

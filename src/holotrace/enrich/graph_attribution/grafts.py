@@ -189,7 +189,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return one node for each launch, name and call and, for each piece of work, the row of its node; -1 without one."""
+    """Return the distinct nodes of each launch and, for each piece of work, the row of its node; -1 if it has none."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -290,7 +290,7 @@ def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
 
 
 def _with_all_above(parent: _Rows, rows: _Rows) -> _Rows:
-    """Return these rows and all rows above them, each once, in order."""
+    """Return these rows and all their ancestors, without duplicates, in order."""
     collected, at = [np.empty(0, np.int64)], np.unique(rows[rows != NO_PARENT])
     while len(at):
         collected.append(at)

@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the last part of a mangled name's qualified name, in which the length of each part precedes the part.
+    """Return the function in a mangled name, where the length of each namespace and of the function precedes its name.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """

@@ -58,9 +58,9 @@ class Sequence(NamedTuple):
 
 @derived
 def captured_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
-    """Return the work between each begin and end of a capture, in order.
+    """Return the work launched during each capture, in order.
 
-    If a recording has no such calls, and its launches have no device work, the whole recording is one capture.
+    If no call begins or ends a capture, and the launches have no device work, the whole recording is one capture.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns"]).sort(
         "start_ns", maintain_order=True
@@ -143,7 +143,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Name kernels launched inside operators of torch.compile, because these record which kernel they launch."""
+    """Name kernels launched by operators of torch.compile, which record the name of the kernel that they launch."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched

@@ -90,11 +90,11 @@ def _attention_count(names: list[str]) -> int | None:
 
 
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
-    """Return the anchors of each part, for the number of layers that explains the sequence best.
+    """Return the anchors of each part, for the most plausible number of layers.
 
-    If half as many layers, each twice as long, contain as many kernels, the larger number of layers wins, because two
-    kinds of layers may alternate. A model has at most as many layers as attention calls. If the number of attention
-    calls is unknown, layers with equal kernels win, so that half a layer does not count as a layer.
+    A model has at most as many layers as attention calls. Numbers of layers with at least half of the most anchor kernels
+    compete. The largest of them wins, because two kinds of layers may alternate. If the number of attention calls is unknown,
+    the number with the most equal layers wins, so that half a layer does not count as a layer.
     """
     candidates = {
         count: parts
@@ -134,7 +134,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return the rows of the kernels that may occur equally often in all layers: a line for each occurrence within a layer."""
+    """Return candidate anchors: kernels whose count is a multiple of the number of layers, one line per run in a layer."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -147,9 +147,9 @@ def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
 
 
 def _consistent(kernels: _Rows, rows: _Anchors) -> list[_Anchors]:
-    """Divide lines of rows into parts; in a part, every layer has the rows of all lines in the same order.
+    """Divide candidate anchors into parts; within a part, the anchors have the same order in every layer.
 
-    Parts run one after the other; lines that fit into no part are left out.
+    Parts run one after the other. Candidates that fit into no part are dropped.
     """
     parts, left = [], rows
     while len(left) >= _FEWEST_ANCHORS:
@@ -170,7 +170,7 @@ def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which lines have exactly one row after each row of line `first` and before its next row."""
+    """Return which anchors run exactly once between consecutive runs of the anchor `first`."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -223,9 +223,9 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
     """Return how many kernels before its first anchor belong to a layer.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and
-    the first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation, which also
-    adds the residual in all layers but the first, so the first layer may have a different kernel.
+    Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and the
+    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. In all layers but the
+    first, its kernel also adds the residual, so the first layer may have a different kernel.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -178,7 +178,7 @@ def _is_named(nodes: pl.DataFrame, chosen: pl.Series) -> _Bools:
 
 
 def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.DataFrame]:
-    """Return the row above each call, and the rows of modules in the backward phase: one for each forward call."""
+    """Return the parent row of each call, and the modules of the backward phase, one row for each forward call."""
     is_module = (calls.nodes["kind"] == _MODULE).to_numpy() & calls.is_call
     parts, is_outermost = backward_passes(rank_trace), calls.around == NO_PARENT
     module_of = np.full(calls.nodes.height, NO_PARENT, np.int64)
@@ -194,7 +194,7 @@ def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.Data
 
 
 def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return these rows and all wanted rows above them, each once, in order."""
+    """Return these rows and all their wanted ancestors, without duplicates, in order."""
     collected, at = [np.empty(0, np.int64)], np.unique(rows)
     while len(at := at[at != NO_PARENT]):
         collected.append(at)

@@ -43,10 +43,10 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return which threads compute gradients of which threads, as far as arrows show it; much faster than `forward_of`.
+    """Return which threads compute the gradients of which other threads, from arrows only; much faster than `forward_of`.
 
     Returns:
-        One row for each pair of threads, in no order:
+        One row for each pair of threads, unordered:
 
         track_id          uint32  thread on which arrows end
         forward_track_id  uint32  thread on which they begin

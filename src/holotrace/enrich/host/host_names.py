@@ -87,9 +87,9 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
 
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return, for each string id, whether an operator with that name counts as an operator.
+    """Return, for each string id, whether the analyses count an event with that name as an operator.
 
-    Wrappers do not count, although files from before 2022 record them as operators: `DistributedDataParallel.forward`,
+    Wrappers are not counted, although files from before 2022 record them as operators: `DistributedDataParallel.forward`,
     `Optimizer.…`.
     """
     by_id = strings.to_frame("text").select((~_NOT_COUNTED).alias("counted"))["counted"].to_numpy()

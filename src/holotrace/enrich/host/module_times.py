@@ -77,7 +77,7 @@ def _of_class(rank_trace: RankTrace, nodes: pl.DataFrame, node_class: NodeClass)
 
 
 def _calls(rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools) -> tuple[pl.DataFrame, _Rows]:
-    """Return the module calls with their times, and the row of the call around each."""
+    """Return the module calls with their times, and for each call the row of the module call around it."""
     rows, around = np.flatnonzero(is_module), nodes["parent"].to_numpy()
     call_of = np.append(np.where(is_module, np.cumsum(is_module) - 1, NO_PARENT), NO_PARENT)
     parent = call_of[nearest_above(around, is_module, rows)]

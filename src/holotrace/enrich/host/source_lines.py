@@ -81,7 +81,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The line that each range gives to everything inside it, and the row of the line's frame; -1 for ranges without one."""
+    """The line to which each range and the ranges inside it belong, and the row of the line's frame; -1 if there is no line."""
 
     line: _Rows
     frame: _Rows

@@ -244,7 +244,10 @@ def _completed(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kind() -> pl.Expr:
-    """Return the kind, from shapes if unknown: one token per sequence means decode; causal attention over more tokens, prefill."""
+    """Return the kind of each step, inferred from shapes where it is unknown.
+
+    One token per sequence means decode. Causal attention over more tokens means prefill.
+    """
     length, queries = pl.col("length"), pl.col("queries")
     is_joined = pl.col("batch").is_null() & length.is_not_null()
     decodes = (
@@ -259,7 +262,7 @@ def _kind() -> pl.Expr:
 
 
 def _split(table: pl.DataFrame) -> pl.DataFrame:
-    """Divide requests and tokens of pure steps between prefill and decode."""
+    """In steps that only prefill or only decode, assign all requests and tokens to that kind."""
     of_kind = {"prefill": ("prefill", "decode"), "decode": ("decode", "prefill")}
     for kind, (own, other) in of_kind.items():
         for what in ("request_count", "token_count"):

@@ -68,7 +68,7 @@ def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
 
 
 def _said(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, tuple[str, StepName | None]]:
-    """Return {string id: (text, what it says)} for the names of all ranges."""
+    """Return {string id: (text, parsed step name)} for the names of all ranges."""
     names = rank_trace.events_of(_KINDS, ["name"])["name"].unique()
     return {
         number: (text, step_of_name(text, patterns))

@@ -142,7 +142,7 @@ class StepName(NamedTuple):
 
 
 def step_of_name(name: str | None, patterns: tuple[str, ...] = ()) -> StepName | None:
-    """Return what a name says; None if it is not the name of a step.
+    """Parse the name of a step; None if it is not the name of a step.
 
     Args:
         name: the name of a host range.

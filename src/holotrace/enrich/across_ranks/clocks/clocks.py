@@ -311,7 +311,7 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Convert a reading of the clock before a jump to a reading after it, or the reverse; null if unknown."""
+    """Convert times on the clock before a jump to times on the clock after the jump, or the reverse; null if unknown."""
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)

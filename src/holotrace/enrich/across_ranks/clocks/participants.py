@@ -6,7 +6,7 @@
                                                       this only afterwards, so the send starts when it is requested
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
-Other all-to-alls are not used either, since a rank does not wait for a rank that sends it nothing.
+An all-to-all in which a rank sends nothing to some other rank is not used either, because the two need not wait for each other.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return a time before which the call cannot have communicated.
+    """Return the earliest time at which the call can have communicated.
 
     ProcessGroupGloo first sends, and then creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp

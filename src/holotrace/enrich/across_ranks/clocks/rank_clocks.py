@@ -137,5 +137,5 @@ def _line(row: Mapping[str, object]) -> ClockLine:
         "last_ns": "valid_to_ns",
     }
     values = {name: row[column] for name, column in columns.items()}
-    needless = {"at_ns": values["at_ns"] or 0, "drift_ppb": values["drift_ppb"] or 0.0}  # null if nothing was compared
+    needless = {"at_ns": values["at_ns"] or 0, "drift_ppb": values["drift_ppb"] or 0.0}  # null without compared calls
     return ClockLine(**{**values, **needless})  # type: ignore[arg-type]

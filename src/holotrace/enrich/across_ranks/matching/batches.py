@@ -38,7 +38,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _connected(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of batches connected by their partners; drop connected batches if two of them are of one rank."""
+    """Return row and instance of batches connected by their partners, unless two connected batches are from the same rank."""
     pairs = _pairs(batched)
     if pairs.is_empty():
         return pairs.select("row", instance="row")
@@ -51,7 +51,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and other: two batches that are the ends of a transfer, if both ranks have equally many of them in the step."""
+    """Return `row` and `other`: both batches of each transfer, if both ranks have equally many transfers in the step."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

@@ -83,8 +83,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
 
-    A group is too wide if, on all its ranks, other groups of at most the same size fit clearly better: their calls end
-    far closer together, or their transfer times vary far less.
+    A group is too wide if other groups, no larger than this one, fit clearly better on all its ranks. They fit better if their
+    calls end far closer together, or if their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -147,9 +147,10 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups that fit each signature: group, signature, present and even (the number of calls compared).
+    """Return the groups that fit each signature: group, signature, present, even (number of compared calls) and measures.
 
-    spread_ns is the median spread of the ends, and jitter_ns the median deviation of the transfers from their median.
+    spread_ns is the median spread of the ends of a call over the ranks. jitter_ns is the median deviation of the transfer times
+    from their median.
 
     Args:
         offered: calls, once for each group to which they may belong, with `present` and `is_only`.
@@ -187,7 +188,10 @@ def _is_fitting() -> pl.Expr:
 
 
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return each signature's calls on the ranks that have its most common count in a step, with `instance` and `is_possible`."""
+    """Number the k-th calls of each signature in a step as `instance`, and add `is_possible`.
+
+    Ranks with an unusual number of calls are dropped.
+    """
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))

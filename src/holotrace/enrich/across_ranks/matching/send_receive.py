@@ -61,8 +61,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one more call than the other in a step, times decide which call is missing; calls stay unmatched if times
-    leave it open.
+    If one rank has one more call than the other in a step, the times usually show which call is missing. Calls for which they
+    do not show it stay unmatched.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with peers.

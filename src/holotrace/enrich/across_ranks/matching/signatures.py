@@ -1,7 +1,7 @@
 """Match calls of a group by their signature (family, element type and size) and order.
 
 A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
-equal calls, the calls around them show which call is missing. If they do not, times decide.
+equal calls, the calls around them show which call is missing, or else the times of the calls do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
     2. The same applies to the calls between two operations that all ranks share.
     3. The same applies to those ranks that have the most common number of such calls.
-    4. Remaining calls, and calls whose match is impossible because a rank leaves before another enters, match by the nearest
-    end.
+    4. Remaining calls match the operation that ends nearest to them. So do calls whose match is impossible because a rank
+       leaves before another enters.
 
-    Kernels that show only their kind are matched in the first way only.
+    Only the first rule applies to kernels of which nothing but the kind is known.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -86,7 +86,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the last operation, up to and including this call, in which all ranks of the group and step take part."""
+    """Add `gap`: the last operation, up to and including this call, that all ranks of the group share in the step."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
@@ -110,7 +110,7 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 
 
 def _has_jump() -> pl.Expr:
-    """Return whether a clock of the group seems to jump: the impossible operations are exactly those before or after some time.
+    """Return whether a clock of the group seems to jump: operations are impossible only before, or only after, some time.
 
     If all or nearly all are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """

@@ -16,13 +16,13 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match a call to the possible operation that clearly ends nearest to it, unless another call of the rank is nearer.
 
-    Known operations come first. Among the remaining calls that may be the same operation, each call of the rank with
-    the most calls becomes an operation.
+    Calls first join known operations. Of the remaining calls that may be the same operation, take the rank with the most calls:
+    each of its calls becomes a new operation.
 
     Args:
         rows: unmatched calls.
         known: calls that are matched already, with instance.
-        offsets: `rough_offsets` of both.
+        offsets: `rough_offsets` of the calls in `rows` and `known`.
         alike: columns that are equal for all calls of one operation.
 
     Returns:
