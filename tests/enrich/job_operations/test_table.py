@@ -67,7 +67,7 @@ def test_times_come_in_any_unit(ending: str, unit: int) -> None:
         ([{**ROW, "rank": None}], "row 0 of job.parquet has no rank"),
         ([ROW, {**ROW, "kind": "forward-computing"}], "row 1 of job.parquet has the unknown kind 'forward-computing'"),
         ([ROW, {**ROW, "kind": None}], "row 1 of job.parquet has no kind"),
-        ([{**ROW, "duration_ns": -1}], "row 0 of job.parquet has no start, or no duration of 0 or more"),
+        ([{**ROW, "duration_ns": -1}], "row 0 of job.parquet has no start, or its duration is missing or negative"),
         ([{**ROW, "start_ns": float("nan")}], "row 0 of job.parquet has no start"),
         ([{**ROW, "start_ns": "soon"}], "column start_ns of job.parquet has the type String"),
         ([{**ROW, "rank": "first"}], "job.parquet has values of the wrong type"),

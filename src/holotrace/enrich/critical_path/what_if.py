@@ -150,7 +150,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     replayed_ns = window_ns(replay)
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
-            f"what_if: without any change the replay takes {replayed_ns:,} ns and {found.window} took "
+            f"what_if: without any change the replay takes {replayed_ns:,} ns, but {found.window} took "
             f"{measured_ns:,} ns, because {graph.contradicted_count:,} dependencies end before they begin by the clocks "
             "of the trace; a prediction would be meaningless"
         )

@@ -105,7 +105,7 @@ RULES = (
     StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
     StepRule(rf"draft\[{_N}/{_N} bs={_N}\]|dspark\[bs={_N} T={_N}\]", "atom", None, "0.1.3 and later", _ATOM, is_draft=True),
     StepRule(rf"execute_diffusion_(?P<requests>{_N})_\d+x\d+", "xdit", "denoising", "26.6, with TraceLens' patches", _TRACELENS, holds_steps=True),
-    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True, is_common=True),  # PyTorch's recipe for the profiler has the same name
+    StepRule(r"model_inference", "xdit", "denoising", "2026", _XDIT, holds_steps=True, is_common=True),  # also the name in PyTorch's recipe for the profiler
     StepRule(r"(?i:denois(e|ing))(?i:[ _-]?step)?([ _#:-]*\d+)?([\s(,:].*)?", "annotation", "denoising", until_next=False),
     StepRule(r"(?i:prefill)(?i:[ _-]?(step|phase))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "prefill", until_next=False),
     StepRule(r"(?i:decod(e|ing))(?i:[ _-]?(step|phase|token))?([ _#:-]*\d+)?([\s(,:].*=.*)?", "annotation", "decode", until_next=False),
@@ -233,7 +233,10 @@ def _read(name: str, groups: Mapping[str, str | None], rule: StepRule) -> StepNa
 
 
 def _pairs(name: str, kind: str) -> dict[str, int]:
-    """Return the numbers of `key=number` in a name, and of `key=number/padded`; sums without a phase are those of the kind."""
+    """Return the numbers in pairs such as `key=number` or `key=number/padded`.
+
+    A sum that names neither prefill nor decode belongs to the phase of `kind`.
+    """
     phase = {"prefill": "c", "decode": "g"}.get(kind, "")
     numbers: dict[str, int] = {}
     for key, number, padded in _PAIR.findall(name):
@@ -297,7 +300,7 @@ def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None
 def _all_sums(
     numbers: Mapping[str, int], requests: tuple[int | None, int | None], tokens: tuple[int | None, int | None]
 ) -> dict[str, int]:
-    """Return all sums; the sums of a phase without requests are 0, and sq is the number of new tokens."""
+    """Return all sums: 0 for a phase without requests, and by default the number of new tokens for `sq`."""
     known = {name: numbers[name] for name in SUMS if name in numbers}
     for phase, request_count, token_count in zip(("c", "g"), requests, tokens, strict=True):
         if request_count == 0:

@@ -236,7 +236,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks report the same world size and it covers them; different hardware then belongs to one job."""
+    """Whether all ranks report the same world size, and there are no more ranks; then even different hardware means one job."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
@@ -260,7 +260,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
-    """Return, in time order, the start of the earliest recording in each rank's group of nearby recordings."""
+    """Group recordings that are close in time; return {rank: start of the first recording in its group}, in order of time."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None

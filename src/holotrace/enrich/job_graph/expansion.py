@@ -110,7 +110,7 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
 
 
 def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
-    """Return the thread of each edge between host events; for edges from the start of the window, the thread of the end."""
+    """Return the thread of each edge between host events: that of its source or, at the start of the window, of its target."""
     from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
     near = from_source.zip_with(from_source.is_not_null(), from_target)
     return graph.activities["track_id"].gather(near).alias("thread")

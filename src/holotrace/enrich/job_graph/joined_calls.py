@@ -52,7 +52,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call continued after the last event of its own rank on which the call's end depends.
+    """Return how long each call continued after its own rank was ready for the call to end.
 
     If a thread starts waiting late, its wait does not show when the message arrived.
     """
@@ -99,7 +99,7 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined_calls(calls: pl.DataFrame, joints: pl.DataFrame, first: int) -> pl.DataFrame:
-    """Add the joint of each call, and the last arrival before the end of calls that end before all have arrived."""
+    """Add the joint of each call; for a call that ended before all had arrived, add the last arrival before its end."""
     numbered = joints.with_columns(pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("joint"))
     known = calls.join(numbered, on="instance", how="left", maintain_order="left").with_row_index("call")
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)

@@ -119,7 +119,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the parts; break cycles (from wrong matches or clocks) by dropping edges between ranks of no or negative time."""
+    """Join the parts; break cycles (from wrong matches or clocks) by dropping edges between ranks that take no time or less."""
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")
@@ -135,7 +135,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Return the times of a rank on the reference clock; none is before the first."""
+    """Return the times of a rank on the reference clock; times before the first one are raised to it."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

@@ -78,7 +78,7 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
     """Drop messages without data, if more messages were recorded than the passes need.
 
-    These are sends that end before the first pass does, and receives that start after the last pass has started.
+    Sends that end before the first pass ends carry no data, nor do receives that start after the last pass has started.
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
     is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS

@@ -77,7 +77,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host: the first that applies of pipeline action, data loading, optimizer, backward, forward."""
+    """Return the phases of the host; where several apply, the order is: pipeline action, then the kinds in `ranges`."""
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:

@@ -76,7 +76,7 @@ def began_ns(calls: pl.DataFrame) -> Int64Array:
 
 
 def _waits(began: Int64Array, ended: Int64Array, busy: Intervals) -> Intervals:
-    """Return when the rank waits: the last part of each call, if it computes nothing in it."""
+    """Return when the rank waits: at the end of each call, while the rank computes nothing."""
     idle_from = np.concatenate([[np.iinfo(np.int64).min], busy[1]])
     idle_to = np.concatenate([busy[0], [np.iinfo(np.int64).max]])
     gap = np.searchsorted(idle_from, ended, side="left") - 1

@@ -159,8 +159,8 @@ def _with_times(frame: pl.DataFrame, source: str) -> pl.DataFrame:
     ).to_series()
     if len(bad):
         message = (
-            f"row {bad[0]:,} of {source} has no start, or no duration of 0 or more ({counted(len(bad), 'such row')}); remove "
-            "these operations, or record their times"
+            f"row {bad[0]:,} of {source} has no start, or its duration is missing or negative "
+            f"({counted(len(bad), 'such row')}); remove these operations, or record their times"
         )
         raise InvalidOperationsError(message)
     return frame

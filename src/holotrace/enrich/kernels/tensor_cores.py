@@ -1,10 +1,10 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record which cores a kernel uses. Its name often shows this, in words that change with every generation of
-hardware and libraries. A table of rules lists the words with their sources. The first rule that matches decides: the user's
-rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that communicate or
-move memory use ordinary cores, as do kernels named after work without matrix products. For all other names, the cores are
-unknown.
+The profiler does not record which cores a kernel uses. The kernel's name often shows the cores, in words that change with every
+generation of hardware and libraries. A table of rules lists the words with their sources. The first rule that matches decides:
+the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that
+communicate or move memory use ordinary cores, as do kernels named after work without matrix products. For all other names, the
+cores are unknown.
 """
 
 from __future__ import annotations

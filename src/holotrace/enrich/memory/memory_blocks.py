@@ -70,7 +70,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 
 def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return one block per row: rows of `frees` are blocks that were freed, rows of `kept` are blocks that never were."""
+    """Return one row per block: first the freed blocks in `frees`, then the blocks in `kept`, which were never freed."""
     ended = frees.select("allocated", pl.col("row").alias("released"))
     return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
 

@@ -1,7 +1,7 @@
 """The calls of operators that cause the work of a rank, each with its cost and its time.
 
-On a rank with a device, a call counts if its kernels, copies or memsets ran there. Its time is the time in which at least one
-of them ran. On a rank without a device, every call that itself does work counts, with its self time on the host.
+On a rank with a device, a call counts if it launched kernels, copies or memsets. The time of such a call is the time in which
+at least one of them ran. On a rank without a device, every call that itself does work counts, with its self time on the host.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
 
 
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
-    """Return the call whose rule covers each of these calls: the call itself, or one around it.
+    """Return, for each call, the call whose cost rule applies to its work: the call itself, or one around it.
 
     The first choice is the outermost call whose cost includes the calls inside it, then the innermost call with a rule, then
     the call itself.
@@ -195,7 +195,7 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call is or contains a call of an operator that calls itself, or a product that calls a product.
+    """Return whether each call, or a call inside it, calls its own operator again; all matrix products count as one operator.
 
     An operator on a DTensor is recorded with the shapes of the whole tensor; inside, it calls itself on this rank's part. In
     `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on all of
@@ -271,7 +271,7 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Return the calls with their key's number, the keys, and the other operators that the rules read."""
+    """Number the calls by key: calls with the same key cost the same. Return them, the keys, and other operators that rules read."""
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
     related, of_forward = _related(rank_trace, stacks, rows)
@@ -299,7 +299,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the other operators that the calls' rules read, and which calls are gradients that read their forward call."""
+    """Return the other operators that the rules of the calls read, and which of the rules read the forward operator."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))
@@ -314,7 +314,7 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether the rule of each call reads these other operators."""
+    """Return whether the rule of each call reads other operators: `inside` the call, or its `forward` operator."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     reading = names.filter(pl.Series([rule is not None and rule.reads == reads for rule in rules], dtype=pl.Boolean))

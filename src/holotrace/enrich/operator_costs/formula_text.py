@@ -21,7 +21,7 @@ _ALLOWED = (
 
 
 def checked_formula(text: object, where: str) -> str:
-    """Return the text of a formula; `where` says in messages which rule it belongs to.
+    """Return the text of a formula if it is valid; `where` names its rule in error messages.
 
     Raises:
         InvalidOptionError: it is not arithmetic with numbers and `FUNCTIONS`.

@@ -60,7 +60,7 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, and the cause to which a thread's time belongs while a range is its innermost one.
+    """The host ranges of a rank, each with the cause of the time in which it is the innermost range of its thread.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      row of the range around each one

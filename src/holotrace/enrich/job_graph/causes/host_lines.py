@@ -88,8 +88,8 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A stretch is inside a call of the host if its name says that it waits (`<built-in method wait …>`). It is also inside the
-    call if no name says what the thread does, and the call covers most of the stretch and ends with it.
+    A thread waits for a call during a stretch if the name of the innermost range says so (`<built-in method wait …>`). It also
+    waits if no name says what it does, and the call covers most of the stretch and ends with it.
 
     Args:
         known: the host ranges of the rank.
@@ -106,7 +106,7 @@ def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
 
 
 class _Signs(NamedTuple):
-    """For each stretch: whether its innermost range may wait, and whether it says that it waits; see `HostRanges`."""
+    """For each stretch: whether its innermost range waits, may wait, or is Python code; see `HostRanges`."""
 
     waits: npt.NDArray[np.bool_]
     may_wait: npt.NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""What a rank did before its calls, as lines of time that several calls can share."""
+"""What a rank did before its calls, as timelines ("lines") that several calls can share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POSITIONS: dict[str, pl.DataType | type[pl.DataType]] = {"line": pl.Int32, "at_n
 
 
 class Lines(NamedTuple):
-    """What a rank did, as lines of time; a line branches off from another line.
+    """What a rank did, as timelines; a line may branch off from another line.
 
     runs   sorted by line and start_ns, without overlaps:
 

@@ -88,8 +88,8 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
-    If a rank's own work makes up at least half of its cost, transfers and launches are left out. If a user's function loses its
-    time in many calls, none of which explains half of it, the function itself is the cause (`name` is `frame`).
+    If a rank's own work makes up at least half of its cost, transfers and launches are left out. If a function of the user
+    spreads its time over many calls, and none of them takes half of it, the function itself is the cause (`name` is `frame`).
 
     Returns:
         cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises
@@ -107,9 +107,10 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the user's functions whose cost is spread over several causes inside them, none of which explains half of it.
+    """Return the user's functions whose cost is spread over several causes, each with less than half of the cost.
 
-    Functions that also spend long in operators are left out: what Python does between operators is spread over the model.
+    Functions that also spend much time in operators are left out: they run the model, so Python code between operators is
+    spread over the whole model.
     """
     cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
     of_function = ["cause_rank", "frame"]

@@ -97,7 +97,7 @@ def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Return each wait with the queries of both ranks, and the parts of it that the late rank's work and waiting explain.
+    """Divide each wait into the late rank's extra work, its extra waiting, and an unexplained rest.
 
     Returns:
         wait, query, late_query, late, wait_ns

@@ -49,7 +49,7 @@ JobChange: TypeAlias = Change | FasterLink | PeersMedian
 
 
 class _Lengths(NamedTuple):
-    """The lengths that a replay needs: of edges within ranks and, for each edge of `JobGraph`, of edges between ranks."""
+    """The lengths of edges in a replay: `within` each rank and, for each edge of `JobGraph`, between ranks."""
 
     within: Mapping[int, RankEdges]
     between_ns: npt.NDArray[np.float64]
@@ -69,8 +69,8 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     """Predict how long the step of the job would take with these changes.
 
     Every start and end on every rank is computed anew. A faster rank arrives earlier in its collectives, and ranks that waited
-    for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. If Python functions were
-    recorded, changes also select them, and apply to their time outside the operators and calls that they contain.
+    for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. Changes can also select
+    recorded Python functions. They then apply to the time of a function outside the operators and calls that it contains.
 
     Args:
         trace: the job.
@@ -114,9 +114,9 @@ def predicted(
     error = abs(replayed_ns - graph.duration_ns) / max(1, graph.duration_ns)
     if error > REPLAY_TOLERANCE and not force:
         message = (
-            f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns and {window.name} took "
-            f"{graph.duration_ns:,} ns, {percent_text(error)} apart, because, by the clocks of the trace, dependencies "
-            "end before they begin; predict anyway with force=True"
+            f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns, but {window.name} took "
+            f"{graph.duration_ns:,} ns ({percent_text(error)} apart), because some dependencies end before they begin by the "
+            "clocks of the trace; predict anyway with force=True"
         )
         raise InconsistentTimesError(message)
     after = _changed(window, before, changes, executor)
@@ -247,7 +247,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Return the points of a rank's nodes, and the next free number; nodes without a point get numbers from `extra` on."""
+    """Number a rank's nodes: points keep their numbers, others are numbered from `extra` on. Also return the next number."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
@@ -266,7 +266,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls that their own rank delayed, with these delays added."""
+    """Return the edges to the ends of calls that were delayed by their own rank, each lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

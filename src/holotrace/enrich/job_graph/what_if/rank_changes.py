@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph with the names of its activities, by which changes select."""
+    """The graph with the names of its activities, which changes use to select activities."""
 
     graph: EventGraph
     window: str

@@ -72,7 +72,7 @@ def scaled_dot_product_backward(
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask, aligned at the end). Bytes: as `scaled_dot_product`.
 
-    A causal mask leaves q·(k - q/2) pairs, half if square; a window of keys to the left and right is counted exactly.
+    A causal mask leaves q·(k - q/2) of the q·k pairs, half of them if q = k. The pairs in a window of keys are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -128,7 +128,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 
 
 def flash_3(arguments: Arguments) -> Cost:
-    """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given; with a cache, from the step's sums."""
+    """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given, or `paged` with a cache."""
     if arguments.is_given(5):
         message = "a second query, multiplied with the values, was given"
         raise UnknownCostError(message)
@@ -183,7 +183,7 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 
 
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
-    """2·H·(d + dv)·(pairs of query and key). In prefill, a request's new tokens see half of each other.
+    """2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs among a request's new tokens are masked.
 
     Sums over the requests come from the name of the engine's step. Bytes of all new tokens' queries and outputs, and of
     the keys and values in the cache.
@@ -218,7 +218,10 @@ def flash_form_backward(arguments: Arguments) -> Cost:
 def _backward(
     arguments: Arguments, sizes: Attention, twice: int | None, pairs: int | None = None, *, first: int = 1
 ) -> Cost:
-    """Return the cost of a gradient, given twice the pairs under the mask (None if unknown) and all pairs of one head."""
+    """Return the cost of a gradient.
+
+    `twice` is twice the number of pairs under the mask (None if unknown), and `pairs` the number of all pairs of one head.
+    """
     moved = arguments.bytes(first - 1) + 2 * sum(arguments.bytes(first + index) for index in range(3))
     if twice is None:
         return Cost(None, moved, "matrix", arguments.precision(first), None, _LENGTHS)
@@ -240,7 +243,7 @@ def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, w
 
 
 def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
-    """Return how many pairs a window allows if the last query sees the last key; a negative limit is none.
+    """Return how many pairs a window allows if the last query sees the last key; a negative `left` or `right` means no limit.
 
     >>> pairs_in_window(4, 4, 1, 0)  # each query sees itself and the one before
     7
@@ -264,7 +267,7 @@ def _clamped_sum(count: int, highest: int, start: int) -> int:
 def _twice_visible_joined(
     arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
 ) -> tuple[int, int] | None:
-    """Return twice the pairs under the mask, and all pairs, of each sequence with itself; None if the lengths are unknown."""
+    """Return twice the pairs under the mask and all pairs, within the sequences; None if the lengths are unknown."""
     ends, longest, causal, window = at
     if not arguments.is_given(ends):
         return None

@@ -78,7 +78,7 @@ def rotary_embedding_into(arguments: Arguments) -> Cost:
 
 
 def arange(arguments: Arguments) -> Cost:
-    """`start, end, step` into a tensor. FLOPs: none. Bytes: the result."""
+    """Writes the range `start, end, step` into a tensor. FLOPs: none. Bytes: the result."""
     start, end, step = (arguments.number(index) for index in range(3))
     if not step or not arguments.has_tensor(3):
         message = "the result of arange was not recorded"

@@ -53,9 +53,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
-    N is I, or 2·I with a gate. Weights count if evenly spread tokens would reach practically every expert. With fewer
-    tokens, bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too, if
-    experts are on several ranks.
+    N is I, or 2·I with a gate. The bytes include all weights if evenly spread tokens would reach practically every expert. With
+    fewer tokens, the bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too,
+    if experts are on several ranks.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -66,15 +66,15 @@ def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second:
 
 
 def fused_experts_into(arguments: Arguments) -> Cost:
-    """As `fused_experts`: `result, tokens, weights, weights, …`, and the number of chosen experts is argument 8."""
+    """As `fused_experts`, with the arguments `result, tokens, weights, weights, …`; argument 8 is k."""
     return _cost(arguments, _tokens(arguments, 1), arguments.number(8), weights_at(arguments, 2, 3), 1)
 
 
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
-    """As `fused_experts`: `tokens, numbers of chosen experts, weights in the result, weights, …`, without or with biases.
+    """As `fused_experts`, with the arguments `tokens, chosen experts, their weights in the result, weights, …`, perhaps with biases.
 
-    The first four whole numbers in a row are: the size of the group that divides each expert, the rank in this group, and
-    the same two numbers for the group that divides the experts.
+    The first four consecutive whole numbers describe two groups of ranks: the group that splits each expert, and the group
+    among which the experts are divided. Each group has its size, then the rank within it.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -88,7 +88,7 @@ def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
 
 
 def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
-    """As `fused_experts`: `scores, …, tokens, …, weights, …, experts, k, …`, where the kernel chooses the experts."""
+    """As `fused_experts`, with the arguments `scores, …, tokens, …, weights, …, experts, k, …`. The kernel chooses experts."""
     weights = weights_at(arguments, first, second)
     numbers = [int(text) for text in arguments.values[second + 1 :] if text.isdigit()]
     if len(numbers) < 2:  # noqa: PLR2004 -- all experts, and those of a token
@@ -133,13 +133,13 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """`tokens, scores of all experts`: as `fused_experts`; weights and k come from the operators inside.
+    """As `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside.
 
     Operators inside that have their own rule, such as a shared expert's products, count for themselves.
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
-        return unknown(f"the products of its experts count for {inner.operator}")
+        return unknown(f"the products of its experts are counted for {inner.operator}")
     experts = arguments.shape(1, 2)[1]
     tokens = _tokens(arguments, 0)
     layers = _weights_inside(arguments, experts, tokens[1])
@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of inputs of the operators inside that have a matrix for each expert and fit the tokens."""
+    """Return the distinct pairs of weights, one matrix per expert, that operators inside read and that fit the tokens."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related
@@ -287,7 +287,7 @@ def _some_experts(experts: int, chosen: int, tokens: int) -> str:
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:
-    """Return the type in which the products compute; None if 4-bit weights do not show it."""
+    """Return the type in which the products compute; None if it is unknown, as for some 4-bit weights."""
     kernel = next(iter(arguments.kernels), "")
     named = _OGS.search(kernel)
     if named:

@@ -28,8 +28,8 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements · operations in the name, or 2·M·N·K for templates of products. Bytes: every tensor once.
 
-    A tensor that the kernel changes in place counts once, since the trace does not say which one it is. Operations and
-    bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
+    A tensor that the kernel reads and changes in place also counts once, since the trace does not show which tensors change.
+    Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)
     flops = _recorded(arguments, "flops")

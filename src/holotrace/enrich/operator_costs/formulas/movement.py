@@ -145,7 +145,7 @@ def listed_element_bytes(arguments: Arguments) -> int:
         if opaque := _OPAQUE.search(kernel):
             return int(opaque[1])
     for kernel in arguments.kernels:
-        template, end, _ = kernel.rpartition(">(")  # cut off the types of the kernel's parameters
+        template, end, _ = kernel.rpartition(">(")  # without the types of the kernel's parameters
         named = [
             size for size in map(element_bytes, _ELEMENT.findall(f"{template}>" if end else kernel)) if size is not None
         ]

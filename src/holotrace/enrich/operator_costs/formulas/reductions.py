@@ -74,7 +74,7 @@ def adaptive_pooling(arguments: Arguments) -> Cost:
 
 
 def pooling_backward(arguments: Arguments) -> Cost:
-    """FLOPs: 1 for each element of the gradient. Bytes: this gradient and the input's gradient."""
+    """FLOPs: 1 for each element of the result's gradient. Bytes: the gradients of the result and of the input."""
     moved = arguments.bytes(0) + arguments.elements(1) * arguments.element_bytes(1)
     return Cost(arguments.elements(0), moved, "vector", arguments.precision(0))
 
@@ -95,7 +95,7 @@ def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
 
 
 def loss(arguments: Arguments) -> Cost:
-    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both, and the result unless it is reduced."""
+    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both tensors and the result, one element if reduced."""
     kept = arguments.bytes(0) if arguments.text(2) == "0" else arguments.element_bytes(0)
     return Cost(
         2 * arguments.elements(0), arguments.bytes(0) + arguments.bytes(1) + kept, "vector", arguments.precision(0)
