@@ -62,7 +62,7 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a piece of device work, in the order in which HTA names overlapping states."""
+    """The kind of a piece of device work, in the order of HTA's names for overlaps (`COMPUTATION overlapping COMMUNICATION`)."""
 
     COMPUTATION = 0
     COMMUNICATION = 1

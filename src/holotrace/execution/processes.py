@@ -52,7 +52,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 class WorkerPool:
     """A pool of worker processes, which end with the process that created the pool.
 
-    Each worker has its own queue, so that calls with the same key can run in the worker that remembers the earlier ones.
+    Each worker has its own queue, so that calls with the same key can run in the same worker, which keeps their rank in memory.
     """
 
     def __init__(self, workers: int) -> None:

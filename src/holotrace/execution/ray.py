@@ -25,7 +25,7 @@ class RayExecutor(Executor):
     """
 
     def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
-        """Connect to the cluster at `address`: "auto" finds the one on this machine, "local" starts one.
+        """Connect to the cluster at `address`: "auto" finds a cluster on this machine, "local" starts one.
 
         Raises:
             InvalidOptionError: no cluster answers there, or Ray is not installed.

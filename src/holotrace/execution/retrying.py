@@ -131,7 +131,7 @@ class RetryingExecutor(Executor):
     def _close(self, *, cancel_waiting: bool) -> None:
         while cancel_waiting and self._waiting:
             future = self._waiting.popleft().future
-            if not future.cancel():  # an earlier try has set the future to running
+            if not future.cancel():  # running since an earlier try
                 future.set_exception(CancelledError())
         if self._is_terminated and self._pool is not None:
             self._pool.terminate()

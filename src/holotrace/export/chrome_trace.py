@@ -61,7 +61,7 @@ def with_events(
 ) -> None:
     """Copy a rank's file and add events at the end of its event list.
 
-    If the file is truncated, the copy ends after the last complete event and has the missing brackets.
+    If the file is truncated, the copy ends after the last complete event, with closing brackets.
 
     Args:
         rank_trace: the rank; its selections are ignored.

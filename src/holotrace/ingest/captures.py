@@ -1,8 +1,8 @@
 """Find the recordings that say which operators launched the kernels of CUDA and HIP graphs.
 
 vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
-`graph_capture_profile/`; `execution_details.json` beside them lists the batch size of each file. Next to a trace, they are
-found automatically.
+`graph_capture_profile/`; `execution_details.json` beside them lists the batch size of each file. Recordings next to a trace
+are found automatically.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CaptureFiles:
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures of a rank, else of the lowest rank, for the batch sizes that the strings in `texts` mention."""
+        """Return the captures for the batch sizes that the strings `texts` mention, of this rank or, if none, of the lowest rank."""
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()

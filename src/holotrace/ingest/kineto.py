@@ -165,7 +165,7 @@ def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]
 def _shown_on(progress: Progress, source: Path | RemoteStream) -> Iterator[Callable[[int, int], None]]:
     """Yield the callback that reports progress.
 
-    The reader always gets one, even if nothing is displayed: Python handles Ctrl-C while the callback runs.
+    The reader always gets a callback, even if nothing is displayed, because Python handles Ctrl-C while the callback runs.
     """
     shown = 0
 

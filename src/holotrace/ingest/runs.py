@@ -355,7 +355,7 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function from a recording to its span by time; None if spans are counted, as the module docstring describes.
+    """Return a function from a recording to its span by time; None if span n is simply each worker's n-th recording.
 
     A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
     interval between two recordings of one worker, so that no worker appears in a span twice.

@@ -1,4 +1,4 @@
-"""Access to files: local paths, without importing fsspec, and URLs."""
+"""Access to files by local path, without importing fsspec, or by URL."""
 
 from holotrace.locations.leftovers import (
     draft_name,

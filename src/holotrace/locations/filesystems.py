@@ -72,7 +72,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # threads share the connections to a bucket
+    with _one_at_a_time:  # so that all threads share one file system, and its connections, for a bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
     return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- how fsspec itself gets a path out of a URL
 

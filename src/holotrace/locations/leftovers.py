@@ -37,7 +37,7 @@ def draft_name(name: str) -> str:
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return the drafts of a file, by any process."""
+    """Return the drafts of a file that any process has written or is writing."""
     prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:

@@ -31,7 +31,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class RemotePath:
-    """A file or folder behind a URL; paths are equal if their URLs are, and pickle with their secrets.
+    """A file or folder behind a URL; paths are equal if their URLs are equal, and pickling includes the secret.
 
     url     the URL without secrets and without a trailing `/`, which only web folders keep
     secret  the secret that was cut out of the URL

@@ -23,8 +23,8 @@ def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = T
     """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
 
     A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` skips this wait. For a
-    URL, the content goes into a temporary file and is sent when complete. Some file systems can replace a file only by removing
-    it first. There, `replace=False` keeps a file that already exists at the URL instead.
+    URL, the content goes into a temporary file and is sent when complete. If a file system can replace a file only by removing
+    it first, `replace=False` keeps a file that already exists at the URL.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.

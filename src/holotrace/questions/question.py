@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """The interface of all results, whose other fields are mostly tables."""
+    """What all results have in common; most of their other fields are tables."""
 
     @property
     def answer(self) -> str:

@@ -129,7 +129,7 @@ def shown_names(frame: pl.DataFrame) -> dict[str, str]:
 
 
 def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOTHING) -> Cell:
-    """Format a value in its column's unit; None and the device -1, which is the CPU, are dashes.
+    """Format a value in its column's unit; None and the device -1 (the CPU) become dashes.
 
     Args:
         column: name of the column.

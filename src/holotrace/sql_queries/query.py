@@ -1,7 +1,7 @@
 """Run SQL queries on a trace with DuckDB.
 
 The views that a query names are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
-linked instead. DuckDB has access to that folder only: no other file, no network, no extension, no Python variable. It cannot
+linked instead. DuckDB has access to these files only: no other file, no network, no extension, no Python variable. It cannot
 change its settings, and runs a single SELECT (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 
@@ -133,7 +133,7 @@ def _duckdb() -> Any:  # noqa: ANN401 -- a module
 
 
 def _write_rank(rank_trace: RankTrace, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:
-    """Write the tables of a rank that have rows into the folder."""
+    """Write the nonempty tables and views of a rank into the folder."""
     if not folder.is_dir():
         message = f"SQL runs on one machine, and a worker on {node()} does not see {folder}; use holotrace.processes()"
         raise InvalidOptionError(message)
@@ -283,7 +283,7 @@ def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[No
             "aggregate or join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
         )
         raise LimitReachedError(message) from error
-    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # errors while rows are fetched are OSErrors
+    except (duckdb.Error, OSError, pl.exceptions.PolarsError) as error:  # fetching rows raises OSError
         if isinstance(error, HolotraceError):
             raise
         reason = " ".join(re.split(r"\n\s*\n|\nLINE \d", str(error), maxsplit=1)[0].split())

@@ -67,7 +67,7 @@ class RunningQuery:
 
     def _rows(self, query: str) -> pl.DataFrame:
         relation = representable(self.connection.sql(query))
-        make_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader  # its name before 1.4
+        make_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader  # DuckDB < 1.4
         batches, byte_count = [], 0
         reader = make_reader(_ROWS_AT_ONCE)
         for batch in reader:

@@ -185,10 +185,10 @@ def is_whole(store: Location, rank: int) -> bool:
 
 
 class StoredFile:
-    """A rank of a store, with the interface of `TraceFile`; it pickles as its address."""
+    """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Name a rank of a store, the trace file from which it was read, and the hash of that file."""
+        """Identify a rank of a store; `source` and `content_hash` belong to the trace file from which it was read."""
         self.path = source
         self._store = store
         self._rank = rank

@@ -198,7 +198,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    # Another process may have replaced the rank in the meantime; its rank is complete too, and is the one to confirm.
+    # Another process may have replaced the rank in the meantime; then confirm that rank, which is complete too.
     while (now := stored_rank(store, rank)) not in (stored, None):
         stored = now or stored
         confirm_rank(store, stored)

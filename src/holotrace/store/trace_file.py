@@ -37,7 +37,7 @@ _FEW_EVENTS = 100_000
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances pickle, so that workers can also read."""
+    """Reads one trace format; instances can be pickled, so that workers can use them, too."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
@@ -185,7 +185,7 @@ class TraceFile:
         return self.health.event_count <= _FEW_EVENTS
 
     def _has_events(self, kinds: Sequence[int], names: pl.Series | None) -> bool:
-        """Whether such events exist, judged by two columns that stay in memory; reading the others may then be unnecessary."""
+        """Whether any event has one of these kinds and names; checks two columns, so that others are not read for nothing."""
         known = self.table("events", ["kind"] if names is None else ["kind", "name"])
         return bool(known.select(is_of_kinds(kinds, names).any()).item())
 

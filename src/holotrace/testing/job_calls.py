@@ -1,4 +1,4 @@
-"""Simulates the communication of a job on many hosts with known clocks, as it looks after matching across ranks.
+"""Simulates a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
 
 Only calls are simulated, not other events, so simulating thousands of ranks takes a second. Every rank computes for a random
 time, then calls the next operation of the step. The kind of operation determines what its ranks wait for:

@@ -30,11 +30,12 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
     Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators
     again: they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
-    `create_graph=True`, operators that compute gradients look the same; they are no recomputation unless a call outside
-    the backward pass has the same name and shapes.
+    `create_graph=True`, operators that compute gradients look the same, so an operator counts as recomputation only if a
+    call outside the backward pass has the same name and shapes.
 
-    Autograd does not record a compiled backward pass. An operator there is a recomputation if a forward call has the same
-    shapes and strides. The matrix multiplications of a gradient transpose one factor, so their strides differ.
+    Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation if a
+    forward call has the same shapes and strides. The matrix multiplications of a gradient transpose one factor, so their
+    strides differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()

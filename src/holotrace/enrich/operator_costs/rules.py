@@ -127,7 +127,7 @@ RULES = (
     Rule(r"aiter::gemm_a16w16(_\w+)?", products.linear, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)", products.recurrent, _GEMM, is_whole=True),
     Rule(r"aten::(mkldnn_rnn_layer|_cudnn_rnn|miopen_rnn)_backward", partial(products.recurrent, passes=2), _GEMM, is_whole=True),
-    # 8-bit and 4-bit products of libraries
+    # 8-bit and 4-bit matrix multiplications of libraries
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_mm(_azp)?", partial(quantised_products.product, a=1, b=2, result=0), _VLLM_KERNELS, is_whole=True),
     Rule(r"(_C|sgl_kernel)::cutlass_scaled_fp4_mm", partial(quantised_products.linear, a=1, b=2, result=0, packed=2), _VLLM_KERNELS, is_whole=True),
     Rule(r"sgl_kernel::(fp8|int8|fp8_blockwise)_scaled_mm", quantised_products.product, _SGLANG_KERNELS, is_whole=True),
@@ -233,7 +233,7 @@ RULES = (
     Rule(r"aten::nll_loss(2d)?_forward", reductions.negative_log_likelihood, _ONCE),
     Rule(r"aten::nll_loss(2d)?_backward", reductions.negative_log_likelihood_backward, _ONCE),
     Rule(r"aten::(mse_loss|l1_loss|smooth_l1_loss|huber_loss|binary_cross_entropy(_with_logits)?|kl_div)", reductions.loss, _ONCE),
-    # looking up and moving
+    # lookups and copies
     Rule(r"aten::(copy_|_foreach_copy_single)", elementwise.copy, _LENS),
     Rule(r"aten::arange", elementwise.arange, _ONCE),
     Rule(r"aten::(fill_|zero_|normal_|uniform_|random_|bernoulli_|exponential_|ones_like|zeros_like)", elementwise.fill, _ONCE),
@@ -258,7 +258,7 @@ RULES = (
     Rule(r"aten::_foreach_(zero_)", partial(movement.tensor_lists, flops_each=0, lists_read=0), _ONCE),
     Rule(r"aten::_foreach_(norm)", partial(movement.tensor_lists, flops_each=2, lists_written=0), _ONCE),
     Rule(r"aten::_foreach_copy_", partial(movement.tensor_lists, flops_each=0, lists_read=1), _ONCE),
-    # one element at a time
+    # elementwise operators
     Rule(r"aten::(eq|ne|lt|le|gt|ge|logical_(and|or|xor|not)|isnan|isinf|isneginf|isposinf|isfinite)_?", elementwise.comparison, _ONCE),
     Rule(r"aten::(add|sub|rsub|mul|div|true_divide|floor_divide|remainder|fmod|maximum|minimum|atan2|pow|bitwise_\w+|__\w+__)_?", partial(elementwise.elementwise, inputs=(0, 1)), _LENS),
     Rule(r"aten::(addcmul|addcdiv|where|lerp)_?", partial(elementwise.elementwise, inputs=(0, 1, 2)), _ONCE),
@@ -314,7 +314,7 @@ def cost_of(arguments: Arguments) -> Cost:
 
 
 def cost_by(rule: Rule | None, arguments: Arguments) -> Cost:
-    """Return the cost of a call by a rule; unknown values come with a reason."""
+    """Return the cost of a call according to a rule; unknown values come with a reason."""
     if rule is None:
         return unknown("no rule covers the operator")
     if not arguments.count:

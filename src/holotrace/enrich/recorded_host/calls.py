@@ -21,8 +21,8 @@ def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the caller of each operator, annotation, runtime and driver call.
 
     One event contains another of the same process and thread if it begins no later and ends no earlier. If two events are
-    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event. An event
-    that ends after the event in which it began becomes its sibling. Python functions are in a separate table,
+    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event. If an
+    event begins inside another one but ends after it, the two are siblings. Python functions are in a separate table,
     `recorded_frames`, so that depths do not depend on whether Python was recorded.
 
     Returns:

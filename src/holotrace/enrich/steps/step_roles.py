@@ -43,7 +43,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
 def times_within(
     intervals: Mapping[str, Intervals], within: pl.DataFrame, *, restarts: bool = False
 ) -> dict[str, Int64Array]:
-    """Return the time of each role, then `other`, in each row of `within` (start_ns, end_ns).
+    """Return the time of each role, and the remaining time (`other`), in each row of `within` (start_ns, end_ns).
 
     The time of a role is the length of the union of this role and all earlier roles, minus the times of the earlier roles.
 

@@ -54,7 +54,7 @@ def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.Dat
     """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, or -1 if it is new.
 
     If an arrow connects a node under autograd's `evaluate_function` to an operator of a module, the node moves from its
-    thread to a node `<module>.backward` on the main thread. The plugin dropped the nodes without such an arrow.
+    thread to a node `<module>.backward` on the main thread. The plugin dropped backward nodes that no arrow connects to a module.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -102,7 +102,7 @@ def _trees(summed: pl.DataFrame) -> list[_Node]:
 
 
 def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node], list[_Node]]:
-    """Return the outermost modules and backward passes below roots and steps, with passes grouped by parent."""
+    """Return the outermost modules, and the backward passes, below roots and steps; passes with the same parent are adjacent."""
     modules: list[_Node] = []
     passes: defaultdict[_Node, list[_Node]] = defaultdict(list)
     open_nodes = [(tree, child) for tree in reversed(trees) for child in reversed(tree.children)]
@@ -153,7 +153,7 @@ def _take_out(trees: list[_Node], passes: list[_Node]) -> None:
 def _by_forward(
     links: dict[int, int], passes: list[_Node], groups: dict[_Node, list[_Node]], backward_ids: set[int]
 ) -> dict[int, list[_Node]]:
-    """Return the group of backward nodes for each forward operator, by its start.
+    """Return {start of a forward operator: its group of backward nodes}.
 
     The plugin failed on files in which two arrows point to one group; here, the first arrow gets the group.
     """
@@ -235,7 +235,7 @@ def _table(summed: pl.DataFrame, trees: list[_Node]) -> pl.DataFrame:
 
 
 def _filled(summed: pl.DataFrame, moved: pl.DataFrame) -> pl.DataFrame:
-    """Take the other columns of the moved nodes from the earlier table."""
+    """Return `moved` with the missing columns taken from `summed`."""
     known = summed[moved["summed_row"].replace(NO_PARENT, None).fill_null(0).cast(pl.UInt32)]
     is_made = moved["summed_row"] == NO_PARENT
     table = known.with_columns(

@@ -1,6 +1,6 @@
 """The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
 
-The plugin counts a kernel as communication if it has the external id of such an event. Since PyTorch 1.13, the external
+The plugin counts a kernel as communication if it has the external id of one of these host events. Since PyTorch 1.13, the external
 ids of the kernel and the event differ, so NCCL kernels count as computation; `holotrace.enrich.collectives.collectives`
 uses names and arguments instead.
 """
@@ -127,8 +127,8 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    Ranges of different ranks match if they have the same node and place. The shortest of them is the duration of the transfer;
-    the rest of a longer range is waiting. If a rank lacks a range, all waiting is unknown.
+    Ranges of different ranks match if they have the same node and place. The duration of the shortest matching range counts as
+    transfer; the remainder of a longer range counts as waiting. If a range is missing on any rank, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")

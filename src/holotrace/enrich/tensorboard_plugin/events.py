@@ -126,7 +126,7 @@ def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the runtime call of each kernel, copy and memset as the plugin finds it.
 
     The plugin takes the last call with the same correlation that begins no later than the work or, if there is none,
-    the first call after it. Rows and calls without a correlation also match each other.
+    the first call after it. Work without a correlation matches calls without a correlation.
 
     Returns:
         In the order of `plugin_events`:

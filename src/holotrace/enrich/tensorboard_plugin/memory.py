@@ -31,8 +31,8 @@ def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
     """Return the blocks of the window; only events in the window are paired.
 
-    If a block was allocated before the window, its operator and caller come from the allocation all the same. Like the plugin,
-    take the size of a block from the event that frees it.
+    The operator and caller of a block that was allocated before the window still come from its allocation. As in the plugin,
+    the size of a block comes from the event that frees it.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))

@@ -79,7 +79,7 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the columns of `runtime_owner` with rows of `summed_trees`.
+    """Return the owners of runtime calls as `runtime_owner` does, but as rows of `summed_trees`.
 
     All calls with an external id belong to the first host range with this id, in the order of threads and then of starts,
     even if the range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0
@@ -99,7 +99,7 @@ def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def summed_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `plugin_device_owner` with rows of `summed_trees`."""
+    """Return the owners of device work as `plugin_device_owner` does, but as rows of `summed_trees`."""
     launched = plugin_launches(rank_trace).select("event_index", "type", "launch_index")
     calls = summed_runtime_owner(rank_trace).select(pl.col("event_index").alias("launch_index"), "node")
     known = launched.filter(pl.col("launch_index").is_not_null()).join(
@@ -189,7 +189,7 @@ def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
-    """Number the threads as they appear; ranges of Lightning form their own trees, after the others."""
+    """Number the threads as they appear; Lightning's ranges form separate trees with higher numbers."""
     is_lightning = (pl.col("type") == PluginType.LIGHTNING_PROFILE).alias("is_lightning")
     keys = ranges.select(is_lightning, pl.col("thread").fill_null(-1))
     threads = keys.unique(maintain_order=True).sort("is_lightning", maintain_order=True).with_row_index("tree")

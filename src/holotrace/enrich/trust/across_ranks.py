@@ -29,7 +29,10 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job if world sizes, backends, GPUs or runtimes differ, or they were recorded hours apart.
+    """Doubt that the files belong to one job, because they differ in a way that ranks of one job cannot.
+
+    World sizes, backends, GPUs or runtimes differ, several files are each a job of one rank, or the recordings are more than
+    10 s apart.
 
     Source: `holotrace.enrich.job.one_job`.
     """
@@ -39,7 +42,7 @@ def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons between ranks that ran different versions or recorded with different profiler options."""
+    """Doubt comparisons between ranks with different GPUs, software versions or profiler options."""
     names = dict.fromkeys(name for known in ranks.values() for name in known.software)
     for name in names:
         values = _by_value({rank: known.software.get(name) for rank, known in ranks.items()})
@@ -52,14 +55,14 @@ def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
                         Doubt(
                             "different_software",
                             f"The {name} is {value} on {ranks_text(odd)}, but {usual} on {ranks_text(values[usual])}: "
-                            "differences between these ranks may come from it",
+                            "this may explain differences between these ranks",
                             count=len(odd),
                         ),
                     )
 
 
 def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Cast doubt on waiting times if the files name more ranks than were recorded."""
+    """Doubt waiting times if the files state a larger world size than the number of examined ranks."""
     sizes = {known.file.world_size for known in ranks.values() if known.file.world_size}
     missing = sorted(set(range(max(sizes, default=0))) - set(ranks))
     if missing:
@@ -92,8 +95,8 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
         apart[0],
         Doubt(
             "windows_apart",
-            f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap ({duration_text(away)} lie between "
-            "them): they show different times, or the clocks differ, so waits between these ranks are unknown",
+            f"The recordings of {ranks_text(apart)} and {ranks_text(rest)} do not overlap (they are {duration_text(away)} "
+            "apart): they show different times, or the clocks differ, so waits between these ranks are unknown",
             count=len(apart),
             from_ns=spans[apart[0]][0],
             to_ns=spans[apart[0]][1],
@@ -102,7 +105,7 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt times compared across ranks if one rank leaves a collective before another enters it.
+    """Doubt times compared across ranks if one rank leaves a collective over 1 ms before another enters it.
 
     Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
     """

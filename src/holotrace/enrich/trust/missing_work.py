@@ -56,8 +56,8 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt idle time after calls that launched a kernel for which the trace has no row.
 
-    Launches before the first recorded kernel's launch and after the last one's are ignored, because a recording often lacks
-    device work at its edges. So are launches during a capture, which add nodes to a graph and run nothing.
+    Launches before the first launch with recorded work, or after the last, are ignored, because a recording often lacks device
+    work at its edges. Launches during a capture are also ignored, because they add nodes to a graph and run nothing.
 
     Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
     """
@@ -91,7 +91,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return the times between start_ns and until_ns of any call without work on the device (on any device if None)."""
+    """Return the times, within the ranges start_ns to until_ns of the calls, at which the device (all, if None) is idle."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))

@@ -1,4 +1,4 @@
-"""Doubts about the start of a recording: first steps and collectives that wait for the profiler to start elsewhere."""
+"""Doubts about the start of a recording: slow first steps, and collectives that wait for profilers of other ranks."""
 
 from __future__ import annotations
 

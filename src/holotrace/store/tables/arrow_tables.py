@@ -41,7 +41,7 @@ class Tables(Protocol):
     """All tables of one rank, in memory or in files."""
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns` of table `name`, both known to the schema."""
+        """Return `columns` of table `name`; the schema must contain the table and the columns."""
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
         """Return `columns` of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
@@ -104,7 +104,7 @@ class FolderTables:
             return of_kinds(events, kinds, names).select(columns).collect().rechunk()
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as a lazy frame; collecting it raises Polars errors.
+        """Return table `name` as a lazy frame; collecting it may raise Polars errors.
 
         Raises:
             DamagedTableError: the file is missing or was changed.

@@ -92,5 +92,5 @@ def is_sealed(data: bytes) -> bool:
 
 
 def column_numbers(names: Sequence[str], wanted: Collection[str]) -> list[int]:
-    """Return the numbers of the wanted columns in a table."""
+    """Return the positions of the wanted columns in a table."""
     return [number for number, name in enumerate(names) if name in wanted]
