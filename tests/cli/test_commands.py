@@ -148,7 +148,7 @@ def test_the_gap_threshold_is_in_microseconds(job) -> None:
 
 
 def test_workers_give_the_same_answer(job) -> None:
-    """Two worker processes give the same answer as one process."""
+    """Two worker processes give the same output as one process."""
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
 
 

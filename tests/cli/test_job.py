@@ -109,7 +109,7 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """`--capture` gives the kernels of a graph their operators; `compare-operators` has one such option per trace."""
+    """`--capture` gives the kernels of a graph their operators; `compare-operators` has a capture option per trace."""
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

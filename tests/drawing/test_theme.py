@@ -69,7 +69,7 @@ def test_every_meaning_has_its_own_colour() -> None:
 
 
 def test_figures_take_their_colours_from_the_table() -> None:
-    """Figures of questions and parts of the timeline page take all colours from one table."""
+    """Figures of analyses and parts of the timeline page take all colours from one table."""
     package = Path(colors.__file__).parent.parent
     figures = [*package.glob("analyses/*/figure.py"), *package.glob("drawing/*_bars.py")]
     assert len(figures) > 20

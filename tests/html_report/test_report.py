@@ -69,7 +69,7 @@ class Page(HTMLParser):
 
 
 def everything(trace: Trace) -> Summary:
-    """Return the summary with the results of all questions, as the report shows it."""
+    """Return the summary with the results of all analyses, as the report shows it."""
     return summary_of(trace, [analysis.name for analysis in ANALYSES])
 
 

@@ -29,7 +29,7 @@ NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name":
     ],
 )
 def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
-    """A file is PyTorch's if it has one of its top-level keys, categories or operators; an empty file may be."""
+    """A file is PyTorch's if it has one of its top-level keys, categories or operators; an empty file may be one."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (rank_trace,) = holotrace.open_trace(path, cache=False).ranks.values()

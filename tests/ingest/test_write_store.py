@@ -579,7 +579,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """A store behind a URL gives the results of its traces, answers SQL, and can be overwritten."""
+    """A store behind a URL gives the results of its traces, accepts SQL queries, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2

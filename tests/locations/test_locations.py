@@ -66,7 +66,7 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """The name of a URL is the last part of its path; parent and child keep its query and the rest of a chain."""
+    """The name of a URL is the last part of its path; its parent and children keep the query and the rest of a URL chain."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
@@ -197,13 +197,13 @@ def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> 
 
 
 class RefusedError(Exception):
-    """A server's answer to a request without access."""
+    """A server's response to a request without access."""
 
     status = 403
 
 
 class OverloadedError(Exception):
-    """The answer of an overloaded server."""
+    """The response of an overloaded server."""
 
     status_code = 503
 

@@ -1,4 +1,4 @@
-"""After a broken connection, reading resumes, or fails with one line and leaves no files."""
+"""After a broken connection, reading resumes, or fails with a one-line error and leaves no files."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_slowest_step(job) -> None:
 
 
 def test_waits_of_ranks() -> None:
-    """The query returns that rank 0 waits 30 µs for rank 1 in one collective, and rank 1 waits 5 µs in another."""
+    """The query shows that rank 0 waits 30 µs for rank 1 in one collective, and rank 1 waits 5 µs in another."""
     builder = TraceBuilder()
     for rank, starts in ((0, (0, 105)), (1, (30, 100))):
         for start in starts:

@@ -278,7 +278,7 @@ def test_only_columns_that_are_read_are_checked(
 
 
 def damage_column(file: Path, name: str) -> None:
-    """Change one byte of a file that belongs to this column and no other."""
+    """Change one byte of a file that belongs to column `name` and to no other column."""
     whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):

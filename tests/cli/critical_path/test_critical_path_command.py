@@ -37,7 +37,7 @@ def run(*arguments: object) -> str:
 
 
 def answer_of(*arguments: object) -> dict:
-    """Run `holotrace critical-path --json`; return the answer."""
+    """Run `holotrace critical-path --json`; return the parsed JSON."""
     return json.loads(run(*arguments, "--json"))
 
 

@@ -134,10 +134,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """In the recorded part, the ranks of one group exchange at the same time.
-
-    The ranks of another group of this shape send one after another, so both groups are pipelines.
-    """
+    """A group whose ranks exchange at the same time is a pipeline if an equal group sends one after another."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]

@@ -86,7 +86,7 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """Twice the bits halve a dense rate, up to 2 % of rounding; a sparse figure, or one of another card, breaks this."""
+    """Doubling the bits halves a dense rate, within 2 % of rounding; a sparse rate, or one of another card, does not fit."""
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation

@@ -23,7 +23,7 @@ def only_rank(builder: TraceBuilder):
 def two_streams() -> TraceBuilder:
     """Return a trace where stream 20 waits for the work launched into stream 7 before a record at 3 µs.
 
-    Of its rows 0 to 9, the tests use row 1 (the kernel before the record), 2 (the record), 5 (the call that waits), 7 (the
+    Of the rows 0 to 9, the tests use row 1 (the kernel before the record), 2 (the record), 5 (the call that waits), 7 (the
     kernel that waits) and 8 (the wait).
     """
     return (

@@ -32,7 +32,7 @@ def layers_of(sequence: str) -> str:
 
 
 def expected(prefix: str, layers: list[str], suffix: str) -> str:
-    """Return the answer of `layers_of` for a model of these layers."""
+    """Return what `layers_of` should return for a model of these layers."""
     inside = "".join(str(number % 10) * len(layer) for number, layer in enumerate(layers))
     return "." * len(prefix) + inside + "." * len(suffix)
 

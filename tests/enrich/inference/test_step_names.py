@@ -152,7 +152,7 @@ def test_every_engine_has_a_source() -> None:
 
 
 def test_users_add_names() -> None:
-    """A user's rule comes before the built-in rules, and a pattern of the question before both; groups give the numbers."""
+    """A pattern given to the analysis comes before a user's rule, and both before built-in rules; groups give the numbers."""
     add_step_name(r"my (?P<kind>prefill|decode) of (?P<requests>\d+) \((?P<tokens>\d+)\)", engine="mine")
     step = said("my prefill of 3 (77)")
     assert (step.rule.engine, step.kind, step.request_count, step.prefill_token_count) == ("mine", "prefill", 3, 77)

@@ -42,7 +42,7 @@ def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000), st.integers(0, 1_000))
 def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, int], seed: int, other: int) -> None:
-    """A replay of one pipeline with the times of another gives the other's step, which was simulated independently."""
+    """Replaying a pipeline with the times of another pipeline gives the other's step length, simulated independently."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     expected = pipelined_step(*shape, drawn(other))
     needs = drawn(other)

@@ -278,7 +278,7 @@ def test_every_rule_has_a_reason() -> None:
 
 @pytest.mark.parametrize("part", ["dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"])
 def test_only_the_beginning_of_a_name_is_classified(part: str) -> None:
-    """A name of millions of characters is classified by its beginning: what follows changes nothing."""
+    """A name of millions of characters is classified by its beginning; the rest is ignored."""
     long = part * 1_000_000
     assert kind_of_name(f"{long}_ncclDevKernel_AllReduce_Sum_f32") == kind_of_name(long)
 

@@ -161,7 +161,7 @@ def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
 
 
 def test_kernels_are_in_file_order_and_null_if_unknown() -> None:
-    """A copy has no row; the plugin never answers null and does not know Hopper's nvjet."""
+    """A copy has no row; the plugin never gives null and does not know Hopper's nvjet."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)
@@ -204,7 +204,7 @@ def test_operators_that_could_use_tensor_cores() -> None:
 
 
 def test_the_last_added_rule_decides_until_removed() -> None:
-    """The later of two added rules decides, and removing both restores the built-in answer."""
+    """The later of two added rules decides, and removing both restores the built-in result."""
     (rank_trace,) = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -217,7 +217,7 @@ def test_the_last_added_rule_decides_until_removed() -> None:
 
 
 def test_communication_kernels_are_not_on_tensor_cores() -> None:
-    """A kernel rule that makes my_ring communication changes its tensor-core answer from null to false."""
+    """A kernel rule that makes my_ring communication changes its use of tensor cores from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 

@@ -231,7 +231,7 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
     """Steps launch ten, eight and no kernels: the third is left out.
 
-    If the second step launches only seven, it is left out too.
+    If the second step launches only seven kernels, it is left out too.
     """
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):

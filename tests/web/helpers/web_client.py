@@ -39,12 +39,12 @@ class WebClient:
             answer = self._ask('"part"', {"name": name}, {"n_intervals": 0, **states})
             if answer[_id_text({"name": name, "type": "poll"})]["disabled"]:
                 return answer.get(_id_text({"name": name, "type": "part"}), {}).get("children")
-            time.sleep(POLL_S)  # polling without a pause would keep the server from computing the answer
+            time.sleep(POLL_S)  # polling without a pause would keep the server from computing the response
         message = f"{name} was not ready in {DEADLINE_S} s"
         raise TimeoutError(message)
 
     def rows(self, query: str, name: str, request: object, **more: str) -> dict[str, Any]:
-        """Return the answer to a grid's request for rows."""
+        """Return the response to a grid's request for rows."""
         wild = {"name": name, "by": more.get("by", ""), "top": more.get("top", "")}
         values = {"getRowsRequest": request, "value": more.get("search", ""), "url.search": query}
         answer = self._ask("getRowsResponse", wild, values)

@@ -1,4 +1,4 @@
-"""Every page and timeline request for a broken file gets an answer, never a server error."""
+"""Every page and timeline request for a broken file gets a response, never a server error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_of(client: WebClient, name: str) -> str:
 def pages_for(name: str) -> list[Page]:
     """Return all pages for a file of QUICK, and a third of the pages for each other file.
 
-    The tests of the command line already compute and draw every answer; a page only shows the answer differently.
+    The tests of the command line already compute and draw every result; a page only shows the results differently.
     """
     third = list(BROKEN).index(name) % 3
     return [
@@ -82,7 +82,7 @@ def test_the_timeline_answers(name, client) -> None:
 
 
 def answer(client: WebClient, address: str, **parameters: object) -> Any:
-    """Poll an address of the timeline until its answer is ready."""
+    """Poll an address of the timeline until its response is ready."""
     until = time.monotonic() + DEADLINE_S
     while time.monotonic() < until:
         response = client.http.get(f"/timeline/{address}", query_string=parameters)

@@ -73,7 +73,7 @@ def test_the_timeline_has_slices_of_a_real_recording(client) -> None:
 
 
 def answer(client: WebClient, path: str) -> dict[str, object]:
-    """Poll until the answer is ready."""
+    """Poll until the response is ready."""
     while (response := client.get(path)).status_code == 202:
         time.sleep(0.05)
     assert response.status_code == 200, response.data

@@ -34,7 +34,7 @@ WITH_SIGNS = {
 
 @pytest.mark.parametrize("name", JOBS)
 def test_dimmed_pages_have_no_data(name) -> None:
-    """Each dimmed question raises MissingDataError or has only empty tables."""
+    """Each analysis whose page is dimmed raises MissingDataError or has only empty tables."""
     trace = JOBS[name].build()
     dimmed = without_data(trace)
     assert "memory_timeline" in dimmed

@@ -108,7 +108,7 @@ def test_no_path_leads_out_of_the_folder(server, path) -> None:
     ],
 )
 def test_an_invalid_callback_reveals_nothing(server, body, caplog) -> None:
-    """An invalid callback request gets a 4xx answer without a traceback, logs nothing, and the server keeps running."""
+    """An invalid callback request gets a 4xx response without a traceback, logs nothing, and the server keeps running."""
     status, _, text = ask(server, CALLBACK, "POST", body.encode(errors="surrogatepass"))
     assert 400 <= status < 500
     assert not caplog.records

@@ -73,7 +73,7 @@ def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) 
 
 
 def read(connection: socket.socket) -> bytes:
-    """Receive until the end of the answer or of the connection."""
+    """Receive until the end of the response or of the connection."""
     answer = b""
     with suppress(ConnectionResetError):  # the server may close the connection before it has read everything
         while not answer.endswith(ANSWER) and (more := connection.recv(1_000)):
@@ -130,7 +130,7 @@ def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
 
 
 def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
-    """A client that does not receive a large answer is dropped after LONGEST_STALL_S, and another is answered."""
+    """A client that does not receive a large response is dropped after LONGEST_STALL_S, and another client is served."""
     monkeypatch.setattr(connections, "THREADS", 1)
     with running() as server, ExitStack() as until:
         opened(server, 1, WHOLE.replace(b"GET /", b"GET /large"), until)

@@ -15,7 +15,7 @@ HOSTS = {"127.0.0.1", "localhost", "::1"}
 
 
 def ask(guard: Guard, method: str = "GET", query: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Send a request through a guard; return the answer's status, headers and body."""
+    """Send a request through a guard; return the response's status, headers and body."""
     environ = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1:8050", **headers}
     setup_testing_defaults(environ)
     seen: list[tuple[str, list[tuple[str, str]]]] = []
@@ -44,7 +44,7 @@ def test_names_of_the_server_are_accepted(host) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
 )
 def test_other_names_are_refused(host) -> None:
-    """Other host names get 403, because with DNS rebinding a foreign page would receive the answer."""
+    """Other host names get 403, because with DNS rebinding a foreign page would receive the response."""
     status, _, body = ask(guarded(), HTTP_HOST=host)
     assert status == 403
     assert PAGE not in body

@@ -236,7 +236,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def _jumped(seed: int) -> tuple[Clocks, str, int]:
-    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, with this host and the size of the jump."""
+    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, the host, and the size of the jump."""
     dice = np.random.default_rng(1_000 + seed)
     job = simulated_calls(
         CallsOptions(

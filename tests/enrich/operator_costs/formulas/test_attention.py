@@ -211,7 +211,7 @@ def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(-1, 11), st.integers(-1, 11))
 def test_pairs_in_a_window(queries, keys, left, right) -> None:
-    """The formula gives the number of pairs that counting one by one gives."""
+    """The formula and counting one by one give the same number of pairs."""
     places = ((query + keys - queries, key) for query in range(queries) for key in range(keys))
     counted = sum((left < 0 or key >= at - left) and (right < 0 or key <= at + right) for at, key in places)
     assert pairs_in_window(queries, keys, left, right) == counted
