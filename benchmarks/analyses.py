@@ -16,8 +16,8 @@ other work on the machine. Our times are medians over the rounds; HTA's are from
 
 Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
 and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's search
-for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes them
-large. open_and_answer.py describes `--peer`.
+for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large
+traces of small ones. open_and_answer.py describes `--peer`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings, missing
 calls, and groups across hosts. The table shows, by number of hosts, how many offsets and drifts are within their half-widths.
-It also shows the median half-width beside the physical bound: the time from the last start to the first end in the shortest
-call. In a chain, only neighbouring hosts share calls, so half-widths add up along it.
+The table also shows the median half-width next to the physical bound: the time from the last start to the first end in the
+shortest call. In a chain, only neighbouring hosts share calls, so half-widths add up along it.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def test_equal_labels_become_different(pair) -> None:
 
 
 def test_traces_without_steps_can_be_compared(tmp_path) -> None:
-    """Folders without steps can be compared, over all events; HTA refuses them."""
+    """Traces without steps are compared over all events; HTA refuses them."""
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)
     frame = TraceDiff.compare_traces(str(tmp_path), str(tmp_path))
     assert frame.loc["gemm", "Control_counts"] == 1

@@ -12,7 +12,7 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name, for all events and for those in marked places, such as steps.
+    """Count events and sum their durations by kind and name: for all events, and for those in marked places, such as certain steps.
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.

@@ -13,7 +13,7 @@ TIME_WEIGHTED = ("mean", "std", "min", "p25", "median", "p75", "max")
 def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight: str) -> pl.DataFrame:
     """Return statistics of one int64 column for each combination of the columns `by`, sorted by them.
 
-    Rows with a weight of 0 or less are ignored. A group with only such rows has no row in the result.
+    Rows with a weight of 0 or less are ignored. Groups without a positive weight have no row in the result.
 
     Returns:
         The columns `by`, then `total` (int64, the summed weight) and `TIME_WEIGHTED`:

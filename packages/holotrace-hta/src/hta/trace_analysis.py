@@ -1,6 +1,6 @@
 """TraceAnalysis, with HTA's interface.
 
-Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. Its numbers come from
+Names, arguments, defaults and columns are HTA's; results are pandas frames with times in microseconds. All numbers come from
 the analyses of `holotrace`, so they are exact where HTA rounds or guesses. docs/reference/from_hta.md explains the differences.
 In new code, use `holotrace.open_trace` and the functions of `holotrace` instead.
 """

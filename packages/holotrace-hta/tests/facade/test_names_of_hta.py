@@ -1,4 +1,4 @@
-"""Every public name of HTA exists here, or `ABSENT` and the docs give the reason why not.
+"""Every public name of HTA exists in holotrace-hta, or `ABSENT` and the docs give the reason why not.
 
 `hta_names.json` lists the public names of HTA 0.6.1 by module, with the parameters of functions and methods and the
 members of enumerations, as Python's `inspect` shows them.

@@ -48,7 +48,7 @@ def test_one_row_for_each_collective_of_a_rank(tmp_path) -> None:
 
 
 def test_compat_gives_the_plugins_numbers(tmp_path) -> None:
-    """With `compat`, these kernels count as computation, because the plugin does not recognize them."""
+    """With `compat`, collectives count as computation if the plugin does not recognize the names of their kernels."""
     analyzer = analysis(tmp_path)
     per_step = analyzer.get_distributed_summary(visualize=False, compat="torch_tb_profiler")
 

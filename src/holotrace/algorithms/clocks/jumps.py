@@ -52,7 +52,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return the selected rows. They keep their operation numbers, which may then have gaps."""
+        """Return the selected rows with their operation numbers, which may then have gaps."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -261,10 +261,10 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return by how much each operation contradicts the common line.
+        """Return by how many ns each operation contradicts the line that maps the clock to its parent.
 
-        If both participants wait for each other, this is the difference between their ends; otherwise, the time by which
-        one ends before the other starts.
+        If both participants wait for each other, this is the time between their ends; otherwise, the time by which one ends
+        before the other starts.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)

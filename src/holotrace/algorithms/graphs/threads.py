@@ -90,9 +90,9 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
 
     The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of the
-    segment, or for any time if the range is marked `is_waiting`. Inside ranges without that mark, only the lanes
-    `works_inside` count, and their gaps count as work; inside calls (`is_call`), no lane counts. Segments in which the main
-    thread waits have weight 0, and so do the pauses of other lanes.
+    segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes `works_inside` count,
+    and their gaps count as work; inside calls (`is_call`), no lane counts. Segments in which the main thread waits have weight
+    0, and so do the pauses of other lanes.
 
     Args:
         ranges: the activities.

@@ -73,7 +73,10 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return, for each row, the earlier row of its family that ends last; the result is arbitrary for a family's first row."""
+    """Return, for each row, the earlier sibling that ends last; rows with equal `family` are siblings.
+
+    The result is arbitrary for the first row of a family.
+    """
     # Use ranks of the ends, not the ends, so that adding the number of the family cannot overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)

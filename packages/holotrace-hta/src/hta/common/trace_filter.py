@@ -1,7 +1,7 @@
 """Filters of trace frames, at HTA's import path.
 
-Call a filter with a frame, such as `analyzer.t.get_trace(0)`, and also with the symbol table if the filter matches names. It
-returns the matching rows in order and leaves the frame unchanged.
+Call a filter with a frame, such as `analyzer.t.get_trace(0)`, and also with the symbol table if the filter matches names. A
+filter returns the matching rows in order and leaves the frame unchanged.
 """
 
 from __future__ import annotations

@@ -139,7 +139,8 @@ class CPGraph:
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as networkx
         """Return any other attribute of a `networkx.DiGraph`: `in_edges`, `out_degree`, `successors` and so on.
 
-        This lets networkx functions accept the graph. Any changes that they make are lost; to change weights, use `edges`.
+        With these attributes, networkx functions accept the graph. Changes that such functions make are lost; to change
+        weights, use `edges`.
         """
         is_inner = name.startswith("_") and not name.startswith("__networkx") and name not in _OF_NETWORKX
         drawn = None if is_inner or "_drawn" not in self.__dict__ else self._as_networkx()

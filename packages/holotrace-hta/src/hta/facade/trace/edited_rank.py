@@ -345,11 +345,11 @@ class _Rows:
 
     @cached_property
     def _shown_streams(self) -> pl.Series:
-        """The recorded streams as frames show them: null for host events."""
+        """The recorded stream of each event, as a frame shows it: null for host events."""
         return self._events.select(pl.when(pl.col("kind").is_in(_DEVICE_KINDS)).then("stream"))["stream"]
 
     def _sources(self) -> _Numbers:
-        """Return which row of the recorded events each row comes from, or -1 if there is none.
+        """Return, for each row of the frame, the row number of its recorded event, or -1 if there is none.
 
         A row matches the recorded event with its `index` if both have the same category, and also the same name or start.
         """
@@ -526,7 +526,7 @@ def _with_changed(copies: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
 
 
 def _kinds_of(categories: Sequence[str]) -> npt.NDArray[np.uint8]:
-    """Return the reader's kind for each category."""
+    """Return the event kind that the reader assigns to each category."""
     events = [
         {"ph": "X", "cat": category, "name": "", "ts": 0, "dur": 0, "pid": 0, "tid": 0} for category in categories
     ]

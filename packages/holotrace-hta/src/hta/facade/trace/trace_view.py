@@ -170,7 +170,7 @@ class TraceView:
     def frame_origin_ns(self, rank: int) -> int:
         """Return the time at which `ts` of a rank's frame is 0, in nanoseconds since 1970.
 
-        This is the start of the job's first event or, before the traces are aligned, the start of the file's clock.
+        `ts` is 0 at the start of the job's first event or, before the traces are aligned, at the start of the file's clock.
         """
         recorded = self._recorded.ranks.get(rank)
         return self.origin_ns if self._is_aligned or recorded is None else recorded.header.base_time_ns
