@@ -1,9 +1,9 @@
 """The work of one training step of a transformer on an H100 with PyTorch's data parallelism.
 
 Names, launch shapes and proportions are taken from bfloat16 training with 2,048 tokens and a width of 4,096. A step copies a
-batch to the device, clears gradients, and runs the forward and backward pass. During the backward pass of each layer, it
-reduces the gradients of the layer above over all ranks. It then updates parameters, gathers them within the host, and copies
-the loss to the host.
+batch to the device, clears gradients, and runs the forward and backward pass. During the backward pass of each layer, the
+gradients of the layer above are reduced over all ranks. The step then updates parameters, gathers them from the ranks of the
+host, and copies the loss to the host.
 """
 
 from __future__ import annotations

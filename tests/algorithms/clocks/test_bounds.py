@@ -73,7 +73,7 @@ def test_different_offsets_at_one_time_contradict() -> None:
 
 @st.composite
 def meetings(draw):
-    """Draw a line within the limits, and meetings of two clocks that agree with it."""
+    """Draw the offset and the drift of a clock, and starts and ends of shared operations that agree with both."""
     offset, drift = draw(st.integers(-1_000, 1_000)), draw(st.integers(-900, 900)) * 1e-6
     times = []
     for at in draw(st.lists(st.integers(0, 30), min_size=1, max_size=12, unique=True)):

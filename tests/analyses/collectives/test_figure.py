@@ -95,7 +95,7 @@ def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
 
 
 def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
-    """Pages and reports show the matrices below the main figure, but no empty one."""
+    """Pages and reports show the matrices below the main figure, and leave out an empty matrix."""
     assert list(further_figures_of("collectives", _pairs(2))) == ["pairs"]
     assert further_figures_of("collectives", _result(late_rank())) == {}
     assert further_figures_of("idle_time", None) == {}

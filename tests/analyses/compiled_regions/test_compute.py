@@ -26,7 +26,7 @@ WITHOUT_LINES = (
 
 
 def compiled_job() -> TraceBuilder:
-    """Call region 0/0 once and region 0/1 twice; the second call of 0/1 replays a graph. Compile once, for 40 µs."""
+    """Return a job that compiles for 40 µs, then calls region 0/0 once and 0/1 twice, the second time by a graph replay."""
     builder = TraceBuilder()
     for number, region in enumerate(("0/0", "0/1", "0/1")):
         start = 100 * number
@@ -208,7 +208,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """Names of files or folders state the rank, compressed or not; a rank without a log has no functions."""
+    """The rank is in the name of the log or of its folder, even if the log is compressed; without a log, it has no functions."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

@@ -237,7 +237,7 @@ def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
 
 
 def test_ranks_without_events_are_left_out() -> None:
-    """A rank without host ranges and device work is left out; if all ranks are left out, the error is raised."""
+    """A rank without host ranges and device work is left out; if all ranks are left out, MissingDataError is raised."""
     empty = TraceBuilder().rank(0).header(distributedInfo={"rank": 0, "world_size": 2}).build()
     with pytest.raises(MissingDataError):
         critical_path(empty, across_ranks=True)
@@ -327,7 +327,7 @@ def jobs(draw: st.DrawFn) -> TraceBuilder:
 @settings(max_examples=12, deadline=None)
 @given(jobs())
 def test_every_path_is_as_long_as_the_step(builder: TraceBuilder) -> None:
-    """Segments sum to the step to the nanosecond without gaps, and no slack is negative, whatever the clocks show."""
+    """Segments fill the step to the nanosecond, without gaps, and no slack is negative, whatever the clocks show."""
     result = critical_path(builder.build(), across_ranks=True, segment_limit=10**9)
     assert result.path["duration_ns"].sum() == result.steps["duration_ns"][0]
     assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1]

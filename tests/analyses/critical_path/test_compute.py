@@ -317,7 +317,7 @@ def test_an_invalid_pattern_is_an_error() -> None:
 
 
 def classes(per_class: pl.DataFrame) -> dict[str, int]:
-    """Return the time of each path class that has any."""
+    """Return the time of each path class, without classes of 0 ns."""
     return dict(per_class.filter(pl.col("total_ns") > 0).select("path_class", "total_ns").iter_rows())
 
 
@@ -626,7 +626,7 @@ def _add(draw: st.DrawFn, builder: TraceBuilder, kind: str, times: dict[str, int
 
 @given(jobs(), st.integers(0, 50_000), st.integers(1, 50_000))
 def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int, length_ns: int) -> None:
-    """Path segments join without gaps from the window's start to its end, and slack is 0 on them, never negative."""
+    """The path's segments fill the window without gaps and have a slack of 0, and no slack is negative."""
     (rank_trace,) = builder.build().ranks.values()
     for annotation in (None, ""):
         assert_accounts_for_its_window(critical_path_graph(rank_trace, annotation=annotation))

@@ -1,4 +1,4 @@
-"""Each cause is found with its rank and line, and costs what it takes from a step."""
+"""Each cause is found with its rank, its line, and the time that it adds to a step."""
 
 from __future__ import annotations
 

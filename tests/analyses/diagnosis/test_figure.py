@@ -22,7 +22,7 @@ def test_a_recording_without_steps_has_no_costs_per_step() -> None:
 
 
 def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
-    """Replays save 200 µs per step without the late rank, and 260 µs without the wait; the transfer is a bound."""
+    """Replays predict 200 µs per step for the late rank and 260 µs for the wait; 100 µs of transfer are an upper bound."""
     figure = plot_diagnosis(holotrace.diagnosis(small_job()))
     bars = {bar.name: list(bar.x) for bar in figure.data}
 

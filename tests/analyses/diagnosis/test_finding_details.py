@@ -26,7 +26,7 @@ def of_rule(result: holotrace.Diagnosis, rule: str) -> FindingDetails:
 
 
 def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
-    """Every finding is shown once: as a finding, or as an effect of the finding that explains its time."""
+    """Every finding is shown once: on its own, or as an effect of the finding that explains its time."""
     shown = finding_details(result)
     effects = [effect for details in shown for effect in details.effects]
 

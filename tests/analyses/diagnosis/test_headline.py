@@ -24,7 +24,7 @@ PRODUCT_MS = 1e3 * 2 * 8192**3 / 989.4e12
 
 
 def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int, ...] = ()) -> Trace:
-    """Return steps with one product of 2 ms each, and memory events on the GPU with these totals."""
+    """Return steps with one product of 2 ms each, and memory events with the allocated bytes in `peaks`."""
     builder, begin = TraceBuilder().header(**H100), 0
     for number, length in enumerate(lengths_ms):
         builder.step(number, begin, 1_000 * length)
@@ -71,7 +71,7 @@ def test_mfu_is_unknown_on_an_unknown_device() -> None:
 
 
 def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
-    """Of 20, 60 and 40 GiB, the peak is 60 of 80 GiB."""
+    """If 20, then 60, then 40 of 80 GiB are allocated, the peak is 60 GiB."""
     result = holotrace.diagnosis(training(peaks=(20 << 30, 60 << 30, 40 << 30)))
     row = result.headline.row(0, named=True)
 

@@ -252,7 +252,7 @@ def test_a_job_without_anything_to_measure_is_an_error() -> None:
 
 
 def test_a_job_without_communication_says_so() -> None:
-    """Without collectives, steps still divide, `per_operation` is empty, and a finding says so."""
+    """Without collectives, steps are still divided into parts, `per_operation` is empty, and a finding says so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=10)

@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """A gap of 100 µs with a launch 20 µs before its end: 80 µs for the host and a short wait for the kernel."""
+    """In a gap of 100 µs, the launch comes 20 µs before the end, so the gap waits 80 µs for the host and 20 for the kernel."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """Gaps of 5 and 500 µs before kernels without a known launch are kernel wait and other, not host wait."""
+    """Before kernels without a known launch, a gap of 5 µs is `kernel_wait` and one of 500 µs `other`, never `host_wait`."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)

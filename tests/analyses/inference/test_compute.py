@@ -38,7 +38,7 @@ def parts(row: dict[str, Any]) -> dict[str, int]:
 
 
 def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
-    """Return a step 0..5000 µs: a product 100..2100 µs, a sum 2150..4150, then a copy of 50 and the host until 5000."""
+    """Return a step of 5,000 µs: a product from 100 to 2,100 µs, a sum from 2,150 to 4,150, a copy of 50, then the host."""
     builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=10, duration_us=30, args=PRODUCT)
     builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=2_000, launch_us=20, launch_duration_us=5)
@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """Waiting for a launch takes 20 µs, launch delays 80 + 50 µs; product, sum and copy run; then the host takes 800 µs."""
+    """Of 5,000 µs, the device works for 4,050, waits 130 µs in launch delays, and waits for the host before and after."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -128,7 +128,7 @@ def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | Non
 
 
 def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
-    """Kernels of a replayed graph have no operator: the step is unknown, and the finding says why."""
+    """Kernels of a replayed graph have no operator, so what bounds the step is unknown; the finding says why."""
     builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=20)
     for start in (10, 60):
         builder.kernel("gemm", start_us=start, duration_us=50, launch_us=5, launch_name="cudaGraphLaunch")
@@ -139,7 +139,7 @@ def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
 
 
 def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
-    """Without the device's peaks nothing bounds a kernel; naming the device helps."""
+    """Without the device's peaks, what bounds a kernel is unknown; the option `device` names the device."""
     builder = product_and_sum().header(deviceProperties=[])
     result = inference(builder.build())
     assert result.per_step.select("unknown_bound_ns", "bound").row(0) == (4_000_000, "unknown")
@@ -221,7 +221,7 @@ def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
 
 
 def test_earlier_work_delays_the_first_step() -> None:
-    """Work launched before the recording runs until 50 µs: the step, whose range begins at 10, begins then."""
+    """Work launched before the recording runs until 50 µs, so the step begins then, although its range begins at 10 µs."""
     builder = TraceBuilder().kernel("before", start_us=0, duration_us=50)
     builder.annotation("decode bs=4", start_us=10, duration_us=20)
     builder.kernel("gemm", start_us=50, duration_us=20, launch_us=15)
@@ -509,7 +509,7 @@ def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) 
 
 
 def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
-    """Return how long a kernel ran, else a copy, else launched work had not begun, and else no work was launched."""
+    """Return the time of each state: a kernel runs, only copies run, only launched work waits, or nothing was launched."""
     times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
     edges = sorted({start, end, *times})
     total: dict[str, int] = {}

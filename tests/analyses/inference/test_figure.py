@@ -33,6 +33,6 @@ def test_many_batches_are_drawn_as_one_kind() -> None:
 
 
 def test_a_figure_without_steps_says_so() -> None:
-    """A trace without steps of inference gives a message."""
+    """The figure of a trace without inference steps shows a message."""
     figure = plot_inference(inference(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No inference steps were found."

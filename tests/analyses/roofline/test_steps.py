@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """At least 90 % of the time is known, all but long lists of tensors; every share above 1 has a reason."""
+    """The costs of at least 90 % of the time are known, except for long lists of tensors; every share above 1 has a reason."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

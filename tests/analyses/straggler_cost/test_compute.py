@@ -89,7 +89,7 @@ def test_a_long_last_stage_is_the_stage_share() -> None:
 
 
 def test_an_operations_table_may_come_as_other_tables() -> None:
-    """Steps in any order, and unknown columns, change nothing."""
+    """The order of the steps and additional columns do not change the result."""
     steps = pl.concat([pipelined_step(2, 4, 2, drawn(seed), step=seed) for seed in (1, 2, 3)])
     shuffled = steps.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.lit("a").alias("note"))
 

@@ -80,7 +80,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
 
 
 def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
-    """Rank 0 waits 40 µs, until rank 1 arrives. Its duration minus the shortest duration (20 µs) would be only 30 µs."""
+    """Rank 0 waits 40 µs, until rank 1 arrives; judged by the durations alone (50 - 20 µs), it waits only 30 µs."""
     builder = TraceBuilder().header(host_name="node-a").collective(start_us=0, duration_us=50)
     builder.rank(1).header(host_name="node-a").collective(start_us=40, duration_us=20)
     trace = builder.build()

@@ -78,7 +78,7 @@ def test_a_rank_that_waited_passes_the_cost_on():
 
 
 def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
-    """The costs of each waiting rank are its waits in `collectives`, to the nanosecond."""
+    """The costs for each waiting rank add up to its waits in `collectives`, to the nanosecond."""
     job = PlantedJob(
         PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, causes=(Cause("slow_kernel", 3, 5 * MS),))
     )

@@ -1,4 +1,4 @@
-"""What a careless script does that makes the host wait for the device."""
+"""Operations of a careless script that make the host wait for the device."""
 
 from __future__ import annotations
 

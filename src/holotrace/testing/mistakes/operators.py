@@ -45,7 +45,7 @@ class Tensor(NamedTuple):
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; `row` is the length of the rows whose alignment matters."""
+    """`repeats` products of m x k and k x n matrices; `row` is the row length that decides whether they are aligned."""
 
     m: int
     n: int
@@ -75,7 +75,7 @@ class _Node(NamedTuple):
 
 
 class Operators:
-    """PyTorch as one rank uses it."""
+    """The operators that a rank can call; each records its range, its kernels and its node of the backward graph."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.options, self.gpu = recorder, recorder.options, recorder.gpu

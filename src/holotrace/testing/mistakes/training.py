@@ -33,7 +33,7 @@ class Training:
         self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS))
 
     def _load(self, step: int) -> float:
-        """Return this rank's load in this step relative to the mean; uneven work goes to another rank in each step."""
+        """Return this rank's load in this step relative to the mean; uneven work moves to the next rank with each step."""
         options = self.options
         slower = 1 + self.amount("slow_device")
         turn = (self.recorder.rank + step) % options.ranks

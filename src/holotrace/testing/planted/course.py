@@ -55,7 +55,7 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point wait for another point too, which may have been added after it."""
+        """Let a point also wait for another point, even for one that was added later."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:

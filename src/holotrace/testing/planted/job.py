@@ -64,7 +64,7 @@ class PlantedJob:
 
     @cached_property
     def waited_ns(self) -> npt.NDArray[np.int64]:
-        """How long each rank waits for others in its communication in total."""
+        """The total time that each rank waits for others in its communication."""
         return self._waited(self.times)
 
     @cached_property

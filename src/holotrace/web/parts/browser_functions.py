@@ -6,5 +6,5 @@ from dash import ClientsideFunction
 
 
 def client(name: str) -> ClientsideFunction:
-    """Return the function with this name in the browser."""
+    """Return a reference to the browser function with this name."""
     return ClientsideFunction(namespace="holotrace", function_name=name)

@@ -1,4 +1,4 @@
-"""Content that the browser builds after the figures of the page; `assets/shell/later.js` does so in the browser."""
+"""Content of a page that `assets/shell/later.js` builds after the figures."""
 
 from __future__ import annotations
 

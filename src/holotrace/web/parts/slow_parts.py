@@ -113,7 +113,7 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Show an error and its remedy instead of a part; unrecorded data looks less alarming than other problems."""
+    """Show an error and its remedy instead of a part: grey if data was not recorded, yellow for other problems."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")

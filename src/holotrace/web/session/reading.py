@@ -62,7 +62,7 @@ class CountingRanks(InProcessExecutor):
     """Runs the work on each rank in the caller's thread, and counts the ranks in a `Reading`."""
 
     def __init__(self, reading: Reading, rank_count: int) -> None:
-        """Count up to `rank_count` in `reading`."""
+        """Count finished ranks in `reading`, up to `rank_count`."""
         self._reading, self._total, self._done = reading, rank_count, 0
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -79,7 +79,7 @@ class CountingCalls(Executor):
     """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Count up to `rank_count` in `reading`; start again from 0 if an analysis visits the ranks a second time."""
+        """Count finished ranks in `reading`, up to `rank_count`; start again if an analysis visits the ranks again."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # calls finish in several threads
 

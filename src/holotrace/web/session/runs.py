@@ -86,7 +86,7 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`; the reasons for skipping such files are left out too, as they quote the files.
+    """Leave out linked files outside `root`, and the reasons for skipping them, which may quote their content.
 
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
     """

@@ -35,7 +35,7 @@ SCHEME_COOKIE = "holotrace-color-scheme"
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
     """Return the application; `create_app(session).server` is its WSGI application.
 
-    All its addresses are relative, so it works under any path.
+    The addresses in its pages are relative, so the application works under any path.
     """
     pages = {page.name: page for page in PAGES}
     flask = Flask("holotrace.web", static_folder=None)

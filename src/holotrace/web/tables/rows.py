@@ -38,7 +38,7 @@ _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 @dataclass(frozen=True)
 class Request:
-    """A request for rows `first` up to `last` of the rows that contain `search`, sorted by these columns.
+    """A request for rows: those that contain `search`, in the order of `sort`, from row `first` up to row `last`.
 
     sort  (column, is_descending), the most important first
     """
@@ -68,7 +68,7 @@ class Shape:
 
 @dataclass(eq=False)
 class Rows:
-    """A table whose rows pages request; it caches the row order for each search and sort."""
+    """A table from which pages request some rows at a time; it caches the row order for each search and sort."""
 
     table: Table
     _orders: OrderedDict[tuple[str, tuple[tuple[str, bool], ...]], pl.Series] = field(default_factory=OrderedDict)

@@ -28,7 +28,7 @@ _ENDINGS = (".json", ".json.gz", ".json.zst")
 
 
 class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboard has no types
-    """The tab `holotrace`: one run for each folder below the log folder that holds traces."""
+    """The tab `holotrace`: one run for each folder with traces below the log folder."""
 
     plugin_name = "holotrace"
 

@@ -34,7 +34,7 @@ class MergedFiles:
         self._numbers = itertools.count()
 
     def file(self, key: Hashable, trace: Trace) -> Path:
-        """Return the file with the ranks of a trace; it is made if it does not exist, one file at a time.
+        """Return the file with the ranks of a trace; make it first if necessary, one file at a time.
 
         Raises:
             InvalidOptionError: the trace is a store.

@@ -1,4 +1,4 @@
-"""A span of time: how busy each row is."""
+"""How busy each row of the timeline is in a span of time."""
 
 from __future__ import annotations
 

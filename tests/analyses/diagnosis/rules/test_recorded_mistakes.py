@@ -1,4 +1,4 @@
-"""Each mistake in the jobs recorded on a GPU is found, at about what it costs, and healthy jobs stay silent.
+"""Each mistake in the jobs recorded on a GPU is found with about its true cost, and nothing is found in healthy jobs.
 
 The cost of a mistake is how much longer the step is than without the mistake, both recorded with the profiler.
 """

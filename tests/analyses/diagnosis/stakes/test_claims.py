@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """Where two subjects of one rule overlap, the larger one gets the time."""
+    """Where two cases of one rule overlap, the larger case gets the time."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

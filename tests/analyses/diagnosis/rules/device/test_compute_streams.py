@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 def branching_job(
     *, blocks: float = 0.3, second_us: int = 200, launched_at: int = 10, length_us: int = 150
 ) -> holotrace.Trace:
-    """Return steps of 500 µs: stream 21 computes at 50 µs, then stream 7, which the host launched long before."""
+    """Return steps of 500 µs in which stream 21 computes from 50 µs on, then stream 7, whose kernel was launched long before."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": blocks, "grid": [40, 1, 1], "block": [256, 1, 1]}
     for number in range(4):

@@ -15,7 +15,7 @@ def slow_product() -> DeviceJob:
 
 
 def test_a_recording_with_python_is_not_replayed() -> None:
-    """Recording Python functions slows the host so much that a replay without the device's mistake would mislead."""
+    """Recording Python functions slows the host so much that a replay with a faster product would mislead."""
     with_python = slow_product()
     with_python.builder.event(
         ph="X", cat="python_function", name="train.py(1): step", pid=1000, tid=1, ts=1, dur=2, args={"Python id": 1}

@@ -34,7 +34,7 @@ def test_short_chains_long_gaps_and_the_filling_of_tensors_are_no_chain() -> Non
 
 
 def test_casts_cost_their_kernels() -> None:
-    """150 of 1000 µs convert float32 to bfloat16; copies within one type and layout do not count."""
+    """Conversions from float32 to bfloat16 take 150 of 1,000 µs; copies within one type and layout do not count."""
     job = DeviceJob()
     types, strides = [BFLOAT16, FLOAT32], [[1024, 1], [1024, 1]]
     job.call("aten::copy_", ELEMENTWISE, start_us=10, duration_us=150, dims=SHAPE * 2, types=types, strides=strides)
@@ -49,7 +49,7 @@ def test_casts_cost_their_kernels() -> None:
 
 
 def test_copies_into_another_layout() -> None:
-    """80 µs copy a transposed tensor into a contiguous one."""
+    """Copying a transposed tensor into a contiguous one takes 80 µs."""
     job = DeviceJob()
     types, strides = [FLOAT32, FLOAT32], [[1024, 1], [1, 1024]]
     job.call("aten::copy_", ELEMENTWISE, start_us=10, duration_us=80, dims=SHAPE * 2, types=types, strides=strides)

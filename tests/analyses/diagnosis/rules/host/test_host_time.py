@@ -49,7 +49,7 @@ def function_job(name: str) -> holotrace.Trace:
 
 @pytest.mark.parametrize("name", ["<built-in function sleep>", PARSE])
 def test_a_slow_function_costs_the_idle_time(name: str) -> None:
-    """Nothing computes while the function runs, nor in the 7 µs of Python around it."""
+    """The device is idle while the function runs, and for 7 µs of Python around it."""
     (case,) = cases_of(function_job(name), "slow_function").values()
 
     assert case.cost_ns == 307_000

@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def launching_job(*, functions: int) -> holotrace.Trace:
-    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, with this many Python functions per step between them."""
+    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, and `functions` Python functions per step."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def accumulating(reductions: Sequence[int], *, updates: int = 1) -> holotrace.Trace:
-    """Return two ranks with steps of 400 µs: after each microbatch, a bucket of so many bytes is reduced for 30 µs.
+    """Return two ranks with steps of 400 µs: after each microbatch, a bucket with the given number of bytes is reduced for 30 µs.
 
     The optimizer runs `updates` times per step, at equal intervals.
     """

@@ -1,4 +1,4 @@
-"""One process for several GPUs, and collectives through the hosts, are found, and only those."""
+"""A process that uses several GPUs and collectives through the hosts are found; other setups are not reported."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ RULES = {"uneven_inputs", "late_rank", "uneven_work"}
 
 
 def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotrace.Trace:
-    """Return steps of 2 ms: each rank multiplies this many tokens, 1 µs each, then all reduce together.
+    """Return steps of 2 ms in which each rank multiplies its number of tokens, at 1 µs each, then all ranks reduce together.
 
     `shapes` may be "recorded", "missing", or "equal" (all ranks record the same shape).
     """
