@@ -1,4 +1,4 @@
-"""Run the tests of Holistic Trace Analysis against this package.
+"""Run the tests of Holistic Trace Analysis (HTA) against holotrace-hta.
 
     python scripts/run_hta_tests.py PATH/TO/HolisticTraceAnalysis [ARGUMENTS OF PYTEST]
 

@@ -36,7 +36,7 @@ def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
 
 
 def _equal_length(first: _Int64, second: _Int64) -> int:
-    """Return how many rows at the beginning are equal."""
+    """Return how many rows at the beginning of both sequences are equal."""
     different = np.flatnonzero(first != second)
     return int(different[0]) if len(different) else len(first)
 

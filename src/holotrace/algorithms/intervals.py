@@ -56,7 +56,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(first: Intervals, second: Intervals) -> Overlaps:
-    """Return where two sets overlap, in order, cut at each start and end; both sets are disjoint and in order.
+    """Return where two sets overlap, in order, cut at each start and end; the intervals of each set are disjoint and in order.
 
     >>> a = np.array([0, 10]), np.array([5, 20])
     >>> b = np.array([3]), np.array([12])

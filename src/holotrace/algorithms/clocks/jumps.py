@@ -308,7 +308,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return both clocks in these operations, renumbered from 0: the parent is clock 0, the child is clock 1."""
+        """Return both participants of the operations `kept`, with new numbers: the parent is clock 0, the child is clock 1."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),

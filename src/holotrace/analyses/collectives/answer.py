@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say what share of the time in collectives is waiting, for which rank, and how fast the costliest collective is."""
+    """Say what share of the time in collectives is waiting, for which rank most, and how fast the costliest collective is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."

@@ -256,7 +256,7 @@ def _of_steps(calls: pl.DataFrame, steps: Sequence[int] | None) -> pl.DataFrame:
 
 
 def _numbered(calls: pl.DataFrame) -> pl.DataFrame:
-    """Add `operation`: the instance or, for an unmatched call, a unique negative number."""
+    """Add the column `operation`: the instance number or, for an unmatched call, a unique negative number."""
     return calls.with_columns(pl.coalesce("instance", -1 - pl.int_range(pl.len())).alias("operation"))
 
 

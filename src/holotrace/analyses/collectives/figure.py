@@ -1,4 +1,4 @@
-"""The figures of the collectives: waiting and transfer of each kind, and the bandwidth between pairs of ranks."""
+"""Figures of collectives: waiting and transfer time by kind, and the bandwidth between pairs of ranks."""
 
 from __future__ import annotations
 

@@ -211,7 +211,8 @@ def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> 
 def arg_values(rank_trace: RankTrace, event_indexes: npt.NDArray[np.int64], spec: AttributeSpec) -> npt.NDArray[Any]:
     """Return an arg's value for each event, or `spec.default_value` for events without the arg.
 
-    Numeric columns cast their values, and treat values that are not numbers as missing. Text and lists become objects.
+    Values of numeric columns are cast to the column's type; values that are not numbers count as missing. Text and lists become
+    objects.
     """
     recorded = _recorded(rank_trace, spec.raw_name).unique("event_index", keep="first")
     rows = pl.DataFrame({"event_index": event_indexes}).with_columns(pl.col("event_index").cast(pl.UInt32))

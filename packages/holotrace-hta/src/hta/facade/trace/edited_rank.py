@@ -105,7 +105,7 @@ def expect_events_of_file(rank_trace: RankTrace) -> None:
 
 
 class EditedFile:
-    """The tables of a rank with the changes of its frame: a `RankFile`."""
+    """The tables of a rank, with the changes that a script made to its frame, as a `RankFile`."""
 
     def __init__(self, rows: _Rows, events: pl.DataFrame, event_numbers: _Numbers) -> None:
         """Build the tables; `event_numbers` is the event_index of each row of the frame."""
