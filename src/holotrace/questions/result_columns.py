@@ -246,7 +246,7 @@ COUNTS = (
     _count("backward_kernel_count", "kernels of the backward operator"),
     _count("work_count", "pieces of device work", "work"),
     _count("copy_count", "copies", "copies"),
-    _count("active_count", "copies that run from this time on"),
+    _count("active_count", "copies in flight from this time until the next row"),
     _count("gap_count", "gaps", "gaps"),
     _count("change_count", "changes of the value"),
     _count("segment_count", "segments of the critical path", "segments"),
@@ -374,7 +374,7 @@ LAUNCHES = (
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
     _count("early_start_count", "work that seems to begin before its launch"),
     _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
-    ResultColumn("queue_length", "int64", "pieces of launched work that have not begun, from this time on"),
+    ResultColumn("queue_length", "int64", "pieces of work launched but not begun, from this time until the next row"),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
     _count("min_length", "shortest queue"),
@@ -396,7 +396,7 @@ MEMORY = (
         "time in which at least one of the row's copies, kernels or pieces of work runs",
         "busy for",
     ),
-    _bandwidth("bytes_per_s", "bandwidth from this time on", column_type="int64"),
+    _bandwidth("bytes_per_s", "bandwidth from this time until the next row", column_type="int64"),
     _bandwidth("mean_bytes_per_s", "mean bandwidth", "mean bandwidth"),
     _bandwidth("std_bytes_per_s", "standard deviation of the bandwidth"),
     _bandwidth("min_bytes_per_s", "lowest bandwidth", column_type="int64"),
@@ -456,7 +456,7 @@ JOB = (
     _flag("is_straggler", "whether most waiting is for this rank", "late"),
     _flag(
         "is_cause",
-        "whether the rank is a culprit or, where waits are not followed, whether its own waiting explains little",
+        "whether the rank is a culprit; if causes were not traced, whether it is late for other reasons than its own waiting",
     ),
 )
 """How ranks wait for each other."""
@@ -615,9 +615,9 @@ CRITICAL_PATH = (
     _count("contradicted_count", "dependencies that, by the clocks of the trace, end before they begin"),
     _length("slack_ns", "how much later every event of the rank could be without the step ending later", "slack"),
     ResultColumn(
-        "from_rank", "int32", "rank that arrived last in the call, where the critical path was", heading="from"
+        "from_rank", "int32", "rank that the critical path leaves: the last to arrive in the collective", heading="from"
     ),
-    ResultColumn("to_rank", "int32", "rank on which the critical path goes on", heading="to"),
+    ResultColumn("to_rank", "int32", "rank on which the critical path continues", heading="to"),
     _length("after_ns", "time from the start of the job's window", "after"),
     _count("hop_count", "changes of the critical path from one rank to another", "hops"),
     _length("clock_half_width_ns", "largest error of the difference between two clocks; null if it is unknown", "±"),
@@ -740,9 +740,7 @@ SOURCE_LINES = (
 
 COMPILED_REGIONS = (
     _text("region", "number of the compiled frame and of its version, `0/1`"),
-    ResultColumn(
-        "is_recompiled", "bool", "whether the version is not the first one of its frame", heading="recompiled"
-    ),
+    ResultColumn("is_recompiled", "bool", "whether earlier versions of the frame were compiled", heading="recompiled"),
     ResultColumn(
         "compiled_frame",
         "int64",
@@ -779,7 +777,7 @@ ROOFLINE = (
     ResultColumn(
         "dense_flops",
         "int64",
-        "operations of products, of one call or of a step, without bias and mask; null if unknown",
+        "operations of matrix multiplications, of one call or of a step, without bias and mask; null if unknown",
         "FLOP",
         "of dense products",
     ),
@@ -801,10 +799,18 @@ ROOFLINE = (
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
     _length("earlier_ns", "time of work that was launched before the recording", "launched earlier"),
     ResultColumn(
-        "model_flops", "int64", "operations of the products of a step, without recomputation", "FLOP", "of the model"
+        "model_flops",
+        "int64",
+        "operations of the matrix multiplications of a step, without recomputation",
+        "FLOP",
+        "of the model",
     ),
     ResultColumn(
-        "hardware_flops", "int64", "operations of the products of a step, with recomputation", "FLOP", "of the hardware"
+        "hardware_flops",
+        "int64",
+        "operations of the matrix multiplications of a step, with recomputation",
+        "FLOP",
+        "of the hardware",
     ),
     _fraction("mfu_fraction", "share of the step that the products of the model take at peak rate", "MFU"),
     _fraction("hfu_fraction", "share of the step that all its products take at peak rate", "HFU"),
@@ -813,9 +819,15 @@ ROOFLINE = (
     ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
     _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null for precisions", "peak bandwidth"),
     ResultColumn(
-        "attainable_flops_per_s", "float64", "best rate of products that the vendor measured", "FLOP/s", "vendor"
+        "attainable_flops_per_s",
+        "float64",
+        "best rate of matrix multiplications that the vendor measured",
+        "FLOP/s",
+        "vendor",
     ),
-    ResultColumn("attained_flops_per_s", "float64", "best rate of products in this trace", "FLOP/s", "best here"),
+    ResultColumn(
+        "attained_flops_per_s", "float64", "best rate of matrix multiplications in this trace", "FLOP/s", "best here"
+    ),
     _bandwidth("attained_bytes_per_s", "best rate of the memory in this trace", "best bandwidth here"),
     _text("source", "where the peak rate comes from"),
 )
