@@ -21,7 +21,7 @@ def test_each_pair_of_ranks_is_a_square_coloured_by_its_cost():
 def test_a_job_without_waits_gives_a_figure_that_says_so():
     """A rank that only computes waits for nobody."""
     result = wait_causes(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
-    assert plot_wait_causes(result).layout.annotations[0].text.startswith("No rank waits")
+    assert plot_wait_causes(result).layout.annotations[0].text.startswith("The recordings show no rank")
 
 
 def test_the_first_table_sums_steps_and_waiting_ranks():

@@ -127,7 +127,7 @@ class CompiledRegions(Result):
         compilation_ns      int64    host time of these compilations
         guard_count         int64    lookups of the compiled version that fits the inputs
         guard_ns            int64    host time of these lookups
-        graph_break_count   int64    functions that continue behind a graph break; null if Python was not recorded
+        graph_break_count   int64    functions that continue after a graph break; null if Python was not recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
         compiled_fraction   float64  0..1 of all device work; null without device work
 

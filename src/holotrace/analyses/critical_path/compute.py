@@ -287,7 +287,7 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "timing alone suggests {inferred_waits} of one stream for another: work began right after other work, and long after it could have",
+        "timing alone suggests {inferred_waits} of one stream for another: work began right after other work, and long after it could have begun",
     ),
     (
         pl.col("unknown_launch_count") > 0,
@@ -295,7 +295,7 @@ _FINDINGS = (
     ),
     (
         pl.col("contradicted_count") > 0,
-        "the clocks of the trace contradict {contradictions}: the end is before the beginning, and the path is cut there",
+        "the clocks of the trace contradict {contradictions} (the end is before the beginning), so the path is cut there",
     ),
 )
 """Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet it."""

@@ -12,7 +12,7 @@ _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
 """The words before a cost, by its basis."""
 
 _MAIN = 0.05
-"""Work below this share of the step explains nothing."""
+"""Without findings, the answer names the largest kernel or operator if it takes at least this share of the step."""
 
 
 def answer(result: Diagnosis) -> str:

@@ -24,7 +24,7 @@ class FindingDetails(NamedTuple):
     row      its row of `Diagnosis.per_finding`
     text     what it costs and what happens
     ranks    (rank, ns per step that it costs there), the costliest first
-    places   (what, name): the line, module, operator and kernel, as far as they are known
+    places   (what, name): the line, module, operator and kernel, if known
     effects  its effects, in words: the findings that are part of it
     basis    how sure its cost is, in words
     rule     the rule that applies

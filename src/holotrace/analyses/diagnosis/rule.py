@@ -84,7 +84,7 @@ class Delay(NamedTuple):
     """What delays a rank for which others wait.
 
     own_ns  the time per step that it takes on that rank
-    lines   the lines of code that take it, as far as they are known
+    lines   the lines of code that take it, if known
     """
 
     own_ns: float

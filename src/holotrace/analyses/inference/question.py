@@ -18,7 +18,7 @@ QUESTION = Analysis(
         ),
         (
             "compute-bound, memory-bound",
-            "time of kernels that, at the device's peak rates, arithmetic or memory traffic limits",
+            "time of kernels that are limited by arithmetic or by memory traffic, at the device's peak rates",
         ),
         ("bound unknown", "kernels run whose operations, bytes or device are unknown"),
         ("waits for launch", "nothing runs, but the host has begun to launch work"),

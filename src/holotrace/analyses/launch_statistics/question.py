@@ -15,7 +15,7 @@ QUESTION = Analysis(
         ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),
         ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
         ("slow call", "a call of more than 50 µs"),
-        ("late start", "a delay of more than 100 µs: earlier work usually held the kernel up"),
+        ("late start", "a delay of more than 100 µs, usually because the kernel waited for earlier work"),
     ),
     options=(
         Option(

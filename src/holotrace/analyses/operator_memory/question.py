@@ -13,7 +13,10 @@ QUESTION = Analysis(
     definitions=(
         ("allocated, itself", "memory that the operator itself allocates; with inner: also operators inside it"),
         ("not released", "the part of the operator's own allocations that is still allocated when the recording ends"),
-        ("net, itself", "memory allocated minus memory freed by the operator itself, even if others had allocated it"),
+        (
+            "net, itself",
+            "memory allocated minus memory freed by the operator itself, even if another operator had allocated it",
+        ),
         ("block", "memory from an allocation to the next free of the same address on the same device"),
         ("calls", "calls of the operator, with and without allocations"),
     ),

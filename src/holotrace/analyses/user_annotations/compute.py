@@ -90,7 +90,7 @@ class UserAnnotations(Result):
         mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range
         min_ns, max_ns   int64
 
-    per_kernel  device work under each annotation, the longest first within a rank and annotation:
+    per_kernel  device work launched inside each annotation, the longest first within a rank and annotation:
 
         rank        int32
         annotation  str    innermost annotation; null for work without an annotation

@@ -34,7 +34,7 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
     """
     pairs = result.per_pair.with_columns(pl.col("cause_rank").cast(pl.String).fill_null(_UNKNOWN))
     if pairs.is_empty():
-        return empty_figure(_HEADING.question, "No rank waits for another, as far as the recordings show.", theme)
+        return empty_figure(_HEADING.question, "The recordings show no rank that waits for another.", theme)
     rows, columns = _largest(pairs, "cause_rank", top), _largest(pairs, "waiting_rank", top)
     shown = pairs.filter(pl.col("cause_rank").is_in(rows), pl.col("waiting_rank").is_in(list(map(int, columns))))
     figure = go.Figure(_squares(shown, max(len(rows), len(columns)), _reasons(result)))

@@ -22,8 +22,8 @@ _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 class GradientRounds(NamedTuple):
     """Backward passes that reduce the gradients of DistributedDataParallel.
 
-    per_update         how many of them there are before each update of the weights, on average
-    needless_fraction  0..1: share of the time in these reductions that belongs to passes other than the last before an update
+    per_update         how many such passes there are before each update of the weights, on average
+    needless_fraction  0..1: share of the reduction time in passes other than the last one before an update
     """
 
     per_update: float

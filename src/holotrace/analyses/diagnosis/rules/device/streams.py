@@ -69,7 +69,7 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device, of which at least 80 % is not hidden, as far as computation could hide them",
+        "asynchronous copies to the device that computation does not hide for at least 80 % of their time, although it could",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Copying on a second stream takes some lines of code, which a few percent of the step do not justify.",

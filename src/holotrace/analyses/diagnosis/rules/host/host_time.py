@@ -40,7 +40,7 @@ _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) obje
 """Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""
 
 _CONVERTS = r"^<built-in method (tensor|as_tensor|asarray|tolist|frombuffer)\b"
-"""Methods of PyTorch that convert lists of Python, one element after the other."""
+"""Methods of PyTorch that convert Python lists, element by element."""
 
 
 def data_loading(evidence: RankEvidence) -> Iterator[Case]:

@@ -26,9 +26,10 @@ from holotrace.units import number_text, percent_text
 
 _SHARE = 0.05
 _LONGEST_TRANSFER = 3
-"""Few transfers take more than three times as long as the fast ones of their size, unless something holds them up."""
+"""Few transfers take more than three times as long as the fast ones of their size, unless something delays them."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth: a late receiver holds up most of them."""
+"""The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth, because a late receiver delays
+most of them."""
 _ON_ONE_RANK = 0.8
 """A cause is attributed to a rank if at least this share of its cost arises there."""
 _BETWEEN_TWO = ("send", "recv")

@@ -38,8 +38,8 @@ _RUN_BACKWARD = "<built-in method run_backward>"
 _LATE_STEP = 0.25
 """A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
 _ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, the delay may be chance: a process that shares its cores is late at
-many lines of code.
+"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores is late
+at many lines of code.
 """
 
 
@@ -181,7 +181,7 @@ _WAY_OUT = {
     "synchronisation": "Let this rank wait for its device no more often than the others.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
-    "host_idle": "Something outside PyTorch holds this rank up: look for other processes on its cores, and swapping.",
+    "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and swapping.",
 }
 _WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
 _HOLDING = "Another thread of this rank holds the lock: hold it for a shorter time, or pass the data through a queue."
