@@ -30,7 +30,7 @@ Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""
 
 KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
-"""What can happen to an event in an edited copy (its fate), as numbers for `holotrace._native.EditedCopy`."""
+"""What to do with an event in an edited copy, as numbers for `holotrace._native.EditedCopy`."""
 
 
 class Edits(NamedTuple):

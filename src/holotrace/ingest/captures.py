@@ -71,7 +71,7 @@ class CaptureFiles:
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes that the strings `texts` mention, of this rank or, if none, of the lowest rank."""
+        """Return the captures for the batch sizes in a rank's strings `texts`; a rank without captures uses the lowest rank's."""
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()

@@ -1,7 +1,7 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
-`torch.profiler.ExecutionTraceObserver` writes them. The record function id joins their nodes with the operators of a profiler trace; see
-`holotrace.enrich.host.execution_nodes`.
+`torch.profiler.ExecutionTraceObserver` writes them. The record function id joins their nodes with the operators of a
+profiler trace; see `holotrace.enrich.host.execution_nodes`.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _SMALL_BYTES = 256 << 20
 _MOST_BYTES = (1 << 63) - 1
 
 _KINDS_OF_DAMAGE = {"empty", "cut_off", "not_json"}
-"""The values of `kind` from `holotrace._native.peek` that a damaged trace may also have."""
+"""Values of `kind` from `holotrace._native.peek` that describe other files or damaged traces."""
 
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 

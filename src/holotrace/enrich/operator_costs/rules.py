@@ -292,7 +292,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return a cache of the rule of each operator name, which callers fill; a change of the users' rules empties it."""
+    """Return a cache {operator name: rule} for callers to fill; it is empty again after a change of the users' rules."""
     return {}
 
 

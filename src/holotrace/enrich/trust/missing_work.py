@@ -91,7 +91,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return the times, within the ranges start_ns to until_ns of the calls, at which the device (all, if None) is idle."""
+    """Return when the device, or every device if None, is idle between start_ns and until_ns of a call."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))
