@@ -77,7 +77,7 @@ def test_messages_of_different_sizes_are_not_compared():
 
 @pytest.mark.parametrize(("dtype", "size"), [("Float", "4 KiB"), ("Unknown", "unknown size")])
 def test_the_finding_names_the_size(dtype: str, size: str):
-    """The all-reduces of ranks 6 and 7 are slow; if their element type is unknown, the finding gives no size."""
+    """The all-reduces of ranks 6 and 7 are slow; if their element type is unknown, the finding says `unknown size`."""
     trace = TraceBuilder()
     for rank, number in product(range(12), range(5)):
         group = rank // 2

@@ -29,7 +29,7 @@ def test_two_compute_kernels_hide_the_same_moment_once() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The table's column names, order and types are a contract."""
+    """The table's column names, order and types are part of the API."""
     table = communication_overlap(TraceBuilder().kernel("nccl", start_us=0, duration_us=1).build()).per_rank
 
     lengths = dict.fromkeys(["communication_ns", "overlap_ns", "exposed_ns"], pl.Int64)

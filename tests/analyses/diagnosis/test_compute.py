@@ -102,7 +102,7 @@ def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> No
 
 
 def assert_fits(job: Path) -> None:
-    """Expect that stakes add up to at most the step, and that claims of a rank add up to at most its step."""
+    """Expect that stakes add up to at most the step, and claims of all ranks to at most one step for each rank."""
     found = holotrace.diagnosis(holotrace.open_trace(job))
     step_ns = found.headline["step_ns"][0]
     of_ranks = found.evidence.group_by("rank").agg(pl.col("claimed_ns").sum())["claimed_ns"].to_list()

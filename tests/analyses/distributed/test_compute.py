@@ -110,7 +110,7 @@ def test_operations_have_their_sizes_and_times() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = distributed(two_ranks().build())
     counts = {"collective_count": pl.Int64}
     assert result.per_device.schema == {

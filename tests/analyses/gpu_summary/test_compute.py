@@ -89,7 +89,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """Column names, order and types are a contract, also for a device without metrics."""
+    """Column names, order and types are part of the API, also for a device without metrics."""
     place, fractions = (
         {"rank": pl.Int32, "device": pl.Int32},
         dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),

@@ -59,7 +59,7 @@ def test_a_gap_is_divided_at_the_launch_of_the_work_that_ends_it() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = idle_time(TraceBuilder().kernel("a", start_us=0, duration_us=1).build())
 
     assert result.per_stream.schema == {**KEYS, "stream": pl.Int64, **TOTALS}

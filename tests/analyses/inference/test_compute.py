@@ -149,7 +149,7 @@ def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
 
 
 def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
-    """A product that takes less than at peak rate contradicts its roofline."""
+    """A product that takes less time than at the peak rate contradicts its roofline."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=200)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=10, duration_us=100, launch_us=1)

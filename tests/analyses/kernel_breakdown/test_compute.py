@@ -74,7 +74,7 @@ def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
     assert result.per_state.schema == {

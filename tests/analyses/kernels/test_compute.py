@@ -104,7 +104,7 @@ def test_kernels_name_the_line_that_launched_most_of_their_time() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = kernels(job().build())
     measures = {
         "uses_tensor_cores": pl.Boolean,

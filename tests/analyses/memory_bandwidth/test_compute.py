@@ -61,7 +61,7 @@ def test_bandwidths_count_as_long_as_they_last() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = memory_bandwidth(two_copies().build())
     names = [f"{name}_bytes_per_s" for name in ("mean", "std", "min", "p25", "median", "p75", "max")]
 

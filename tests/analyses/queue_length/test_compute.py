@@ -64,7 +64,7 @@ def test_lengths_count_as_long_as_they_last() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = queue_length(three_kernels().build())
     quartiles = ("p25_length", "median_length", "p75_length")
 

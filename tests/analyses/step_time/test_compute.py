@@ -58,7 +58,7 @@ def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The tables' column names, order and types are a contract."""
+    """The tables' column names, order and types are part of the API."""
     result = step_time(one_step().build())
 
     times = dict.fromkeys(("start_ns", "end_ns", "duration_ns", *TIMES), pl.Int64)

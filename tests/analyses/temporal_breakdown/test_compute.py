@@ -54,7 +54,7 @@ def test_compute_other_work_and_idle_share_the_window() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """The table's column names, order and types are a contract."""
+    """The table's column names, order and types are part of the API."""
     table = temporal_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()).per_device
 
     parts = ["computation", "non_computation", "idle", "unknown"]

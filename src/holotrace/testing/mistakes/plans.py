@@ -120,7 +120,7 @@ def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
-    """Plant a mistake in increasing amounts until it costs at least one of these shares of the step, drawn at random."""
+    """Plant a mistake in increasing amounts until its cost reaches a share of the step, drawn from `shares`."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
         return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))

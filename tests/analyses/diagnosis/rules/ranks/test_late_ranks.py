@@ -84,7 +84,7 @@ def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
     ],
 )
 def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
-    """Rank 1 runs a function for 300 µs before it launches; the advice differs for a function that writes files."""
+    """Rank 1 runs a function for 300 µs before it launches; the advice depends on the function."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
