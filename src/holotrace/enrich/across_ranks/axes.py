@@ -96,7 +96,7 @@ class Use(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """The axis of a group; several candidates if the trace leaves it open.
+    """The axis of a group; several candidates if the trace does not determine the axis.
 
     by_collective  the axis of each kind of communication, if the group serves several purposes; else empty
     """

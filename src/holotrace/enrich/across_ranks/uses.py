@@ -19,7 +19,7 @@ def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
     """Return {group: how it is used}.
 
     Args:
-        calls: `JobCalls.calls`, with the `module` that asked for each call, and `in_forward` from
+        calls: `JobCalls.calls`, with the `module` that requested each call, and `in_forward` from
             `holotrace.enrich.across_ranks.forward_calls`.
     """
     known = calls.drop_nulls("group")

@@ -38,8 +38,8 @@ _GRAPH_COLUMNS = (
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
     """Return the graph of a window; `data_loading` as in `window_activities`.
 
-    The edge that arrives last at a node binds the node. Its delay is the time from this arrival to the measured time of the
-    node. The longest path through the graph is therefore as long as the window.
+    The edge that arrives last at a node binds the node. The delay of the binding edge is the time from its arrival to the
+    measured time of the node. The longest path through the graph is therefore as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 

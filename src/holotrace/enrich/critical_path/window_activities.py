@@ -155,8 +155,8 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
     """Add the lane of each row: a new lane for a collective, the thread for any other row.
 
-    A thread with no work except collectives is a communication thread. Ranges inside its collectives are left out: they
-    are part of the collective, and may be waiting for other ranks.
+    A thread with no work except collectives is a communication thread. Ranges inside collectives on such a thread are left out:
+    they are part of the collective, and may be waiting for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
@@ -184,7 +184,7 @@ def _host(
 
 @derived
 def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiting: tuple[str, ...]) -> pl.DataFrame:
-    """Return the host activities of the whole recording, because most jobs have several windows."""
+    """Return the host activities of the whole recording; cached, so that several windows share the work."""
     loading = _matching(rank_trace, data_loading)
     collective = _matching(rank_trace, (HOST_COLLECTIVE,))
     waits = _matching(rank_trace, waiting)

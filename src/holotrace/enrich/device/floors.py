@@ -126,7 +126,7 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
     """Return the best rate of each precision and of the memory, among calls that are long enough to measure a rate.
 
-    Calls whose data may stay in a cache of this size say nothing about the memory.
+    Calls whose data may stay in a cache of this size do not measure the bandwidth of the memory.
 
     Returns:
         The columns of `Peaks.table`.

@@ -46,8 +46,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the replays of graphs with fewer device rows than other replays of the same graph, or with none.
 
     A replay with rows is compared with the other replays of its graph, which the graph's number identifies. Most traces lack
-    that number. Without it, a replay is incomplete if three conditions hold: no other replay has the same kernels; a repeated
-    replay has these kernels and more; and the replay has the same launches before and after it as a complete replay.
+    this number. Without the number, a replay is incomplete if three conditions hold: no other replay has the same kernels; a
+    repeated replay has these kernels and more; and the replay has the same launches before and after it as a complete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -201,7 +201,8 @@ def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Add `until_ns`: the time by which the work of each call must have ended.
 
-    This is when later work with the same keys starts, the host has waited for a whole device, or the last recorded work ends.
+    The work has ended when later work with the same keys starts, when the host has waited for a whole device, or when the last
+    recorded work ends.
     """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))

@@ -123,7 +123,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    By then, all work launched before the recording has ended. If no such call exists, return a time after all events.
+    When this call ends, all work launched before the recording has ended. If no such call exists, return a time after all
+    events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
@@ -182,7 +183,7 @@ def _known_stream(column: str) -> pl.Expr:
 
 
 def _scopes(texts: pl.Series) -> pl.Series:
-    """Return `wait` if a stream waits; if the host waits, return what for: `event`, `stream` or `device`."""
+    """Return `wait` if a stream waits; if the host waits, return what it waits for: `event`, `stream` or `device`."""
     words = texts.str.to_lowercase()
     by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()

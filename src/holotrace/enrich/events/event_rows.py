@@ -13,7 +13,7 @@ _NO_EVENT = np.iinfo(np.uint32).max
 
 
 def rows_of_events(table: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the row in `table` of each of these events; -1 for null and for events that are not there."""
+    """Return the row in `table` of each of these events; -1 for null and for events that are not in the table."""
     wanted = event_index.cast(pl.UInt32)
     known = wanted.fill_null(_NO_EVENT) if wanted.null_count() else wanted
     return rows_of(table["event_index"].to_numpy(), known.to_numpy())

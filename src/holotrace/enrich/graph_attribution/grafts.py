@@ -1,6 +1,7 @@
 """The operators and modules that launched the kernels of a graph when it was captured, repeated for each replay.
 
-The host trees get these operators and modules at the launch of the graph, without host time: a replay does not call them.
+In the host trees, the replayed operators and modules start at the launch of the graph and take no host time, because a replay
+does not call them.
 """
 
 from __future__ import annotations

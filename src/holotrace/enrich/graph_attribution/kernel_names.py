@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the function in a mangled name, where the length of each namespace and of the function precedes its name.
+    """Return the name of the function in a mangled name, which writes the length of each namespace and name before it.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """

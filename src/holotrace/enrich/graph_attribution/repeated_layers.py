@@ -92,9 +92,9 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
-    A model has at most as many layers as attention calls. Numbers of layers with at least half of the most anchor kernels
-    compete. The largest of them wins, because two kinds of layers may alternate. If the number of attention calls is unknown,
-    the number with the most equal layers wins, so that half a layer does not count as a layer.
+    A model has at most as many layers as attention calls. A number is plausible if it gives at least half as many anchor
+    kernels as the best number. The largest plausible number wins, because two kinds of layers may alternate. If the number of
+    attention calls is unknown, the number with the most equal layers wins, so that half a layer does not count as a layer.
     """
     candidates = {
         count: parts
@@ -216,7 +216,7 @@ def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
 
 
 def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
-    """Return the kernels from each first anchor to the next."""
+    """Return the kernels of each layer, from its first anchor to the first anchor of the next layer."""
     return [kernels[first:last].tobytes() for first, last in pairwise(firsts)]
 
 
@@ -224,8 +224,8 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
     """Return how many kernels before its first anchor belong to a layer.
 
     Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and the
-    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. In all layers but the
-    first, its kernel also adds the residual, so the first layer may have a different kernel.
+    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. In the first layer, its
+    kernel may be a different one, because the kernels of later layers also add the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

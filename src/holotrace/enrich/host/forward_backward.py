@@ -24,10 +24,10 @@ _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
 def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
-    The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an
-    arrow, the two are matched by their sequence number and by the thread of the forward operator, which the backward
-    operator names. If several forward operators have this number, the last one to begin counts: PyTorch creates the node of the
-    backward graph in it. Operators inside a backward operator do not count as forward operators, because their thread numbers
+    The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
+    operators are matched by their sequence number and by the thread of the forward operator, which the backward operator names.
+    If several forward operators have this number, the last one to begin counts: PyTorch creates the node of the backward graph
+    in that operator. Operators inside a backward operator do not count as forward operators, because their thread numbers
     operators independently.
 
     Returns:

@@ -44,9 +44,9 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the parts of the backward pass that compute the gradients of operators.
 
-    A part is autograd's outermost `evaluate_function` around a backward operator whose forward operator is known. If no
-    such function is around the backward operator, the part is the operator itself. Each gradient accumulation belongs
-    to the part before it on its thread.
+    A part is autograd's outermost `evaluate_function` around a backward operator whose forward operator is known. If no such
+    function is around the backward operator, the part is the operator itself. Each gradient accumulation belongs to the
+    previous part on the same thread.
 
     Returns:
         In the order of `host_nodes`:

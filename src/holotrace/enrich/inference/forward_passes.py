@@ -72,8 +72,8 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
     Args:
         rank_trace: the rank.
         within: start_ns and end_ns of ranges, sorted by start; only passes inside count.
-        is_certain: whether these ranges surely hold denoising steps. If not, a compiled graph counts only if it is repeated
-            inside one range, on a rank that embeds no tokens.
+        is_certain: whether these ranges surely hold denoising steps. If False, a compiled graph counts only if it is
+            repeated inside one range, on a rank that embeds no tokens.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):

@@ -147,7 +147,7 @@ def _pairs(said: StepName) -> int | None:
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
-    ):  # impossible: the tokens k include the new tokens q
+    ):  # impossible, because the keys k include the new tokens q
         return None
     return sum(sums[f"{of}_sqsk"] - (sums[f"{of}_sqsq"] - sums[f"{of}_sq"]) // 2 for of in ("c", "g"))
 

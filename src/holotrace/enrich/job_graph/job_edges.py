@@ -45,7 +45,7 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges within ranks; binding chains come first, so they bind if another edge arrives at the same time."""
+    """Return the edges within ranks, binding chains first: of edges that arrive at the same time, the first one binds."""
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
         targets = np.flatnonzero(graph.reached_from >= 0)

@@ -75,8 +75,8 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
     is_awaited = waits & (pl.col("awaited_ns") >= after)
-    # A thread that began to wait after the last arrival shows only that the transfer took at most this long. Calls of the same
-    # kind and size that a thread or device awaited from the start show how long it usually takes.
+    # If a thread began to wait only after the last arrival, its measured time is an upper bound for the transfer. Calls of the
+    # same kind and size that a thread or device awaited from the start show how long a transfer usually takes.
     usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
     members = members.with_columns(
         pl.when(is_awaited)
@@ -99,7 +99,10 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined_calls(calls: pl.DataFrame, joints: pl.DataFrame, first: int) -> pl.DataFrame:
-    """Add the joint of each call; for a call that ended before all had arrived, add the last arrival before its end."""
+    """Add the joint of each call: the point at which all ranks had arrived.
+
+    For a call that ended before all had arrived, also add the last arrival before its end.
+    """
     numbered = joints.with_columns(pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("joint"))
     known = calls.join(numbered, on="instance", how="left", maintain_order="left").with_row_index("call")
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)

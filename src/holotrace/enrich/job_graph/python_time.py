@@ -38,8 +38,8 @@ def with_python_time(
 ) -> Replay | None:
     """Apply a change to the time of the selected functions; None if it selects none of them.
 
-    A function's time is its thread's time outside operators, or inside operators that called the function. If selected
-    functions call each other, only the outermost counts.
+    A function's time excludes the operators and calls that it contains. If selected functions call each other, only the
+    outermost is changed.
     """
     chosen = functions.filter(change.where.fill_null(value=False))
     if chosen.is_empty():

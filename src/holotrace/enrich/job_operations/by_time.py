@@ -16,8 +16,8 @@ def by_time(operations: pl.DataFrame) -> Dependencies:
         computation    after the previous computation on its rank, and after the communication that ended between the two
         communication  after the last computation that ended before it began, and after the last communication since then
 
-    If a rank's part of a communication ended before the last rank began, the rank waited for no other; otherwise it waited for
-    the last rank.
+    If a rank's part of a communication ended before the last rank began, the rank waited for no other rank; otherwise it waited
+    for the last one.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each

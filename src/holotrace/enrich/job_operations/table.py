@@ -103,7 +103,7 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         The columns above, sorted by step, rank and start_ns.
 
     Raises:
-        InvalidOperationsError: a column or a value is missing; for a value, the message names the first such row.
+        InvalidOperationsError: a column or a value is missing; the message names the column or the first row without a value.
     """
     if frame.is_empty():
         message = f"{source} has no rows; each row is one operation of one rank in one step"

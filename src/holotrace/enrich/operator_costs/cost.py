@@ -13,7 +13,7 @@ Work = Literal["matrix", "vector", "copy"]
 
 @dataclass(frozen=True)
 class Cost:
-    """The operations and bytes that one call needs at least.
+    """The smallest numbers of operations and bytes that one call needs.
 
     flops         operations on elements, including additions of a bias and the like; under a causal mask, half of a
                   square product; None if unknown

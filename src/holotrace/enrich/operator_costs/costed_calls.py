@@ -198,8 +198,8 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
     """Return whether each call, or a call inside it, calls its own operator again; all matrix products count as one operator.
 
     An operator on a DTensor is recorded with the shapes of the whole tensor; inside, it calls itself on this rank's part. In
-    `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on all of
-    them. The inner call does the work.
+    `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on the
+    whole batch. The inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -271,7 +271,10 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Number the calls by key: calls with the same key cost the same. Return them, the keys, and other operators that rules read."""
+    """Number the calls by key: calls with the same key cost the same.
+
+    Return the calls with these numbers, the keys, and the other operators that the rules of the calls read.
+    """
     stacks, rows = call_stacks(rank_trace), calls["row"].to_numpy()
     event_index = gathered(stacks["event_index"], rows)
     related, of_forward = _related(rank_trace, stacks, rows)

@@ -12,7 +12,7 @@ same on all ranks: see `holotrace.algorithms.clocks.lines`.
 
 The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be much smaller
 than the duration of the shortest call, from its last start to its first end. A jump that is shorter than the waits in the calls
-around it may look like drift. The bounds can then be wrong by the size of the jump.
+around it may look like drift, and the bounds can be wrong by its size.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Clocks(EqualByContent):
             aligned_end_ns     int64
             half_width_ns      int64  of both times
 
-            All four are null if the clock is unknown, or if it jumped at about that time.
+            The new columns are null if the clock is unknown, or if it jumped at about the time of the call.
         """
         clock = self.model.clock_of(calls)
         start, end = (self.model.correction(clock, calls[column].to_numpy()) for column in ("start_ns", "end_ns"))
@@ -289,9 +289,9 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
-    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines include this interval, so the line for a time in it is ambiguous. The first window starts one span of the
-    compared calls before the first call; the last one ends one span after the last call.
+    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of both
+    lines include this interval, so the line for a time in it is ambiguous. The first window begins before the first compared
+    call, and the last window ends after the last one, by as much time as lies between these two calls.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

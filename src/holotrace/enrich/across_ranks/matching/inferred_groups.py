@@ -83,8 +83,8 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
     """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
 
-    A group is too wide if other groups, no larger than this one, fit clearly better on all its ranks. They fit better if their
-    calls end far closer together, or if their transfer times vary far less.
+    A group is too wide if other groups, no larger than this one, fit clearly better on all its ranks. Other groups fit better
+    if their calls end far closer together, or if their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -188,7 +188,7 @@ def _is_fitting() -> pl.Expr:
 
 
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
-    """Number the k-th calls of each signature in a step as `instance`, and add `is_possible`.
+    """Give the k-th calls of each signature in a step the same `instance`, and add `is_possible`.
 
     Ranks with an unusual number of calls are dropped.
     """

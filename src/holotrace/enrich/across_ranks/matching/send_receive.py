@@ -48,7 +48,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`, the smaller of the numbers of sends and receives divided by the larger; drop rows with a low share."""
+    """Add `share`: the ratio of sends to receives, or its inverse if it is above 1; drop rows with a low share."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -61,8 +61,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one more call than the other in a step, the times usually show which call is missing. Calls for which they
-    do not show it stay unmatched.
+    If one rank has one more call than the other in a step, the times usually show which call is missing. Calls whose
+    counterpart remains unclear stay unmatched.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with peers.
@@ -124,7 +124,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return how far the receive's end is from the later start of the two calls; a gloo receive may end before it."""
+    """Return the absolute time between the later start of the two calls and the receive's end; gloo may end a receive early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 

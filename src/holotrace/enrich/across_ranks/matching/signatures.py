@@ -1,7 +1,7 @@
 """Match calls of a group by their signature (family, element type and size) and order.
 
 A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
-equal calls, the calls around them show which call is missing, or else the times of the calls do.
+equal calls, the calls around them, or their times, show which call is missing.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
     2. The same applies to the calls between two operations that all ranks share.
     3. The same applies to those ranks that have the most common number of such calls.
-    4. Remaining calls match the operation that ends nearest to them. So do calls whose match is impossible because a rank
-       leaves before another enters.
+    4. Remaining calls, and calls whose match is impossible, match the operation that ends nearest to them. A match is
+    impossible if a rank leaves before another enters.
 
     Only the first rule applies to kernels of which nothing but the kind is known.
 
@@ -99,7 +99,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance; if one operation of a step and signature is impossible, drop all of them."""
+    """Return row and instance; if an operation is impossible, drop all operations with the same signature in the step."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))
@@ -112,7 +112,7 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump: operations are impossible only before, or only after, some time.
 
-    If all or nearly all are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
+    If all or nearly all operations are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

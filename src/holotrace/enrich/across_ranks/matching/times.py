@@ -71,7 +71,7 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """For each call, return the operation that ends next to it on one side, if the call can belong to that operation."""
+    """For each call, return the operation that ends nearest before or after it (`side`), if the call can belong to it."""
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(
         offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False

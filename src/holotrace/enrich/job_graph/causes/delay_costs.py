@@ -80,8 +80,8 @@ def delay_costs(
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    If rank a itself waited for others in that period, these waits count among the causes p. Each of these waits is
-    divided among its own causes in the same way, until no wait is left.
+    If rank a itself has waited for others since the ranks last met, these waits count among the causes p. Each of these waits
+    is divided among its own causes in the same way, until no wait is left.
 
     Args:
         calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.

@@ -59,7 +59,7 @@ def segments(known: HostRanges, track_id: int) -> Segments:
 
 
 class Runs(NamedTuple):
-    """Stretches of a line, in time order: each has a cause, or is spent inside a call.
+    """Stretches of a timeline, in time order: each has a cause, or is spent inside a call.
 
     start_ns, end_ns
     cause   row of the table of causes

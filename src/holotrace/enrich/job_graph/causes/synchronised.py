@@ -10,10 +10,10 @@ import polars as pl
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
     """Return when the ranks of each call were last together: the time at which all had arrived in an earlier communication.
 
-    In the earlier communication, the last rank must have arrived before the first rank of this communication started.
-    If clocks differ, each rank takes this time from its own call: the call's start plus the rank's wait. Without an earlier
-    communication, the time is the latest start of these ranks' recordings. If the clocks are unknown, it is the start of the
-    rank's own recording.
+    In the earlier communication, the last rank must have arrived before the first rank of this communication started. If clocks
+    differ, each rank takes this time from its own call: the call's start plus the rank's wait. Without an earlier
+    communication, the time is the latest start of these ranks' recordings. If the clocks are unknown, the time is the start of
+    the rank's own recording.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of

@@ -86,7 +86,7 @@ def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
     """Add the error of each cause's cost, since several causes may explain the same time.
 
     If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least w - (S -
-    e), and at most the smaller of e and w. The error of the clocks may add to this.
+    e), and at most the smaller of e and w. The error of the clocks may add to the error of the cost.
     """
     known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
     rest = pl.col("excess").sum().over("wait") - pl.col("excess")

@@ -247,7 +247,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Number a rank's nodes: points keep their numbers, others are numbered from `extra` on. Also return the next number."""
+    """Number a rank's nodes: points keep their numbers, others get numbers from `extra` on. Also return the next free one."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])

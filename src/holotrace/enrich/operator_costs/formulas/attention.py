@@ -70,9 +70,10 @@ def scaled_dot_product_backward(
 
 
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
-    """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask, aligned at the end). Bytes: as `scaled_dot_product`.
+    """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
-    A causal mask leaves q·(k - q/2) of the q·k pairs, half of them if q = k. The pairs in a window of keys are counted exactly.
+    The mask is aligned so that the last query sees the last key. A causal mask leaves q·(k - q/2) of the
+    q·k pairs, half of them if q = k. The pairs in a window of keys are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -102,7 +103,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 
     The lengths are known if all sequences are as long as the longest, or if the name of the engine's step contains
     their sums. Otherwise, the lengths depend on data and the operations are unknown; bytes count as usual. With cache
-    pages, bytes come from the step's sums.
+    pages, the bytes come from the sums in the step's name.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -119,7 +120,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 def joined_backward(  # noqa: PLR0913 -- positions of inputs
     arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
 ) -> Cost:
-    """As `flash_backward`, for sequences joined along one dimension; unknown as in `joined`."""
+    """As `flash_backward`, for sequences joined along one dimension; operations may be unknown, as in `joined`."""
     query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))

@@ -136,7 +136,7 @@ def broadcast(shapes: list[Shape]) -> Shape:
     """Return the shape that all of these shapes are expanded to.
 
     Raises:
-        UnknownCostError: they do not fit together.
+        UnknownCostError: the shapes do not fit together.
     """
     length = max(map(len, shapes))
     padded = [(1,) * (length - len(shape)) + shape for shape in shapes]

@@ -74,7 +74,7 @@ def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
     """As `fused_experts`, with the arguments `tokens, chosen experts, their weights in the result, weights, …`, perhaps with biases.
 
     The first four consecutive whole numbers describe two groups of ranks: the group that splits each expert, and the group
-    among which the experts are divided. Each group has its size, then the rank within it.
+    among which the experts are divided. Each group takes two numbers: its size, and the rank within it.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -88,7 +88,7 @@ def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
 
 
 def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
-    """As `fused_experts`, with the arguments `scores, …, tokens, …, weights, …, experts, k, …`. The kernel chooses experts."""
+    """As `fused_experts`, with the arguments `scores, …, tokens, …, weights, …, experts, k, …`."""
     weights = weights_at(arguments, first, second)
     numbers = [int(text) for text in arguments.values[second + 1 :] if text.isdigit()]
     if len(numbers) < 2:  # noqa: PLR2004 -- all experts, and those of a token
@@ -135,7 +135,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 def routed_layer(arguments: Arguments) -> Cost:
     """As `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside.
 
-    Operators inside that have their own rule, such as a shared expert's products, count for themselves.
+    Operators inside that have their own rule, such as a shared expert's products, are counted separately.
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:

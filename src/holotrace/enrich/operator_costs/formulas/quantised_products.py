@@ -1,4 +1,4 @@
-"""Costs of 8-bit and 4-bit matrix products with scales, as kernel libraries define them."""
+"""Costs of 8-bit and 4-bit matrix products with scales, for the operators of kernel libraries."""
 
 from __future__ import annotations
 
