@@ -10,7 +10,7 @@ _BEGINNING = """\
 # Columns of results
 
 A column name means the same in every result, table, CSV or JSON file, and SQL view. Times are whole nanoseconds; points in time count
-from the Unix epoch, in UTC. A column may be null unless its meaning excludes that. The page of each
+from the Unix epoch, in UTC. A column may be null unless its meaning says otherwise. The page of each
 analysis lists its tables.
 
 - A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.

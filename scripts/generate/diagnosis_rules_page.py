@@ -10,7 +10,7 @@ from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 _BEGINNING = """\
 # Rules of the diagnosis
 
-[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies from its threshold on. Rules of order 0 find causes that are certain
+[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies if the measured value reaches its threshold. Rules of order 0 find causes that are certain
 and claim their time first; rules of order 2 find symptoms and get the time that is left.
 
 """

@@ -28,8 +28,8 @@ _DEVICES = """
 ## Devices
 
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
-dies that the profiler shows as two devices; the figures are those of one. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Figures
-listed under "not confirmed" have no public source; all others agree with one. Check the figures that matter to you against the data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
+dies that the profiler shows as two devices; the figures are those of one die. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Figures
+listed under "not confirmed" have no public source; all others agree with a public source. Check the figures that matter to you against the data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
 
 """
 

@@ -37,7 +37,7 @@ and `.pdf` also work. If the file exists or cannot be written, the command stops
 _COMPARISONS = """\
 ## Two traces
 
-The remaining commands compare two traces: `holotrace diff CONTROL TEST`. Each is one file, folder or pattern; `--control-ranks 0-7,9`
+The remaining commands compare two traces: `holotrace diff CONTROL TEST`. CONTROL and TEST are each one file, folder or pattern; `--control-ranks 0-7,9`
 and `--test-ranks 0-7,9` choose their ranks, `--control-capture PATH` and `--test-capture PATH` [name the operators of CUDA
 graphs](../how-to/attribute_graphs.md). `--json` prints `comparison` in place of `analysis` and `ranks`.
 """
