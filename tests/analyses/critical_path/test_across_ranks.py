@@ -201,7 +201,9 @@ def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
     trace = late_rank_1().build().select([0])
     result = across(trace)
     assert result.steps["incomplete_ns"].to_list() == [45_000]
-    assert any("45 µs of the path is communication that some ranks did not record" in finding for finding in result.findings)
+    assert any(
+        "45 µs of the path is communication that some ranks did not record" in finding for finding in result.findings
+    )
     assert any(finding.startswith("rank 1: not in the graph") for finding in result.findings)
 
 
