@@ -26,7 +26,7 @@ WITHOUT_LINES = (
 
 
 def compiled_job() -> TraceBuilder:
-    """Return a job that compiles for 40 µs, then calls region 0/0 once and 0/1 twice, the second time by a graph replay."""
+    """Return a job that calls region 0/0 once and 0/1 twice, the second time by a graph replay, and compiles for 40 µs."""
     builder = TraceBuilder()
     for number, region in enumerate(("0/0", "0/1", "0/1")):
         start = 100 * number

@@ -119,7 +119,7 @@ def test_the_pipeline_recording_blames_the_rank_that_sleeps():
 
 
 def test_the_data_parallel_recording_names_the_function_that_sleeps():
-    """Rank 3 sleeps in its training loop, and causes nine tenths of all waiting."""
+    """Rank 3 sleeps in its training loop, and causes over 80 % of all waiting."""
     main = wait_causes(opened(TRACES / "ddp_gloo_4rank")).per_rank.row(3, named=True)
     assert main["role"] == "culprit"
     assert main["cost_fraction"] > 0.8
