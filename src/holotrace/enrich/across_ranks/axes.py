@@ -28,7 +28,7 @@ Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 
     in turn    in a step, a rank mostly sends only after receiving, like all pipeline stages except the first
     ring       each of three or more ranks receives, and sends to one other rank, mostly before it has received
-    undecided  either of the two: two ranks send to each other at once, or ranks in a circle send in turn
+    undecided  in turn or in a ring: two ranks send to each other at once, or ranks in a circle send in turn
     unknown    no send or receive is known
 """
 
@@ -82,8 +82,8 @@ class Use(NamedTuple):
     families          kinds of communication
     forward_fraction  fraction of its all-reduced bytes that ranks request in the forward pass, 0..1; None if unknown
     has_uneven        whether it has all-to-alls with uneven splits
-    is_fsdp           whether operators of FSDP ask for its collectives
-    is_ddp            whether DDP asks for its all-reduces
+    is_fsdp           whether operators of FSDP request its collectives
+    is_ddp            whether DDP requests its all-reduces
     exchange          how its ranks send
     """
 

@@ -23,7 +23,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""If nothing else delays it, work starts within this time after its launch and after earlier work on its stream."""
+"""Work that nothing else delays starts within this time after its launch and after earlier work on its stream."""
 _SOON_NS = 20_000
 """Work that waited for other work starts within this time after the other work ends."""
 

@@ -85,8 +85,8 @@ class EventGraph(EqualByContent):
         activity      uint32  row of `activities` to which its time belongs; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
-    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay respects them,
-                        and the path is clipped there
+    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay keeps
+                        these edges, and the path is clipped at them
     inferred_wait_count  waits of streams that were not recorded, inferred from timing alone
     unknown_launch_count  pieces of device work in the window whose launch was not recorded
     """

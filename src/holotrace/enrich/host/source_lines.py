@@ -47,7 +47,7 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""While this function waits, autograd's own threads compute gradients; without a device, it computes them itself."""
+"""While this function waits, autograd's own threads compute gradients; without a device, the function computes them itself."""
 
 
 class HostLines(NamedTuple):
@@ -60,7 +60,7 @@ class HostLines(NamedTuple):
     frame        row of the Python frame with that line or, if the file gives only stacks, of the operator with the stack;
                  -1 if unknown
     callee       row of what the line called: the operator or function directly below the frame; -1 for the line itself. In
-                 the backward pass the outermost function of autograd, and without a line the outermost range
+                 the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost range
     is_backward  whether the range is part of a backward pass: the line is that of the forward operator whose gradient it
                  computes or, if autograd's threads do something else, of the call of `backward`
     is_wait      whether the thread waits while the range is innermost: for a device, a rank, a thread; not for a data loader

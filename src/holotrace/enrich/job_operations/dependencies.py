@@ -34,7 +34,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         data-loading, preparation   before the first pass
         passes                      one after another on their rank
         messages                    one after another, per kind
-        receive                     after the pass before the one that needs it; that pass starts after the receive
+        receive                     after the pass before the one that needs its data, which starts after the receive
         send                        after the pass that computes its content
         first backward message      after the second-last pass before the first backward pass
         params-all-gather           before the first forward pass of its chunk

@@ -10,7 +10,8 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""A receive carries no data if it starts this long after the last pass began; a send, if it ends this long before the first ends.
+"""A receive that starts this long after the last pass began carries no data, nor does a send that ends this long before
+the first pass ends.
 
 Some recorders also write sends and receives that the schedule skips at the beginning and end of a step.
 """

@@ -70,7 +70,7 @@ class Clocks(EqualByContent):
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
-                      valid_from_ns, valid_to_ns  int64    when this line applies, on the clock itself; null without a jump
+                      valid_from_ns, valid_to_ns  int64    when this row applies, on the clock itself; null without a jump
                       instance_count        int64    calls used to compare the clock
                       offset_at_ns          int64    the middle of these calls, on the clock itself
                       offset_ns             int64    what to add at this time to get the time on the reference clock
@@ -84,7 +84,7 @@ class Clocks(EqualByContent):
 
                       host                    str
                       rank                    int32  as above
-                      earliest_ns, latest_ns  int64  the jump is between these times on the clock, before and after it
+                      earliest_ns, latest_ns  int64  times on the clock between which it jumped: one before, one after the jump
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
     closure_error_ns  the largest sum of estimated differences around a cycle of hosts, 0 if all agree; null without a cycle

@@ -2,8 +2,8 @@
 
     all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
     all_to_all                                        the same if every rank sends data to every rank
-    send, recv                                        the receiver waits for the sender; a host that sends by itself records
-                                                      this only afterwards, so the send starts when it is requested
+    send, recv                                        the receiver waits for the sender; a host that sends without a device
+                                                      records the send afterwards, so the request counts as the start
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
 An all-to-all in which a rank sends nothing to some other rank is not used either, because the two need not wait for each other.
@@ -32,7 +32,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
         Sorted by instance and rank, at least two rows per instance:
 
         rank, instance    as in `calls`
-        start_ns, end_ns  int64  `end_ns` is later than recorded by the rounding error, so that start ≤ end holds
+        start_ns, end_ns  int64  `end_ns` is later than recorded, by the rounding error, so that start ≤ end
         is_entered        bool   others wait for the start
         is_left           bool   the end waits for others
         is_together       bool   all ranks of the instance wait for each other
@@ -100,7 +100,7 @@ class HostCheck(NamedTuple):
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  how much earlier it left, at most; the clocks differ by at least this much
+               largest_ns          int64  largest time by which a rank left too early; the clocks differ by at least this
     instances  instance and host of each contradiction
     """
 

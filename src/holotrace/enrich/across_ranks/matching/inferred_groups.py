@@ -16,7 +16,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this share of the calls must be on ranks that have the same number of such calls in a step."""
+"""At least this share of the calls must be on ranks with the same number of calls in a step."""
 
 _POSSIBLE_SHARE = 0.75
 """At least this share of the operations of these calls must be possible: no rank leaves before another enters."""
@@ -43,7 +43,7 @@ made the calls.
 """
 
 _MEMBER_SHARE = 0.75
-"""At least this share of the ranks must have made such calls."""
+"""At least this share of the ranks of a group must have made calls with the signature."""
 
 
 class Inferred(NamedTuple):

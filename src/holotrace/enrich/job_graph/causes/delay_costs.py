@@ -62,7 +62,7 @@ class DelayCosts(EqualByContent):
         first_ns       int64   start of this operation on the cause's rank, on the clock of that rank
 
     waits  one row per call that waited: instance, rank, step, wait_ns (0 if its step is not chosen), and passed_on_ns, the
-           later waiting of the job that it caused
+           waiting that it caused later in the job
     """
 
     costs: pl.DataFrame

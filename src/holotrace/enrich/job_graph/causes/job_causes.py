@@ -28,7 +28,7 @@ class JobCauses(NamedTuple):
 
     table     `CAUSE_COLUMNS`
     of_rank   {rank: row of `table` for each of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and
-              `LAUNCH_DELAY`, so that these negative numbers, as indexes from the end, find their rows}
+              `LAUNCH_DELAY`, so that these negative numbers work as indexes from the end}
     """
 
     table: pl.DataFrame

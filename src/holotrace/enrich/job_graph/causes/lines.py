@@ -38,9 +38,9 @@ class Lines(NamedTuple):
         cause     int32  row of a table of causes, or `LAUNCH_DELAY`, `SYNCHRONISATION` or `UNKNOWN`
         call      int32  the call in which the time was spent; -1 outside calls
 
-    lines  what came before each line:
+    lines  where each line branches off:
 
-        parent     int32  another line, up to parent_ns; -1 if nothing is known
+        parent     int32  the line that this one continues after parent_ns; -1 if nothing is known
         parent_ns  int64
 
     positions  where each call of the rank starts:

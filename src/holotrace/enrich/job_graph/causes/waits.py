@@ -60,7 +60,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         wait, upstream  int64  numbers of waits; upstream is null for causes that are not waits
-        weight          int64  the part of the wait
+        weight          int64  the part of the wait that the cause or the earlier wait accounts for
         error           int64  how far weight may be off
         cause_rank      int32  null if unknown
         cause           int64  row of `JobCauses.table`; `NOT_TOGETHER`, `BY_CLOCKS` or `WITHOUT_COUNTERPART` if unknown

@@ -30,7 +30,7 @@ class ChangedRank(NamedTuple):
 
     source, target, length_ns  edges between rows of `EventGraph.nodes`, as in `RankGraph`
     calls     event_index uint32; factor float64, by which the transfer gets longer; replaced_ns float64, its new length,
-              null if `factor` decides
+              null if `factor` applies
     has_selected  per change: whether it selected anything on this rank
     """
 
