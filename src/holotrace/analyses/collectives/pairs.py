@@ -41,7 +41,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 
-    If the clocks are too inexact for this, all pairs of an all-to-all have the transfer time of the whole all-to-all.
+    If the clocks are not exact enough, all pairs of an all-to-all get the transfer time of the whole all-to-all.
 
     The slowdown is the transfer time divided by the median of its peers: pairs in the same all-to-all, or sends of the same
     size and type. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median

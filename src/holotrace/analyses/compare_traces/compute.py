@@ -116,7 +116,7 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
         executor: runs the work on the ranks.
 
     Raises:
-        InvalidOptionError: `device` is not one of these values, or no rank of the trace has a requested step.
+        InvalidOptionError: `device` is not `cpu`, `gpu` or `all`, or no rank of the trace has a requested step.
 
     Source: docs/reference/analyses/compare_traces.md derives the definitions and compares them with other tools.
 

@@ -39,5 +39,5 @@ class JobEvidence(EqualByContent):
 
     @property
     def step_count(self) -> dict[int, int]:
-        """The steady steps of each rank, at least 1."""
+        """The number of steady steps of each rank, at least 1."""
         return {rank: max(1, of_rank.numbers.step_count) for rank, of_rank in self.ranks.items()}

@@ -161,7 +161,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    If a delay were part of both, it would count twice: as time that the late rank loses, and as time that the other ranks wait.
+    A delay must not count twice: as time that the late rank loses, and as time that the other ranks wait.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -194,7 +194,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. It must also cost at most twice as much as the waiting for this rank, or cost the other ranks at most half as much.
+    delay. The case must also cost at most twice as much as the waiting for this rank, or cost the other ranks at most half as
+    much.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule

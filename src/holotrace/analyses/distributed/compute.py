@@ -103,7 +103,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         step = (K without C) + (K and C) + (C without K) + neither
 
     On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
-    arrived. Until then, a rank waits; the rest of its time in the collective is data transfer.
+    arrived. A rank that arrives earlier waits until then; the rest of its time in the collective is data transfer.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
@@ -286,7 +286,7 @@ def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls launched in the recording have no recorded size, on ranks with and without record_shapes."""
+    """Say how many calls launched during the recording have no size, for ranks with and for ranks without record_shapes."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

@@ -45,7 +45,7 @@ class IdleTime(Result):
         other        the part from the call on, if longer: the work waited, for example for another stream
 
     During graph replays that lack device rows, it is unknown whether the device was idle, so this time has a category of its
-    own, `unknown`. Only ranks with such replays have rows of this category.
+    own, `unknown`. Only ranks with graph replays that lack device rows have rows of `unknown`.
 
     per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
 

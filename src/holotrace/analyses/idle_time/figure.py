@@ -64,7 +64,7 @@ def plot_idle_time(
 
 
 def _of_category(table: pl.DataFrame, keys: Sequence[str], category: str) -> pl.DataFrame:
-    """Return one row for each bar: its times of this category, 0 if it has none."""
+    """Return one row for each bar, with its idle time of this category, or 0."""
     chosen = table.filter(pl.col("category") == category)
     bars = table.select(keys).unique(maintain_order=True)
     return bars.join(chosen, on=keys, how="left", maintain_order="left").with_columns(

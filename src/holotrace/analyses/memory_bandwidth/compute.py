@@ -81,9 +81,9 @@ class _Partial(NamedTuple):
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
     """Add up the bandwidths of concurrent copies and memsets, for each device and kind of copy.
 
-    The bandwidth of a copy is the recorded one, rounded to whole bytes per second so that sums are exact. If none was recorded,
-    it is size / duration, or 0 if the size is also unknown. A copy of 0 ns counts as 1 µs long. Two copies do not overlap if one
-    ends exactly when the other starts.
+    The bandwidth of a copy is the recorded one, rounded to whole bytes per second so that sums are exact. If a copy has no
+    recorded bandwidth, its bandwidth is size / duration, or 0 if the size is also unknown. A copy of 0 ns counts as 1 µs long.
+    Two copies do not overlap if one ends exactly when the other starts.
 
     Raises:
         MissingDataError: no rank has device work.

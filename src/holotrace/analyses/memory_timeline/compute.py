@@ -112,12 +112,12 @@ class _Partial(NamedTuple):
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
     """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
 
-    Each event records the total that is allocated after it. For files from before 2022, which lack this total, it is the sum of
-    all changes so far, plus the smallest initial amount that keeps it from becoming negative. A block is alive from its
+    Each event records the total that is allocated after it. Files from before 2022 lack this total; it is then computed as the
+    sum of all changes so far, plus the smallest initial amount that keeps every total at 0 or above. A block is alive from its
     allocation until its address is freed.
 
     Args:
-        trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
+        trace: the job. All tables are empty unless the job was recorded with `profile_memory=True`.
         executor: runs the work on the ranks.
 
     Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.

@@ -71,8 +71,9 @@ class _Partial(NamedTuple):
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
     """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
 
-    The operator is the innermost one around the launch, on the same thread; see `holotrace.enrich.host.operators`. A backward
-    operator is an operator that the profiler links to a forward operator, or an operator inside a linked operator.
+    The operator that launched a kernel is the innermost one around the launch, on the same thread; see
+    `holotrace.enrich.host.operators`. A backward operator is an operator that the profiler links to a forward operator, or an
+    operator inside a linked operator.
 
     Args:
         trace: the job.

@@ -108,7 +108,7 @@ def operator_memory(
     address on its device.
 
     Args:
-        trace: the job. All tables are empty unless it was recorded with `profile_memory=True`.
+        trace: the job. All tables are empty unless the job was recorded with `profile_memory=True`.
         start_ns: count only events from this time on (ns since the Unix epoch), and only blocks allocated or released in the
             window.
         end_ns: count only events up to this time, inclusive.

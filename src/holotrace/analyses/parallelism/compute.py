@@ -130,8 +130,8 @@ class Parallelism(Result):
 def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
     """Name the axis of every process group, and divide exposed communication among the axes.
 
-    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`). If there is none, it follows from
-    described groups of equal size and stride or, as a last resort, from the group's collectives. If two axes fit, both are
+    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`). Without a description, the axis follows
+    from described groups of equal size and stride or, as a last resort, from the group's collectives. If two axes fit, both are
     candidates and the axis is `unknown`. A group that serves several purposes, such as all-to-alls of experts and all-reduces
     of gradients, has one axis for each purpose.
 

@@ -76,7 +76,7 @@ def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
-    """Yield, for each exchange of one rank in order, whether it answers an earlier one that has no answer yet."""
+    """Yield, for each exchange of one rank in order, whether it is the way back of an earlier exchange."""
     unanswered: Counter[tuple[int, int]] = Counter()
     for sent, received in exchanges:
         answers = unanswered[received, sent] > 0

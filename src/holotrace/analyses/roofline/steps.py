@@ -16,8 +16,8 @@ from holotrace.store.trace import RankTrace
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
     """Return the operations of the matrix products of each step, as numbers and as shares of the devices' peak.
 
-    The time that the products of a step would take at peak rate is summed over the precisions. This sum, divided by the length
-    of the step and by the number of devices, is the HFU. The same without recomputation is the MFU. Both are null if a peak is
+    The HFU is the time that the products of a step would take at peak rate, summed over the precisions, divided by the length
+    of the step and by the number of devices. The MFU is the HFU without recomputation. MFU and HFU are null if a peak is
     unknown. Work belongs to the step in which its operator begins. A recording without steps counts as one step.
     """
     within = windows(rank_trace)

@@ -14,7 +14,7 @@ _TIMES = (
 
 
 def source_line() -> pl.Expr:
-    """Return the text of a line, as in Python's own listings; null if the line is unknown."""
+    """Return a line as `file(line): function`, as in profiler traces; null if the line is unknown."""
     return pl.format("{}({}): {}", "file", "line", "function").alias("source_line")
 
 

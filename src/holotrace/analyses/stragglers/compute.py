@@ -95,8 +95,8 @@ class Stragglers(Result):
         role              str      culprit or victim, as in `wait_causes`; if waits are not followed, a cause is a culprit
         cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if not traced
 
-    Waits are followed to their causes in jobs whose ranks communicate in several groups, or send and receive. In other jobs,
-    the last rank to arrive cannot be late because of another rank.
+    Waits are followed to their causes in jobs whose ranks communicate in several groups, or send and receive. If each rank
+    communicates in one group only, the last rank to arrive cannot be late because of another rank.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
@@ -112,8 +112,8 @@ class Stragglers(Result):
     def candidates(self, count: int) -> list[int]:
         """Return at most `count` ranks that came last at least once, the worst one first.
 
-        Ranks are sorted by the waiting they cause minus their own waiting. A rank that is late only because it waited in
-        another group then comes after the rank it waited for.
+        Ranks are sorted by the waiting they cause minus their own waiting, so that a rank that is late only because it waited
+        in another group comes after the rank it waited for.
         """
         late = self.per_rank.filter(pl.col("last_count") > 0)
         net = pl.col("caused_wait_ns") - pl.col("wait_ns")

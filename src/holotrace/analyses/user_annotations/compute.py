@@ -123,8 +123,8 @@ def user_annotations(
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels launched inside them.
 
     On each GPU stream, an annotation lasts from the start of the first piece of work launched inside it to the end of the last
-    one. If the profiler did not record these spans, they are derived from the launches. Work belongs to the innermost
-    annotation, which is the shortest one running on its device and stream when the work begins; see
+    one. If the profiler did not record annotations on GPU streams, they are derived from the launches. Work belongs to the
+    innermost annotation, which is the shortest one running on its device and stream when the work begins; see
     `holotrace.enrich.host.annotations`.
 
     Args:

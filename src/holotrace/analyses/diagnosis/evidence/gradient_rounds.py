@@ -38,8 +38,9 @@ def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
     """Count how often the same gradients are reduced before each update of the weights.
 
     A round begins with a forward pass of DistributedDataParallel. A round counts as repeated only if it reduces as many bytes
-    as the last round before the update. This leaves out other models, whose gradients differ in size, and small reductions of
-    metrics. An optimizer that runs forward passes itself, such as LBFGS, needs the gradients of each pass.
+    as the last round before the update. Reductions for other models, whose gradients differ in size, and small reductions of
+    metrics therefore do not count. An optimizer that runs forward passes itself, such as LBFGS, needs the gradients of each
+    pass.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():

@@ -1,4 +1,4 @@
-"""Names of functions that say what a function waits for, or what it does."""
+"""Function names that reveal what a function waits for or does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Divide the time of a rank among the cases that explain it, so that no nanosecond counts twice."""
+"""Divide the lost time of a rank among the cases that may have caused it, so that no nanosecond counts twice."""
 
 from __future__ import annotations
 

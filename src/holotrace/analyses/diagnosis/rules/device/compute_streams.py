@@ -139,7 +139,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
     """Return whether the host requested each wait: whether a call made some stream wait between the launches of the two runs.
 
-    If no such calls were recorded, all waits count as requested.
+    If the recording has no calls that make a stream wait, all waits count as requested.
     """
     calls = _wait_calls(evidence)["start_ns"].sort()
     if calls.is_empty():
@@ -157,8 +157,8 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
     """Leave out streams that take turns repeatedly with kernels that are small enough to overlap.
 
-    Such streams probably pass results to each other. A script that waits too early does so only once, where its branches begin
-    or end.
+    Streams that keep taking turns probably pass results to each other. A script that waits too early does so only once, where
+    its branches begin or end.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])

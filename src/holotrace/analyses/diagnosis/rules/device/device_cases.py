@@ -72,7 +72,7 @@ def case_of(
     """Build a case from these rows of `RankEvidence.costed`.
 
     Recording Python functions makes the host up to twice as slow. In a replay, faster device work may then save no time,
-    although it would save time without the profiler. Such recordings are not replayed.
+    although it would save time without the profiler. Recordings of Python functions are therefore not replayed.
 
     Args:
         evidence: the rank.

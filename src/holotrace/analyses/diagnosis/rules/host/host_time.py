@@ -100,8 +100,8 @@ def _mostly_writes(pieces: pl.DataFrame) -> bool:
 def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
     """Return the long pieces of Python in the user's functions.
 
-    Outside training functions, adjacent pieces count as one. Otherwise, a loop that calls a built-in function would consist of
-    thousands of short pieces, because the profiler records each call.
+    Outside training functions, adjacent pieces count as one, because a loop that calls a built-in function consists of
+    thousands of short pieces: the profiler records each call.
     """
     is_python = (pl.col("cause") == "python") & pl.col("frame").is_not_null()
     joins = is_python & ~pl.col("frame").is_in(training.implode())

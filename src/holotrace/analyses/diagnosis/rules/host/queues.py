@@ -76,7 +76,7 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case if the host needs longer for each step than the devices, which still work on a backlog.
 
-    Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so this
+    Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so a slow host
     costs nothing in the recorded steps.
     """
     pace = host_pace(evidence)

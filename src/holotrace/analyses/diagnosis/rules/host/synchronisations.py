@@ -42,8 +42,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
-    Recording Python functions makes the host up to twice as slow. The device may then become idle even without the wait, so
-    that a replay shows no gain; needless calls still cost the idle time after them.
+    Recording Python functions makes the host up to twice as slow, so the device may become idle even without the wait, and a
+    replay may show no gain. Needless calls still cost the idle time after them.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -104,8 +104,8 @@ def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the copies from or to pageable memory that no kernel hides, and the idle time around them.
 
-    Such a copy blocks the host, which can launch more work only when it ends. If the blocking costs more than the
-    copies themselves, the rule about blocking copies reports it instead.
+    A copy from or to pageable memory blocks the host, which can launch more work only when the copy ends. If the blocking costs
+    more than the copies themselves, the rule about blocking copies reports it instead.
     """
     names = evidence.rank_trace.texts(evidence.work["name"])
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))

@@ -125,8 +125,8 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
     """Yield a case for each kind of collective whose small calls follow each other.
 
-    Each call that is merged into another saves its latency, and the wait for the other ranks that is usual in such calls. Most
-    waiting for a rank with more work arises in the first call of a series, which remains.
+    Merging a call into the one before saves its latency, and the usual wait for the other ranks. The wait for a rank with more
+    work mostly arises in the first call of a series, so merging does not save it.
     """
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
     calls = evidence.results["collectives"].per_call
@@ -229,9 +229,10 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 
 
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes that differ because ranks have different work to do.
+    """Return the causes that arise because some ranks have more work than others.
 
-    Operators on the host count only if the ranks make different numbers of calls. Otherwise, their slowness has another cause.
+    Operators on the host count only if the ranks make different numbers of calls. If the numbers are about equal, slow
+    operators have another cause.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)

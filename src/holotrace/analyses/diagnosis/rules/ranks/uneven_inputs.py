@@ -90,7 +90,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
-        else f"ranks wait for each other, in turn for the rank whose inputs have {larger}{often}"
+        else f"ranks take turns waiting for the rank whose inputs have {larger}{often}"
     )
     return Said(
         finding,
