@@ -9,11 +9,11 @@ use crate::NO_ROW;
 /// Marks a key that several rows have.
 pub const SEVERAL_ROWS: i64 = -2;
 
-/// For each `wanted` key, the only row of `offered` with that key; [`NO_ROW`] if no row has it, [`SEVERAL_ROWS`] if
-/// several have it.
+/// For each `wanted` key, the row of `offered` with that key; [`NO_ROW`] if there is none, [`SEVERAL_ROWS`] if there
+/// are several.
 ///
-/// Fast for columns of traces: they consist of a few ascending runs, which merge quickly, and neighbouring keys are
-/// close to each other, so each search starts where the previous one ended.
+/// Fast for columns of traces. They consist of a few ascending runs, which merge quickly. Neighbouring keys are close
+/// to each other, so each search starts where the previous one ended.
 ///
 /// # Errors
 ///
@@ -52,7 +52,8 @@ impl<'a, K: Copy + Ord> Index<'a, K> {
         }
     }
 
-    /// The number of smaller keys. Searches back from the previous result by bisection, or forward in doubling steps.
+    /// The number of keys smaller than `key`. The search begins at the previous result and goes back by bisection, or
+    /// forward in doubling steps.
     fn rank_of(&self, key: K) -> usize {
         let is_smaller = |rank: usize| self.keys[self.row_at(rank)] < key;
         if self.rank > 0 && !is_smaller(self.rank - 1) {

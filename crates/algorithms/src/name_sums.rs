@@ -47,9 +47,9 @@ impl Totals {
 
 /// Count rows and sum their values by kind and name, for all rows and for the marked rows alone.
 ///
-/// The `mark` of a row is an index into `is_marked`, which says whether the row is marked, or [`NO_ROW`] if it is not.
-/// Negative values count as 0. Memory grows with the largest name: every number up to that name gets a slot in a table,
-/// which avoids hashing.
+/// `mark` is an index into `is_marked`, which says whether the row is marked. A row whose `mark` is [`NO_ROW`] is not
+/// marked. Negative values count as 0. Memory grows with the largest name: every number up to that name gets a slot in
+/// a table, which avoids hashing.
 ///
 /// # Errors
 ///

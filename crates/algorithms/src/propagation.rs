@@ -1,4 +1,5 @@
-//! Amounts that are passed on from node to node until they reach a final target; whole numbers that add up exactly.
+//! Distributes whole amounts over a graph: nodes pass them on in given proportions until they reach final targets. No
+//! unit is lost to rounding.
 
 use std::collections::HashMap;
 
@@ -16,12 +17,13 @@ pub struct Shares<'a> {
     weight: &'a [i64],
 }
 
-/// The amounts that arrived, and the amount that each node received from other nodes.
+/// The result of [`Shares::pass_on`]: where the amounts ended, and how much passed through each node.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
     /// The label of each amount.
     pub label: Vec<i64>,
-    /// The final target `-1 - target` of each amount, or the node that could not pass it on.
+    /// Where each amount ended: if negative, at the final target `-1 - target`, otherwise at a node without positive
+    /// weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,
@@ -30,7 +32,7 @@ pub struct Arrived {
 }
 
 impl<'a> Shares<'a> {
-    /// Shares of `first.len() - 1` nodes.
+    /// Check the shares of `first.len() - 1` nodes.
     ///
     /// # Errors
     ///
@@ -52,7 +54,8 @@ impl<'a> Shares<'a> {
         Ok(Self { first, target, weight })
     }
 
-    /// Pass on the `amount` of each `label`, first received by `node`, from the last node to the first.
+    /// Distribute amounts, from the last node to the first. Row `i` begins with `amount[i]` at `node[i]`; amounts with
+    /// different `label`s are kept apart.
     ///
     /// # Errors
     ///

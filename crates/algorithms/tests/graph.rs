@@ -172,7 +172,8 @@ proptest! {
     }
 }
 
-/// The longest path between all pairs of 24 nodes whose edges lead to higher numbers, by trying all of them.
+/// The length of the longest path between any two of 24 nodes, by trying all paths; every edge leads to a higher
+/// number.
 fn all_longest(source: &[u32], target: &[u32], weight: &[i64]) -> Vec<Vec<Option<i64>>> {
     (0..24_usize).map(|from| longest_from(from, source, target, weight)).collect()
 }

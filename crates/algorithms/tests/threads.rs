@@ -62,7 +62,7 @@ fn edges_of(is_waiting: bool, works_inside: &[i64]) -> Result<ThreadEdges, Algor
 
 #[test]
 fn the_main_thread_waits_in_a_gap_in_which_another_works() {
-    // Points: 1 and 2 the first range, 3 and 4 the work of the other thread, 5 and 6 the second range.
+    // Points 1 and 2 are the first range, 3 and 4 the work of the other thread, 5 and 6 the second range.
     assert_eq!(
         edges_of(false, &[]).unwrap(),
         ThreadEdges {
@@ -82,7 +82,8 @@ fn time_in_a_range_that_waits_has_no_weight() {
 
 #[test]
 fn a_range_that_ends_on_its_thread_depends_on_the_thread() {
-    // Thread 0 sends from 5 on, works at 10..20 and 40..50, and waits for the send at 22, long after the message was sent.
+    // Thread 0 starts a send at 5, works at 10..20 and 40..50, and waits for the send at 22, long after the message was
+    // sent.
     let points = sorted_points(&[5, 10, 40], &[22, 20, 50], (0, 60)).unwrap();
     let ranges = |ends_on_thread| Ranges {
         lane: &[1, 0, 0],

@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 2 << 20;
 /// Limit on the bytes to keep while searching for the end of an event.
 const MOST_BYTES_OF_PIECE: usize = 64 << 20;
 
-/// The fate of an event in the copy.
+/// What the copy does with an event.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate<'a> {
     /// The event is copied unchanged.
@@ -54,9 +54,9 @@ pub struct EditedCopy {
     events_end: Option<u64>,
     event_count: usize,
     holds_event: bool,
-    /// Whether the text before the events is not part of the copy.
+    /// Whether to leave out the text before the events.
     skips_head: bool,
-    /// Whether the text before `at` was copied unchanged, so that the spaces and the comma after it can be copied too.
+    /// Whether the text just before `at` was copied unchanged; the spaces and the comma after it are then copied too.
     follows_kept: bool,
     entries: Vec<Entry>,
 }
@@ -107,7 +107,8 @@ impl EditedCopy {
         self.event_count
     }
 
-    /// The offset after the bracket that closes the events, in the decompressed text; `None` until it is read.
+    /// The offset just after the bracket that closes the list of events, in the decompressed text; `None` until the
+    /// bracket is read.
     pub fn events_end(&self) -> Option<u64> {
         self.events_end
     }
@@ -157,7 +158,7 @@ impl EditedCopy {
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    /// Copy the events that are completely in memory; fails if they do not reach the bracket that closes the list.
+    /// Copy the events that are completely in memory; fails if the text ends before the bracket that closes the list.
     fn events_in_text<'a>(
         &mut self,
         fate: &impl Fn(usize) -> Fate<'a>,
@@ -247,7 +248,7 @@ pub(crate) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Write the event as `fate` says.
+    /// Write the event, changed as `fate` says.
     fn write(&self, fate: Fate<'_>, out: &mut Vec<u8>) {
         match fate {
             Fate::LeftOut => {}

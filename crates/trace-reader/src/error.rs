@@ -18,7 +18,7 @@ pub enum ReadError {
     NotATrace {
         /// The name of the file.
         path: String,
-        /// The content that is not a trace, and its position.
+        /// What the file contains instead of a trace, and where.
         reason: String,
     },
     /// The file decompresses to more text than allowed.

@@ -123,7 +123,7 @@ faults! {
 /// The lost parts of a file, which are in no table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Number of lost events, as far as they can be counted.
+    /// Number of lost events that could be recognised.
     pub events: u64,
     /// Number of lost bytes of text, or of compressed bytes that could not be decoded.
     pub bytes: u64,

@@ -7,7 +7,7 @@ use std::thread;
 const CHUNK_BYTES: usize = 4 << 20;
 /// Limit on the bytes of all chunks in memory, whatever the number of threads.
 const MOST_BYTES_UNDER_WAY: usize = 64 << 20;
-/// Lower limit on the bytes per chunk; takes precedence when very many threads share the total.
+/// Lower limit on the bytes per chunk. With very many threads, it takes precedence over the limit on all chunks.
 const LEAST_CHUNK_BYTES: usize = 1 << 17;
 /// Limit on the bytes of one event.
 const MOST_BYTES_OF_EVENT: usize = 16 << 20;

@@ -117,7 +117,8 @@ impl Placing {
         }
     }
 
-    /// Whether the event names a process, which the timeline does itself, or describes a process without events.
+    /// Whether to leave out the event: it names a process, for which the timeline has its own name, or describes a
+    /// process without events.
     pub(crate) fn leaves_out(&self, event: &Event<'_>) -> bool {
         event.value(b"\"ph\"") == Some(b"\"M\"")
             && (event.value(b"\"name\"").is_some_and(|name| NAMES_OF_PROCESSES.contains(&name))

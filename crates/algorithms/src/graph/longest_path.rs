@@ -7,7 +7,8 @@ use crate::error::{check_lengths, AlgorithmError};
 /// Which edges determine measured times; see [`Edges::measured_binding`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct MeasuredBinding {
-    /// The edge that determines the time of each node, the first of several; [`NO_EDGE`] if none leads to the node.
+    /// For each node, the edge that determines its time (the first, if several do); [`NO_EDGE`] if no edge leads to the
+    /// node.
     pub binding: Vec<i64>,
     /// For each edge in `binding`, the time from its arrival to the measured time; 0 for all other
     /// edges.
@@ -17,7 +18,8 @@ pub struct MeasuredBinding {
 }
 
 impl Edges<'_> {
-    /// For each node, the incoming edge with the latest `arrival`, the first of several; [`NO_EDGE`] if none leads to it.
+    /// For each node, the incoming edge with the latest `arrival` (the first, if there are several); [`NO_EDGE`] if no
+    /// edge leads to the node.
     ///
     /// # Errors
     ///
@@ -34,8 +36,8 @@ impl Edges<'_> {
         Ok(binding)
     }
 
-    /// The edge that determines each measured time: the incoming edge that arrives last, where arrivals after the measured
-    /// time count as arrivals at that time.
+    /// For each node, the edge that determines its measured time: the incoming edge that arrives last. An edge that
+    /// arrives after the measured time counts as arriving at that time.
     ///
     /// # Errors
     ///

@@ -11,12 +11,12 @@ pub struct ThreadEdges {
     pub source: Vec<u32>,
     /// The point where each edge ends.
     pub target: Vec<u32>,
-    /// The least time that each edge takes.
+    /// The minimum time from the source to the target of each edge.
     pub weight: Vec<i64>,
-    /// The range to which the time of each edge belongs, or -1.
+    /// The range in which the time of each edge is spent, or -1.
     pub owner: Vec<i32>,
-    /// The number of edges of each kind, in this order: back to the main thread, from the main thread, waiting for a
-    /// range that started earlier, along lanes, to the window.
+    /// The number of edges of each kind, in this order: from other lanes to the main thread; from the main thread to
+    /// other lanes; from the start of a wait to the end of the awaited range; along lanes; at the ends of the window.
     pub counts: Vec<i64>,
 }
 
@@ -54,7 +54,7 @@ pub struct HandOvers<'a> {
     main_lane: i64,
     lanes: Lanes,
     segments: Segments,
-    /// Whether work of another lane ends at each point.
+    /// Whether each point is on another lane, and that lane pauses after it.
     ends: Vec<bool>,
     /// Whether the main thread waits for other lanes in each segment.
     waits: Vec<bool>,
@@ -63,10 +63,11 @@ pub struct HandOvers<'a> {
 impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
-    /// The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
-    /// of the segment, or for any time in a range in which the thread waits. In gaps of the main thread and in ranges in
-    /// which it waits, the work of all lanes counts. In other ranges, only the lanes `works_inside` count, and their gaps
-    /// count as work; in calls, no lane counts.
+    /// The main thread waits in a segment if another lane ends its work there, and if other lanes are busy for at least
+    /// half of the segment. If the main thread is in a range in which it waits, any busy time suffices. Which lanes
+    /// count depends on what the main thread does: in gaps and in waiting ranges, all lanes count; in other ranges,
+    /// only the lanes in `works_inside`; in calls into the runtime, none. Gaps of the lanes in `works_inside` count as
+    /// busy, except for pauses.
     ///
     /// # Errors
     ///
@@ -139,8 +140,8 @@ impl<'a> HandOvers<'a> {
         edges
     }
 
-    /// For each point, whether a range that the main thread recorded on a separate lane ends there with the thread's wait
-    /// for it, and started before that wait.
+    /// For each point, whether an asynchronous range ends there: the main thread recorded the range on a separate lane,
+    /// started it in an earlier segment, and waited for its end.
     fn awaited_later(&self) -> Vec<bool> {
         let mut awaited = vec![false; self.lanes.len()];
         for at in (0..self.lanes.len()).filter(|&at| self.ends[at]) {

@@ -8,7 +8,7 @@ use crate::error::{check_lengths, check_row_count, AlgorithmError};
 pub use main_thread::{HandOvers, ThreadEdges};
 pub use points::{sorted_points, SortedPoints};
 
-/// Marks a range without a lane, a stretch without a range, and an outermost range.
+/// Marks an activity without a lane, a gap without a range, and a range without a parent.
 const NONE: i64 = -1;
 
 /// Ranges on threads, and other activities.
@@ -18,7 +18,7 @@ pub struct Ranges<'a> {
     pub lane: &'a [i64],
     /// The thread that recorded each range.
     pub thread: &'a [i64],
-    /// The innermost range of the lane around each range, or -1.
+    /// The innermost range of the same lane that contains each range, or -1.
     pub parent: &'a [i64],
     /// When each range starts.
     pub start: &'a [i64],
@@ -26,7 +26,8 @@ pub struct Ranges<'a> {
     pub is_waiting: &'a [bool],
     /// Whether the range is a call into the runtime of a device: other threads never work for such a call.
     pub is_call: &'a [bool],
-    /// Whether a range with a separate lane ends when its thread has waited for it, whether or not this took time.
+    /// Whether a range on a separate lane ends when its thread returns from waiting for it, even if the wait took no
+    /// time.
     pub ends_on_thread: &'a [bool],
 }
 

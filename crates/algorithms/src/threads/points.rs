@@ -15,7 +15,7 @@ pub struct SortedPoints {
     pub time: Vec<i64>,
     /// The activity of each point; -1 for the first and the last.
     pub activity: Vec<i64>,
-    /// Whether the activity of each point starts there; true for the first, false for the last.
+    /// Whether each point is the start of its activity, not its end; true for the first point, false for the last.
     pub is_start: Vec<bool>,
 }
 
@@ -57,7 +57,7 @@ impl SortedPoints {
     }
 }
 
-/// The ends (the row) and starts (the row plus the number of rows) in their order.
+/// The ends and starts in time order; an end is given as its row, a start as its row plus the number of rows.
 fn ordered(start: &[i64], end: &[i64]) -> Vec<u32> {
     let count = start.len();
     let time = |code: u32| {

@@ -9,7 +9,7 @@ pub(super) struct Lanes {
     pub(super) node: Vec<u32>,
     pub(super) lane: Vec<i64>,
     pub(super) time: Vec<i64>,
-    /// The innermost range from each point to the next one of its lane; -1 in gaps and after the last.
+    /// The innermost range between each point and the next point of its lane; -1 in gaps and for the last point.
     pub(super) owner: Vec<i64>,
     /// Whether each point is the last of its lane.
     pub(super) is_last: Vec<bool>,
@@ -65,7 +65,7 @@ pub(super) struct Segments {
     pub(super) time: Vec<i64>,
     /// The innermost range of the main thread in each segment; -1 in gaps.
     pub(super) owner: Vec<i64>,
-    /// The segment that contains each point of [`Lanes`], or ends with it.
+    /// The segment of each point of [`Lanes`]; a point between two segments belongs to the earlier one.
     pub(super) of_point: Vec<usize>,
 }
 
@@ -105,7 +105,7 @@ fn located(lanes: &Lanes, times: &[i64]) -> Vec<usize> {
         .collect()
 }
 
-/// How many of the sorted `times` are below a bound; fast if they are few.
+/// The number of sorted `times` below a bound; fast if the number is small.
 fn count_below(times: &[i64], bound: i64) -> usize {
     let mut reach = 1;
     while reach < times.len() && times[reach] < bound {

@@ -17,7 +17,7 @@ pub(crate) struct EditedCopy {
     edits: Edits,
 }
 
-/// The fate of each event; `_native.pyi` documents the numbers.
+/// What to do with each event; `_native.pyi` documents the numbers.
 struct Edits {
     fates: Vec<u8>,
     values: Vec<u32>,

@@ -23,7 +23,7 @@ use crate::tables::schema::{schema_of, Table};
 use crate::tables::sink::Sink;
 use crate::tables::tracks::FileTracks;
 
-/// Rows per batch for the sink; readers would have to concatenate many small batches before use.
+/// Rows per batch for the sink; with smaller batches, readers of the tables would have to concatenate more of them.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
@@ -211,7 +211,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// End a document. Its base time is known now, even if the document states it after the events.
+    /// End a document. The document's base time is known now, even if it comes after the events.
     fn end_document(&mut self) {
         let late_base_ns = match self.late_base_ns {
             Some(late_base_ns) => late_base_ns,

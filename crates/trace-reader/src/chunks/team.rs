@@ -87,7 +87,7 @@ impl Team {
 
     fn take_back(&self, mut bytes: Buffer) {
         bytes.clear(2 * self.chunk_bytes);
-        // Sending fails once the cutter has ended, which then needs no more buffers.
+        // Sending fails only if the cutter has ended and needs no more buffers.
         let _ = self.spare.send(bytes);
     }
 }

@@ -16,7 +16,7 @@ const LOOK_BACK: usize = 1 << 12;
 enum Within {
     /// The object that contains the list.
     Object,
-    /// No document: the previous one is complete.
+    /// The space between documents: one is complete, and no other has begun.
     Nothing,
     /// Garbage up to the next event.
     Garbage,

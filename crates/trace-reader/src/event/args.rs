@@ -32,7 +32,7 @@ impl Target {
     }
 }
 
-/// The rows to which an arg's meaning applies; a few keys mean different things on the host and on a device.
+/// The rows in which a key has a certain meaning; a few keys mean different things on the host and on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum On {
     Any,

@@ -9,14 +9,14 @@ use crate::json::Raw;
 
 /// Limit on the steps of a tree: without a common layout, storing more steps does not help.
 const MOST_STEPS: usize = 1 << 10;
-/// Limit on the steps that follow a step; each costs a comparison.
+/// Limit on the steps that may follow one step; each of them costs a comparison.
 const MOST_NEXT: usize = 12;
 /// Number of bytes of a step to compare at once; few steps are longer.
 const HEAD_BYTES: usize = 32;
 /// Number of kinds of objects nested in the object of an event.
 const INNER_KINDS: usize = 3;
 
-/// The number that means no step: the layout is unknown, so predict and store nothing.
+/// Replaces the number of a step if the layout is unknown; nothing is then predicted or stored.
 const LOST: u16 = 0;
 /// The number of the root step; an event begins with one of the steps that follow it.
 const ROOT: u16 = 1;
@@ -62,7 +62,7 @@ pub(super) struct Layout<'a, M> {
 }
 
 impl<'a, M: Copy> Layout<'a, M> {
-    /// An empty tree; `nothing` is the meaning of its first steps.
+    /// A tree with only the steps [`LOST`] and [`ROOT`], whose meaning is `nothing`.
     pub(super) fn new(nothing: M) -> Self {
         let mut layout = Self { steps: Vec::new(), at: LOST };
         let member = Member { key: b"", meaning: nothing, value: None };
@@ -89,13 +89,13 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. Returns a reference, because the next instructions would have to wait for a copy.
+    /// The member read last. A reference is faster than a copy, for which the next instructions would have to wait.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member
     }
 
-    /// Take the step with which the text continues, if that step is known; returns its length.
+    /// Take the known step that matches the beginning of the text, if there is one; returns the step's length.
     #[inline]
     pub(super) fn step(&mut self, text: &[u8]) -> Option<usize> {
         let head = words(text.first_chunk()?);

@@ -12,7 +12,8 @@ use crate::json::{Broken, Quotes, Raw};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     Broken(Broken),
-    /// A key that determines how to read the args is repeated after them, so the event must be read again, args last.
+    /// A key that determines how to read the args was repeated after them, so the event must be read again, with the
+    /// args last.
     ArgsLast,
 }
 

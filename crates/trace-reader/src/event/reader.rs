@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         id
     }
 
-    /// Note the faults of a text; a text that is not valid JSON may have swallowed other events.
+    /// Note the faults of a text. Events inside a text that is not valid JSON count as lost.
     #[cold]
     pub(super) fn note_blemishes(&mut self, blemishes: Blemishes, text: &[u8]) {
         for (seen, fault) in [

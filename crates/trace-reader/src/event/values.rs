@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A text that is not from the file, such as an empty name, as a value.
+/// A value whose text is not from the file, such as an empty name.
 pub(super) fn text(bytes: &[u8]) -> Raw<'_> {
     Raw { bytes, shape: Shape::Text }
 }
@@ -159,7 +159,7 @@ fn json_value(value: Raw<'_>) -> (String, Blemishes) {
     let (text, blemishes) = without_unescaping(value.bytes);
     let blemishes = Blemishes {
         control_character: false,
-        // For a bare word, the reader noted this fault when it read the word.
+        // The fault of a bare word was already noted when the word was read.
         broken_value: unfit == Some(Unfit::Broken) && value.is_composite(),
         deep_value: unfit == Some(Unfit::Deep),
         ..blemishes

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Number of recent bytes to keep: the decoder of a cut-off stream swallows the beginning of the next stream before it
-/// notices the cut.
+/// Number of recent bytes to keep. If a stream is cut off, its decoder reads into the next stream before it notices the
+/// cut.
 const RECENT_BYTES: usize = 1 << 18;
 
 /// A reader that can peek at the next bytes and go back.

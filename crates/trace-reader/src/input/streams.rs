@@ -1,4 +1,4 @@
-//! Decodes compressed streams past damage: decodes all readable data and reports the rest.
+//! Decodes compressed streams even if they are damaged: returns all readable data and reports the rest.
 //!
 //! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the first bytes of
 //! the next stream show where it begins.

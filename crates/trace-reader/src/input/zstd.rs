@@ -56,8 +56,8 @@ impl<R: BufRead> Stream<R> for Frame<R> {
         Ok(count)
     }
 
-    /// Returns the data that the decoder withholds for later blocks, by giving the decoder an empty last block
-    /// with an empty checksum (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
+    /// The data that the decoder still withholds for later blocks. An empty last block with an empty checksum makes the
+    /// decoder return the data (<https://www.rfc-editor.org/rfc/rfc8878#section-3.1.1.2>).
     fn left(&mut self) -> Vec<u8> {
         if !self.is_begun || self.decoder.is_finished() {
             return Vec::new();

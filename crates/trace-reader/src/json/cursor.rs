@@ -23,9 +23,9 @@ pub(crate) enum Broken {
 /// The rule that distinguishes a closing quote from a quote that should have been escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quotes {
-    /// The first quote without a backslash before it closes the string, as in JSON.
+    /// The first unescaped quote closes the string, as in JSON.
     Strict,
-    /// The first quote without a backslash after which the object can continue closes the string.
+    /// The first unescaped quote after which the object can continue closes the string.
     Guessed,
     /// The first quote, escaped or not, after which the object can continue closes the string. Paths may end in a
     /// backslash.
@@ -38,7 +38,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a guess ended a string at a quote at which [`Quotes::Strict`] would not have ended it.
+    /// Whether a guess ended a string at another quote than [`Quotes::Strict`] would have.
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }
