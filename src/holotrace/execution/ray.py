@@ -20,7 +20,7 @@ _RETRIES = 3
 class RayExecutor(Executor):
     """Runs calls as Ray tasks.
 
-    The executor uses the connection of an earlier `ray.init`. Without one it opens a connection, and closes it in
+    The executor uses the connection of an earlier `ray.init`. Without an earlier connection, it opens one, and closes it in
     `shutdown`, that is, at the end of the `with` block.
     """
 

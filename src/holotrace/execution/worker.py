@@ -1,7 +1,7 @@
 """Start and end a local worker process, which uses only its share of the cores and cleans up when it ends.
 
 A worker never outlives its parent: it holds one end of a pipe, and ends when the parent closes the other end or dies.
-A running call is then interrupted as by Ctrl-C, so that it removes unfinished files.
+Ending a worker interrupts its running call as Ctrl-C would, so that the call removes unfinished files.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def call(function: Callable[[], T]) -> T:
     """Call the function in a worker, and exit at once if the worker was asked to end in the meantime."""
     try:
         return function()
-    except SystemExit:  # the call has cleaned up; if the exception went on, it would become the result of the call
+    except SystemExit:  # the call has cleaned up; raised further, the exception would become the result of the call
         os._exit(1)
 
 

@@ -1,4 +1,4 @@
-"""Wrap futures of other libraries as `concurrent.futures` futures, with translated errors."""
+"""Wrap futures of other libraries as `concurrent.futures` futures, and translate their errors."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The summary of a job as one HTML file.
 
-The page contains its data, its styles and as much of plotly.js as its figures need. Its content security policy forbids all
-connections, and all scripts except the two whose hashes it lists. All text from traces passes through jinja2's escaping or,
-inside the JSON of the figures, through `_json_in_html`.
+The page contains its data, its styles and as much of plotly.js as its figures need. The page's content security policy
+forbids all connections, and all scripts except the two whose hashes it lists. All text from traces passes through jinja2's
+escaping or, inside the JSON of the figures, through `_json_in_html`.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def _merged(said: object) -> dict[str, Any]:
 
 
 def _json(path: str) -> object:
-    """Return the content of a JSON file; None if it is damaged, too large or something else."""
+    """Return the content of a JSON file; None if the file is damaged, too large or not JSON."""
     location = located(path)
     try:
         with location.open("rb") as file:

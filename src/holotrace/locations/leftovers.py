@@ -79,7 +79,7 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    Its name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed as
+    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed as
     well.
     """
     around = Path(tempfile.gettempdir())

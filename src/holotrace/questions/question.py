@@ -39,7 +39,7 @@ class Analysis:
     alias        name of its command, if it differs from the folder's
     most_rows    maximum number of rows of a table on the terminal
 
-    Its computation and tables are imported at first use, since both need polars.
+    The computation and the tables of a question are imported at first use, since both need polars.
     """
 
     package: str
@@ -91,7 +91,7 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """Its tables, except very long ones: those with a row per stream, step or launch."""
+        """The printed tables, except very long ones with a row per stream, step or launch."""
         return tuple(view for view in self.views if not view.is_detail)
 
     def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ

@@ -1,8 +1,9 @@
 """Run SQL queries on a trace with DuckDB.
 
 The views that a query names are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
-linked instead. DuckDB has access to these files only: no other file, no network, no extension, no Python variable. It cannot
-change its settings, and runs a single SELECT (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
+linked instead. DuckDB has access to these files only: no other file, no network, no extension, no Python variable. The
+query must be a single SELECT, and cannot change DuckDB's settings
+(https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The SQL views: every column with its type, unit and meaning, and the source of the rows of a rank.
 
-Besides these, each table of `holotrace.schema.TABLES` is available as the view `stored.<table>`, with the columns that a store
-has. Every view begins with `rank` (int32). docs/reference/schema.md shows the views; a test compares it with this file.
+Besides the views declared here, each table of `holotrace.schema.TABLES` is available as the view `stored.<table>`, with the
+columns that a store has. Every view begins with `rank` (int32). docs/reference/schema.md shows the views; a test compares
+it with this file.
 """
 
 from __future__ import annotations

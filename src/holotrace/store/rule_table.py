@@ -1,7 +1,7 @@
 """Tables of rules about names: which rules are in force, how workers get them, and how rule files are read.
 
-Rules have this priority: first those that a program added, then those in the file that an environment variable names, then
-those of holotrace. `Trace.map` sends the caller's own rules along with its function, so workers apply them too.
+Rules that a program added have the highest priority, then rules in the file that an environment variable names, then the
+rules that ship with holotrace. `Trace.map` sends the caller's own rules along with its function, so workers apply them too.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class TraceFile:
     def borrowed(self) -> Iterator[Entry]:
         """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
 
-        This is for callers that need the whole content once and should not fill the cache with it.
+        For callers that need the whole content once, and should not fill the cache with it.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or the temporary folder is full.

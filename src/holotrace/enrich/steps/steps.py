@@ -86,7 +86,7 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
     Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
     the previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched
     no work are dropped. The last window is also dropped if it launched less than 80 % of the previous window's work,
-    because the recording then ended before its work did. If no window launched work, all windows stay unchanged.
+    because the recording probably ended before that work did. If no window launched work, all windows stay unchanged.
 
     Returns:
         The columns of `windows`, sorted by start_ns; the results overlap only if the windows on the host do.
@@ -155,7 +155,7 @@ def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> np
 class BeforeLastStep:
     """A selection for `Trace.where`: the events before the last step.
 
-    The last step is the one that begins last. It is often cut short, or slowed down by the profiler. With fewer than two
+    The last step is the one that begins last. This step is often cut short, or slowed down by the profiler. With fewer than two
     distinct steps, every event is kept. Host events, and device work without a known launch, are kept if they begin before the
     last step. Other device work is kept if it was launched before the last step.
     """

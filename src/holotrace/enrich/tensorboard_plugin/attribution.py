@@ -1,7 +1,7 @@
 """The TensorBoard plugin's attribution: it overrides every method in which the plugin differs from ours.
 
-It follows the last version of the plugin, including its mistakes, so that users see the same numbers. The differences
-and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
+This attribution follows the last version of the plugin, including its mistakes, so that users see the same numbers. The
+differences and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N counts, also on streams. Without such ranges, step 0 lasts from the start of the first
+    Every range named ProfilerStep#N counts, also on streams. Without step ranges, step 0 lasts from the start of the first
     operator or Python range to the end of the last. A step lasts until all work that it launched has ended, and the next step
     begins then. Steps at the end that launched nothing are left out. The last step is also left out if it launched less than
     80 % of the previous step's work.

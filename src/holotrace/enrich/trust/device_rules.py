@@ -26,9 +26,9 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the time in which two pieces of work overlap on one stream, which runs its work in order.
 
-    A sum of durations counts overlaps twice; busy time, which is a union, does not. Overlaps between kernels of one graph
-    replay are legitimate. So are overlaps of up to 2 µs, the resolution of clocks, and overlaps of a kernel that programmatic
-    dependent launch may have started early. On CUDA, this includes kernels without a recorded launch.
+    A sum of durations counts overlaps twice; busy time, which is a union, does not. Kernels of one graph replay may overlap.
+    Kernels that programmatic dependent launch may have started early may also overlap; on CUDA, these include kernels without
+    a recorded launch. Overlaps of up to 2 µs, the resolution of clocks, are ignored.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm whose durations overlap the next kernel.
     """

@@ -59,7 +59,7 @@ def rank_events(
 ) -> Iterator[bytes]:
     """Yield the events of a rank as JSON, each preceded by a comma.
 
-    First come the names of its processes, then the events of its file, then its counters.
+    The names of the rank's processes come first, then the events of its file, then its counters.
     """
     placing = place.placing()
     yield b"".join(b",\n" + event for process in known for event in _names(process, place))

@@ -56,7 +56,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
     """FLOPs: those of the forward call, for each computed gradient. Bytes: the result's gradient, and all inputs per gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one gradient (of the inputs or of the weights) or both were computed. Each moves the same number of bytes.
+    whether one gradient (of the inputs or of the weights) or both were computed; both kinds move the same number of bytes.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
