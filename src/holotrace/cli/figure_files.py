@@ -54,7 +54,10 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:
-    """Draw a figure with kaleido, which needs a browser; without one, it raises errors that depend on its version."""
+    """Draw a figure with kaleido, which needs a browser.
+
+    Without a browser, different versions of kaleido raise different errors.
+    """
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))
     except Exception as error:

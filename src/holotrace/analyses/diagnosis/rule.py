@@ -25,7 +25,10 @@ NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: nothing is missing. A named function, so that other processes can unpickle it."""
+    """The default `needs` of a rule: nothing is missing.
+
+    This is not a lambda, because lambdas cannot be pickled.
+    """
 
 
 class Place(NamedTuple):

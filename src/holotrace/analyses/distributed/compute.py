@@ -103,7 +103,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         step = (K without C) + (K and C) + (C without K) + neither
 
     On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
-    arrived. A rank that arrives earlier waits until then; the rest of its time in the collective is data transfer.
+    arrived. A rank waits until the last rank arrives; the rest of its time in the collective is data transfer.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 

@@ -200,8 +200,8 @@ def inference(
 ) -> Inference:
     """Divide the time of each inference step into parts, and say what bounds the step.
 
-    Steps are the ranges named by vLLM, SGLang, TensorRT-LLM, ATOM and xDiT, and users' `prefill` and `decode` ranges. If there
-    are no such names, steps are the repeated forward passes of a model. Numbers that the recording does not show are null, and
+    Steps are the ranges named by vLLM, SGLang, TensorRT-LLM, ATOM and xDiT, and users' `prefill` and `decode` ranges. Without
+    named steps, the repeated forward passes of a model are the steps. Numbers that the recording does not show are null, and
     findings say how to record them.
 
     Args:

@@ -162,7 +162,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the counted operators with their input shapes and call stacks."""
+    """Return the nodes that count as operators, with their input shapes and call stacks."""
     stacks = attribution.operator_stacks(rank_trace).stack_of
     shapes = described_events(rank_trace, "operator_inputs", ["event_index", "input_dims"])
     return (

@@ -91,8 +91,8 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
     A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
     begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work may seem to begin before its
-    launch, because the clocks of host and device disagree. Work that does so enters and leaves at its launch, so a length is
-    never negative. If work leaves at the very time other work enters, it leaves first.
+    launch, because the clocks of host and device disagree. Work that seems to begin before its launch enters and leaves at its
+    launch, so a length is never negative. If work leaves at the very time other work enters, it leaves first.
 
     Args:
         trace: the job.

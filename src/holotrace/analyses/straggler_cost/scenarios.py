@@ -29,7 +29,7 @@ class Scenarios:
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
-        """Replay the job as recorded, without launch delays, and with ideal times."""
+        """Replay the job three times: without launch delays, with all recorded times, and with ideal times."""
         recorded = work_ns(operations, dependencies)
         self._replay = Replay(operations, dependencies)
         self._ideal = ideal_ns(operations.with_columns(recorded, dependencies.is_alone)).to_numpy()

@@ -262,7 +262,7 @@ class RankEvidence:
         )
 
     def per_step(self, intervals: Intervals) -> float:
-        """Return the time of intervals in the mean steady step, in ns."""
+        """Return the time that intervals cover in the mean steady step, in ns."""
         return covered_length(*intervals) / self.step_count
 
     def share(self, intervals: Intervals) -> float:
@@ -303,8 +303,8 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
-    Autograd's threads do not run the user's Python. If a row of `above` has no frame, it gets the frame of `below` at its
-    start: the line that called `backward`. Python rows without a frame are PyTorch's own functions; they get none.
+    Autograd's threads do not run the user's Python, so a row of `above` without a frame gets the frame of `below` at its start:
+    the line that called `backward`. Python rows without a frame are PyTorch's own functions; they get none.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -1,4 +1,4 @@
-"""The cases that a replay of the step without their cause does not refute."""
+"""Drop the cases that a replay refutes, because the step is hardly shorter without their cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUTED = 0.05
 
 
 def may_apply(rule: Rule, case: Case) -> bool:
-    """Whether a case reaches the threshold, or may reach it with the further time that a replay shows."""
+    """Whether a case reaches the threshold, or may reach it once a replay shows that the case costs more time."""
     return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
 
 
@@ -40,12 +40,12 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
 
 
 def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
-    """Whether a case costs what it claims although the replay saves less."""
+    """Whether a case keeps its claimed cost although the replay saves less."""
     return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the case explains, add the difference from `further`, earliest time first."""
+    """If the replay saves more than the explained time, add the difference from `further`, earliest time first."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)

@@ -75,7 +75,7 @@ def _math_attention(evidence: RankEvidence) -> pl.Series:
 
 
 def _written_out(evidence: RankEvidence) -> pl.Series:
-    """Return the operators of attention that is written out: a batched product, a softmax and another batched product."""
+    """Return the operators of unfused attention: a batched product, a softmax and another batched product."""
     names = {"product": _PRODUCT, "softmax": _SOFTMAX, "other": _OTHER_PRODUCT}
     parts = [_named(evidence, pattern).with_columns(part=pl.lit(part)) for part, pattern in names.items()]
     ordered = pl.concat(parts).sort("track_id", "start_ns")

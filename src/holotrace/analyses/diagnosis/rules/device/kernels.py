@@ -93,7 +93,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _limits(evidence: RankEvidence) -> dict[str, pl.Expr] | None:
-    """Return how many blocks fit on an SM by each resource; None if the file does not describe the device."""
+    """Return how many blocks each resource lets fit on an SM; None if the file does not describe the device."""
     (properties,) = properties_of(evidence.rank_trace, [evidence.devices[0]["device"]]) if evidence.devices else ({},)
     names = ("regsPerMultiprocessor", "sharedMemPerMultiprocessor", "maxThreadsPerMultiprocessor")
     registers, shared, threads = (properties.get(name) for name in names)
@@ -121,7 +121,7 @@ def _limit(row: dict[str, Any]) -> str:
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for kernels below 5 µs, which is mostly the fixed cost of a kernel, and for the short gaps before them."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
-    # Fused into large kernels, they take only their lower bound.
+    # Fused into large kernels, tiny kernels take only their lower bound.
     rows = tiny.with_columns(
         saved_ns=pl.min_horizontal(DURATION, pl.lit(FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
     )

@@ -235,7 +235,7 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the time between the first and the last region of each step, outside all regions.
 
     While the devices have queued work, a break delays only the host. If the devices are idle when the next region begins, this
-    idle time also counts, but at most as much of it as the devices were busy during the break.
+    idle time also counts, up to the length of time that the devices were busy during the break.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))

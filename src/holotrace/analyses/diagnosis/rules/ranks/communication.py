@@ -78,7 +78,7 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return the fraction of each rank's transfer time that is left if very slow transfers are cut to a usual time.
+    """Return the fraction of each rank's transfer time that is left if very slow transfers are capped at a typical time.
 
     A transfer that takes many times as long as others of its size was delayed, for example by the sender's host.
     """
