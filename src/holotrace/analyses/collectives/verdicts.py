@@ -12,8 +12,8 @@ LEAST_WAITING = 0.75
 def verdict() -> pl.Expr:
     """Return the verdict on a group of equal collectives: whether they are bound by transfer or by skew.
 
-    transfer-bound  waiting is at most a quarter of the ranks' time in them: a faster link or fewer bytes help skew-bound
-    waiting is at least three quarters: ranks arrive at different times, and the link hardly matters
+    transfer-bound  waiting is at most a quarter of the ranks' time in them: a faster link or fewer bytes help
+    skew-bound      waiting is at least three quarters: ranks arrive at different times, and the link hardly matters
     mixed           in between
     inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
     """

@@ -16,9 +16,9 @@ QUESTION = Analysis(
         ),
         (
             "slowdown",
-            "S: the replayed step / the ideal step; of a part: the same if only this part keeps its recorded times",
+            "S: the replayed step / the ideal step; for a part of the job, only this part keeps its recorded times in the replay",
         ),
-        ("cost", "by how much a part with its recorded times prolongs the ideal step, mean of the steps"),
+        ("cost", "how much longer the ideal step gets if this part keeps its recorded times, mean of the steps"),
         ("worker share", "M_W: share of the loss that vanishes if the worst 3 % of the workers take ideal times"),
         ("stage share", "M_S: share of the loss that vanishes if the last pipeline stage takes ideal times"),
         ("replica", "one copy of the model: the stages of one pipeline, or a single rank"),

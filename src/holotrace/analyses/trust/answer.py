@@ -8,7 +8,7 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""Their sentences name the ranks themselves."""
+"""The sentences of rules about the whole job already name the ranks."""
 
 
 def answer(result: Trust) -> str:
