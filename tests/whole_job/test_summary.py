@@ -65,7 +65,7 @@ def test_the_summary_has_the_questions_that_it_is_asked() -> None:
 
 
 def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
-    """Without GPU work, the verdict says so, and a table counts the events and steps of each rank."""
+    """If a job has no GPU work, the verdict says so, and a table counts the events and steps of each rank."""
     job_summary = summary(cpu_job().build())
     assert job_summary.verdict.startswith("A step takes 20 µs, and no GPU work was recorded; ")
     assert job_summary.cpu_side.rows() == [(0, 2, 1, 1, 10_000.0), (1, 2, 1, 1, 30_000.0)]

@@ -1,4 +1,4 @@
-"""The server answers a page's callback requests and refuses all others."""
+"""The server answers the callback requests of its pages, and refuses all other callback requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first page needs few scripts and round trips until its figure appears."""
+"""The first page shows its figure after few scripts and round trips."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
-    """On a second visit, tables load after the figure, and no callback runs before it."""
+    """On a second visit, tables load after the figure, and no callback runs before the figure."""
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         seen.page.add_init_script(

@@ -61,7 +61,7 @@ def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> Non
 
 @given(st.integers(0, 40), st.integers(1, 40))
 def test_the_blocks_make_up_the_table(first, size) -> None:
-    """A block of rows equals the same part of the whole table."""
+    """Each block of rows equals the same rows of the whole table."""
     rows = rows_of(pl.DataFrame({"rank": range(30)}))
     whole, count = rows.answer(Request(0, 1_000))
     piece, again = rows.answer(Request(first, first + size))

@@ -110,7 +110,7 @@ def small_folder(tmp_path) -> Path:
 
 
 def tab(seen: Visit):
-    """Return the frame of the tab."""
+    """Return the iframe of the tab."""
     seen.page.wait_for_function(
         "() => [...document.querySelectorAll('iframe')].some(frame => frame.contentWindow.location.href.includes('/app/'))",
         timeout=PATIENCE_MS,

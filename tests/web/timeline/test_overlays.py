@@ -140,7 +140,7 @@ def test_work_that_was_launched_before_the_gap() -> None:
 
 
 def collectives() -> Trace:
-    """Return a job in which rank 1 enters an all-reduce 60 µs after rank 0, and a second one at the same time."""
+    """Return two all-reduces: rank 1 enters the first 60 µs after rank 0, and the second at the same time as rank 0."""
     builder = TraceBuilder()
     for rank, start in ((0, 0), (1, 60)):
         builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
@@ -149,7 +149,7 @@ def collectives() -> Trace:
 
 
 def test_a_wait_names_the_last_rank() -> None:
-    """Rank 0 gets the finding that it waits 60 µs for rank 1, and rank 1 that it enters last."""
+    """A finding says that rank 0 waits 60 µs for rank 1, and another that rank 1 enters last."""
     waits = longest_waits(collectives(), shortest_ns=30_000, most=20)
 
     assert list(waiting_findings(0, waits)) == [

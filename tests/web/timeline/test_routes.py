@@ -1,4 +1,4 @@
-"""The timeline's requests return data if valid, and a reason if not."""
+"""A valid request of the timeline returns data; an invalid one returns the reason."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
 
 
 def test_clocks_of_several_hosts_are_compared(tmp_path) -> None:
-    """The true clocks of two hosts differ by up to 50 ms; the answer is within its half-width of the truth."""
+    """The true clocks of two hosts differ by up to 50 ms; the estimated offset is within its stated error."""
     write_job(tmp_path, ranks=4, ranks_per_host=2, steps=2, clock_offset_us=50_000, clock_drift_ppm=0)
     asking = Asking(tmp_path)
     clocks = {row["rank"]: row for row in asking.json("clocks", ranks="0-3")}
@@ -211,7 +211,7 @@ def test_work_links_to_its_line_of_code(tmp_path) -> None:
 
 
 def test_without_stacks_the_details_of_work_say_what_to_record(asking) -> None:
-    """The argument `source_line` of a kernel names the option."""
+    """Without stacks, a kernel's argument `source_line` names the profiler option that records them."""
     arguments = dict(asking.json("event", event=event(asking, SCRIPT))["arguments"])
     assert arguments["source_line"] == "not recorded; record with with_stack=True"
 

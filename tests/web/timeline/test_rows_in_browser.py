@@ -21,7 +21,7 @@ ALL = [f"{rank} {label}" for rank in (0, 1) for label in ("thread 1", "thread 2"
 
 
 def without(*rows: str) -> list[str]:
-    """Return all rows but these."""
+    """Return all rows except these."""
     return [row for row in ALL if row not in rows]
 
 

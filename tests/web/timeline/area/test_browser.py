@@ -24,7 +24,7 @@ def rows_of(drawn: Drawn) -> dict[str, list[str]]:
 
 
 def test_the_totals_of_an_area(url, browser) -> None:
-    """Both kernels named gemm take 200 µs; a click on a heading sorts; a click on a name shows its longest event."""
+    """The two kernels named gemm take 200 µs in total; a click on a heading sorts; a click on a name shows its longest event."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         table = drawn.details.locator(".holotrace-totals")

@@ -88,7 +88,7 @@ def test_totals_of_several_ranks_are_one_table() -> None:
 
 
 def test_only_the_part_inside_counts() -> None:
-    """From 15 to 55 µs the step has 40 µs, the operators 5 + 5 µs, and the first kernel 10 µs."""
+    """From 15 to 55 µs, the step counts 40 µs, the operators `linear` 5 µs each, and the first kernel 10 µs."""
     inside = totals_of(job(), areas(0, start_us=15, end_us=55))
 
     assert inside["step", "user annotation"] == [1, 40, 30, 40, 40, 40]

@@ -34,7 +34,7 @@ def test_without_a_device_operators_count() -> None:
 
 
 def test_a_recording_of_one_instant_is_idle() -> None:
-    """An event without length covers nothing."""
+    """If all events have zero duration, the recording is idle."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=0)
 
     assert answered(builder) == ("host", [0] * PARTS)

@@ -59,7 +59,7 @@ def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
 
 @pytest.mark.slow
 def test_n_leads_along_the_name(url, browser) -> None:
-    """N and Shift N select the next and previous launch call, though other events lie between them."""
+    """N and Shift N select the next and previous launch call, even if other events are between them."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.mouse.click(*drawn.at(20_500, 0, "thread 1", depth=2))
@@ -187,7 +187,7 @@ def test_a_copied_link_shows_the_same(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, browser) -> None:
-    """With `window=`, an event of the address is selected without a zoom to it; `0` shows everything and drops `window`."""
+    """With `window=` in the address, its event is selected without zooming; `0` shows everything and removes `window`."""
     with visit(browser, f"{url}&ranks=0{WINDOW}&find=gemm") as seen:
         Drawn(seen, ranks=1)
         seen.page.wait_for_function("() => location.search.includes('event=')")
