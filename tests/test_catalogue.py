@@ -61,7 +61,7 @@ def test_an_analysis_names_its_tests_and_golden_table(entry: Analysis) -> None:
 
 @each_question
 def test_views_can_be_shortened(entry: Analysis) -> None:
-    """Each view names a column of its table that decides which rows to keep."""
+    """Each view names the column that decides which rows of its long table to show."""
     result = entry.compute(*[built_gpu_job()] * (2 if entry in COMPARISONS else 1))
     for view in entry.views:
         assert view.telling in view.table(result).columns

@@ -12,7 +12,7 @@ PACKAGE = Path(holotrace.__file__).parent
 
 
 def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
-    """Every exception class, also an internal one, derives from HolotraceError, so the command line prints one line."""
+    """Every exception class, even an internal one, derives from HolotraceError, so the command line prints one line."""
     outside = {
         f"{path.relative_to(PACKAGE)}: {node.name}"
         for path in PACKAGE.rglob("*.py")

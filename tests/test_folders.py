@@ -15,7 +15,7 @@ MOST_FILES = 15
 
 @pytest.mark.parametrize("package", [holotrace, hta], ids=lambda package: package.__name__)
 def test_no_folder_has_more_than_15_files(package):
-    """Source and assets count; compiled modules and caches do not."""
+    """Source files and assets count as files; compiled modules and caches do not."""
     root = Path(package.__file__).parent
     folders = [root, *(path for path in root.rglob("*") if path.is_dir() and path.name != "__pycache__")]
     sizes = {str(folder.relative_to(root)): sum(map(is_source, folder.iterdir())) for folder in folders}

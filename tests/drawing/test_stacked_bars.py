@@ -55,7 +55,7 @@ def test_ticks_of_many_rows_have_room(count: int) -> None:
 
 
 def test_every_one_of_few_rows_is_named() -> None:
-    """Up to 40 rows are horizontal bars, and each has its name."""
+    """Up to 40 rows are drawn as horizontal bars, each with its name."""
     rows = rows_of(pl.DataFrame({"rank": range(LYING_ROWS), "device": [0] * LYING_ROWS}))
     part = Part("idle", [0.5] * LYING_ROWS, ["half"] * LYING_ROWS, {"color": "#000000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")

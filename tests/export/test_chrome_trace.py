@@ -253,7 +253,7 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits for the first events: for each KEPT, LEFT_OUT, MARKED or NUMBERED, or a pair with its value."""
+    """Return edits for the first events: an action such as KEPT for each, or a pair of an action and its value."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 

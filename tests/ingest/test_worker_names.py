@@ -20,7 +20,7 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
-    """A worker's name ends before the last number between dots; a name without one is the worker itself."""
+    """A worker's name ends before the last number between dots or, without one, before the extension of a trace."""
     assert worker_of(f"log/{name}") == worker
 
 

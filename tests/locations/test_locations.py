@@ -38,7 +38,7 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_urls_differ_from_paths(text, expected) -> None:
-    """A text with a scheme is a URL, but a drive letter is not a scheme and `file://` is a path."""
+    """A string with a scheme is a URL, but a drive letter is not a scheme and `file://` is a path."""
     assert is_url(text) is expected
     assert isinstance(located(text), RemotePath) is expected
 

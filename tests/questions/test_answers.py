@@ -45,7 +45,7 @@ def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
 
 
 def test_a_recording_without_steps_has_no_mean_step() -> None:
-    """Without steps, the time is that of the whole recording."""
+    """Without steps, the answer gives the time of the whole recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
     assert holotrace.step_time(trace).answer == "90 µs is the whole recording; its largest part is operators (100.0 %)."

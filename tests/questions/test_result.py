@@ -1,4 +1,4 @@
-"""Every result answers in a sentence, draws a figure, becomes plain Python, and has a notebook view."""
+"""Every result answers in a sentence, draws a figure, converts to plain Python values, and has a notebook view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A proxy between a client and a server that cuts connections or stops answering."""
+"""A proxy that cuts connections between a client and a server, or stops answering."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: Counting
 def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
     write_trace: WriteTrace, reader: CountingReader
 ) -> None:
-    """A file rewritten at once is read again, even with the same size and time stamp."""
+    """A file that is rewritten immediately is read again, even with the same size and time stamp."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]

@@ -293,7 +293,7 @@ def test_a_failing_rank_can_be_skipped(
 
 
 def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> None:
-    """With `on_error="skip"`, an error such as an unknown rank is still raised, because it is not a rank's fault."""
+    """With `on_error="skip"`, an error in the call, such as an unknown rank, is still raised."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
 

@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy has its bytes and a cudaMemcpyAsync call, a memset has its bytes and a cudaMemsetAsync call."""
+    """A copy has its bytes and a cudaMemcpyAsync call; a memset has its bytes and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)

@@ -134,7 +134,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """A group whose ranks exchange at the same time is a pipeline if an equal group sends one after another."""
+    """A group whose ranks exchange at the same time is a pipeline if a group of equal shape sends one after another."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]
@@ -175,7 +175,7 @@ def test_groups_without_ranks_have_a_shape_too():
     ],
 )
 def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
-    """A recommender exchanges embeddings and reduces gradients among the same ranks; each kind of call has an axis."""
+    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has its own axis."""
     axis = axis_of_use(use)
 
     assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches match three rows of the same kinds, in order."""
+    """NVIDIA's launches do not name their kernels; three launches match three pieces of work of the same kinds, in order."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
@@ -260,7 +260,7 @@ def test_kernels_of_torch_compile_have_the_name_of_their_operator():
 
 
 def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
-    """A rank pickles with its captures; with and without them, the same cached trace gives different answers."""
+    """A rank pickles with its captures; with and without them, the same cached trace gives different results."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     (path,) = replay_of([("gemm", 7)]).write(tmp_path / "replay")
     capture = tmp_path / "capture.json"

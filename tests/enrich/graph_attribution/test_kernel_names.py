@@ -26,7 +26,7 @@ def test_mangled_and_demangled_names_have_one_function(name, function):
 
 
 def test_equal_names_have_equal_numbers():
-    """Copies in all directions share a name. A kernel whose exact name is on both sides is not matched by its function alone."""
+    """Copies in all directions share a name. A kernel whose exact name is in replay and capture is not matched by its function alone."""
     replayed, captured = numbered_names(
         ["void a::f<1>()", "void a::f<2>()", "Memcpy DtoD (Device -> Device)", "_ZN1b1gEv", "__amd_rocclr_fillBuffer"],
         ["void a::f<2>()", None, "Memcpy", "void b::g()", "Memset"],

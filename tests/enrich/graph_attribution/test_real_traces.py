@@ -62,7 +62,7 @@ def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, g
 
 
 def test_the_capture_and_a_run_without_graphs_agree():
-    """Launches on NVIDIA have no kernel names, so order matches the capture; an eager run confirms the names."""
+    """Launches on NVIDIA name no kernels, so they match the capture by order; an eager run confirms the operators."""
     replayed = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     by_capture = holotrace.open_trace(replayed)
     by_eager = holotrace.open_trace(replayed, capture=EXAMPLES / "generation" / "rank0.pt.trace.json.gz")

@@ -263,7 +263,7 @@ def test_a_pass_in_each_profiler_step_makes_those_the_steps() -> None:
 
 
 def test_attention_shows_the_kind_where_embeddings_do_not() -> None:
-    """Causal attention over 128 queries prefills; one query over 129 keys decodes."""
+    """Causal attention over 128 queries means prefill; one query over 129 keys means decode."""
     builder = TraceBuilder()
     for start, queries, keys in ((0, 128, 128), (50, 1, 129)):
         module(builder, "Net_0", start, 40)

@@ -146,7 +146,7 @@ def test_sums_over_requests_come_from_every_engine() -> None:
 
 
 def test_every_engine_has_a_source() -> None:
-    """Each rule of an engine links the code that writes the name, and says which versions do."""
+    """Each rule of an engine links the code that writes the name, and says which versions write it."""
     of_engines = [rule for rule in RULES if rule.engine != "annotation"]
     assert all(rule.source.startswith("https://github.com/") and rule.versions for rule in of_engines)
 

@@ -1,4 +1,4 @@
-"""Tests of the operations of a rank and of a job: where computation ends, and what each piece of it is."""
+"""Tests of the operations of a rank and of a job: where computation ends, and the kind of each piece."""
 
 from __future__ import annotations
 

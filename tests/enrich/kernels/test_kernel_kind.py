@@ -138,7 +138,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_kernels_of_every_communication_library_communicate(name: str) -> None:
-    """NCCL, RCCL, HCCL, XCCL, oneCCL, MSCCL, SHMEM, DeepEP, symmetric memory and custom all-reduces communicate."""
+    """NCCL, RCCL, HCCL, XCCL, oneCCL, MSCCL, SHMEM, DeepEP, symmetric memory and custom all-reduces are communication."""
     assert kind_of_name(name) is COMMUNICATION
 
 
@@ -225,7 +225,7 @@ def test_kernels_of_every_communication_library_communicate(name: str) -> None:
     ],
 )
 def test_other_kernels_compute(name: str) -> None:
-    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange, compute."""
+    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange, count as computation."""
     assert kind_of_name(name) is COMPUTATION
 
 
@@ -266,7 +266,7 @@ def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
 
 
 def test_mtia_rules_do_not_apply_to_gpu_kernels() -> None:
-    """CUDA kernels named packet_sort, dma_gather and event_wait compute."""
+    """CUDA kernels named packet_sort, dma_gather and event_wait count as computation."""
     assert [kind_of_name(name) for name in ("packet_sort", "dma_gather", "event_wait")] == [COMPUTATION] * 3
 
 
@@ -298,7 +298,7 @@ def test_the_event_kind_decides_before_the_name() -> None:
 
 
 def test_collective_arguments_make_a_kernel_communicate() -> None:
-    """The arg "Collective name" makes a kernel of unknown name communicate, but not a copy."""
+    """The arg "Collective name" makes a kernel of unknown name count as communication, but not a copy."""
     trace = (
         TraceBuilder()
         .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})

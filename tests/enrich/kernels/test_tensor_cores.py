@@ -196,7 +196,7 @@ NOT = ("aten::relu", "aten::mm_x", "my::aten::mm", "aten::conv1d_weight_norm", "
 
 
 def test_operators_that_could_use_tensor_cores() -> None:
-    """The plugin knows only the names in `OLD`; names match as a whole."""
+    """The plugin knows only the names in `OLD`; only whole names match."""
     names = pl.Series([*OLD, *NEW, *NOT])
 
     assert names.filter(is_tensor_core_eligible(names)).to_list() == [*OLD, *NEW]

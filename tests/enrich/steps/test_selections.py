@@ -35,5 +35,5 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_host_events_are_kept_for_every_device() -> None:
-    """Device work is kept for the requested devices only, host events always."""
+    """Device work is kept for the requested devices only; host events are always kept."""
     assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

@@ -83,7 +83,7 @@ def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
 
 
 def test_kernels_count_only_with_nccl() -> None:
-    """A gloo node has its host range only, although a kernel has its external id."""
+    """A gloo node has only its host range, although a kernel has its external id."""
     builder = call(3, "gloo:broadcast", start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     assert len(node_ranges(one_rank(builder))) == 1

@@ -87,7 +87,7 @@ class Visit:
         self.expect(frame, title=title)
 
     def expect(self, frame: Frame, **wanted: object) -> None:
-        """Wait until the page is complete and has the wanted title, and the wanted numbers of figures and tables with rows."""
+        """Wait until the page is complete and shows what is wanted: its title, or its numbers of figures and of filled tables."""
         script = f"wanted => {{ const seen = ({_SEEN})(); return Object.keys(wanted).every(key => seen[key] === wanted[key]); }}"
         try:
             frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)

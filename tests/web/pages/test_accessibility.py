@@ -1,6 +1,6 @@
 """axe finds nothing serious on any page of real recordings, light and dark, wide and narrow; no page is wider than its window.
 
-https://github.com/dequelabs/axe-core lists its rules; the Python package axe-playwright-python contains the script.
+The package axe-playwright-python contains the script; https://github.com/dequelabs/axe-core lists the rules of axe.
 """
 
 from __future__ import annotations

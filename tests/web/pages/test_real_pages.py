@@ -63,7 +63,7 @@ def test_only_the_timeline_and_the_list_of_runs_have_no_tables() -> None:
 
 
 def test_the_timeline_has_slices_of_a_real_recording(client) -> None:
-    """The timeline of a real recording has rows, and slices in the first three."""
+    """The timeline of a real recording has rows, and the first three have slices."""
     run = run_of(client, "timeline")
     rows = answer(client, f"/timeline/rows?run={run}&rank=0")
     slices = answer(client, f"/timeline/slices?run={run}&rank=0&start=0&end={rows['length']}&pixels=1000&rows=0,1,2")

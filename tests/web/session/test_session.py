@@ -372,7 +372,7 @@ class CountedPool(InProcessExecutor):
 def test_processes_answer_long_questions_about_many_ranks(
     tmp_path, monkeypatch, uses_processes, workers, calls
 ) -> None:
-    """The diagnosis of a job large enough for two workers runs in processes, if the session may use them; a figure never does."""
+    """A long analysis of a job large enough for two workers runs in processes, if the session may use them; a short one never does."""
     write_job(tmp_path, ranks=2, steps=2, layers=1)
     monkeypatch.setattr(CountedPool, "calls", 0)
     monkeypatch.setattr(session_module, "worthwhile_workers", lambda _: workers)

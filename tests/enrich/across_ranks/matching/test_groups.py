@@ -76,7 +76,7 @@ def test_a_call_without_ranks_belongs_to_the_whole_job_if_its_size_or_descriptio
 
 @pytest.mark.parametrize("stride", [-1, 0, None])
 def test_the_header_completes_a_cut_list(stride) -> None:
-    """The profiler cuts lists after 30 ranks; `pg_config` in the header has all of them."""
+    """The profiler truncates lists after 30 ranks; `pg_config` in the header has all of them."""
     ranks = [*range(0, 60, 2), 61, 63]
     header = _header({"pg_desc": "mesh_dp", "pg_size": 32, "ranks": ranks})
 
@@ -86,7 +86,7 @@ def test_the_header_completes_a_cut_list(stride) -> None:
 
 
 def test_start_and_stride_complete_a_cut_list() -> None:
-    """Only the host's row has a start and a stride; they also complete the cut list in the kernel's row."""
+    """Only the host's row has a start and a stride; they also complete the truncated list in the kernel's row."""
     rows = _args([_CUT_TEXT, 40, "mesh_dp", 0, 2], [_CUT_TEXT, 40, "mesh_dp", None, None])
 
     numbers, (group,) = groups_of_calls(rows, Header())
@@ -96,7 +96,7 @@ def test_start_and_stride_complete_a_cut_list() -> None:
 
 
 def test_a_cut_list_without_more_is_still_one_group() -> None:
-    """The stride, 3, contradicts the cut list and is ignored: the group has a number and a size, but unknown ranks."""
+    """The stride, 3, contradicts the truncated list and is ignored: the group has a number and a size, but unknown ranks."""
     numbers, (group,) = groups_of_calls(_args([_CUT_TEXT, 40, "mesh_dp", 0, 3]), Header())
 
     assert numbers.to_list() == [group.number]

@@ -1,4 +1,4 @@
-"""The activity of a thread at each time: a wait of PyTorch is idle time, and functions of a data set load data."""
+"""What a thread does at each time: a wait of PyTorch is idle time, and functions of a data set load data."""
 
 from __future__ import annotations
 

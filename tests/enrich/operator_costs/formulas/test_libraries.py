@@ -1,4 +1,4 @@
-"""Tests of the costs of products in libraries of kernels, of Transformer Engine and of torch.compile's templates."""
+"""Tests of the costs of matrix products in kernel libraries, Transformer Engine and torch.compile's templates."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCALED = (
 
 @pytest.mark.parametrize(("operator", "inputs", "moved"), SCALED)
 def test_products_of_8_bits(operator, inputs, moved) -> None:
-    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a result of 16 bits move once."""
+    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a result of 16 bits are moved once."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.dense_flops, cost.bytes, cost.work, cost.reason) == (FLOPS, FLOPS, moved, "matrix", "")
 
