@@ -53,7 +53,7 @@ def bus_factor() -> pl.Expr:
         all_gather, reduce_scatter, all_to_all, gather, scatter        (n - 1) / n
         broadcast, reduce, send, recv, send_recv                                 1
 
-    These factors hold for rings and trees. With a switch that reduces (NVLink SHARP), less data moves, so the bandwidth
+    The factors hold for rings and trees. With a switch that reduces (NVLink SHARP), less data moves, so the bandwidth
     computed with the factor may exceed the bandwidth of the link. Reads the columns family and group_size.
     """
     others = (_RANKS - 1) / _RANKS

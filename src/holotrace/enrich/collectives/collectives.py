@@ -87,7 +87,7 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, without such kernels, annotations on the host.
 
     A value that is missing from a kernel's args comes from the host call around the launch: `record_param_comms`, or an
-    annotation such as `nccl:all_reduce`. This call also gives the shapes and types of the inputs, if they were recorded.
+    annotation such as `nccl:all_reduce`. The host call also gives the shapes and types of the inputs, if they were recorded.
 
     Returns:
         Sorted by start_ns:

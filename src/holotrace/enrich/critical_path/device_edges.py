@@ -94,9 +94,9 @@ def _is_unknown(
 ) -> npt.NDArray[np.bool_]:
     """Return for each of these rows whether the work may have waited for other work from before the recording.
 
-    This is possible if the work begins long after its launch, is the first recorded work of its stream (in the window
-    or not), and was launched before the host had waited for the whole device. But if recorded work keeps the device
-    busy for most of the time between launch and start, the wait is attributed to that recorded work.
+    Work may have done so if it begins long after its launch, is the first recorded work of its stream (in the window or not),
+    and was launched before the host had waited for the whole device. But if recorded work keeps the device busy for most of the
+    time between launch and start, the wait is attributed to that recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -160,7 +160,7 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """Return, for each wanted row, the last row of its group that began earlier and ended by its start, or -1."""
+    """For each wanted row, return the last earlier row of its group that had ended when the wanted row began; -1 if none."""
     in_order = np.sort(end_ns)
     width = len(end_ns) + 1  # keys are built from positions, not times, so that they stay small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
@@ -203,8 +203,8 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
     Work B on one stream waited for work A on another stream of the same device if all of this holds: A was launched earlier; B
     starts right after A ends; A ends long after B's launch, and long after the end of the previous work on B's stream. If a
-    send and other work end at the same time, B waited for the other work: B may need the data of a receive, but needs
-    nothing from a send.
+    send and other work end at the same time, B waited for the other work: work may need the data of an earlier receive, but
+    needs nothing from a send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):

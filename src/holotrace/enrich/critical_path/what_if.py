@@ -25,8 +25,8 @@ REPLAY_TOLERANCE = 0.01
 class Scale:
     """The selected device work takes `factor` times as long, and so does the self time of the selected host ranges.
 
-    `where` is a polars expression that selects activities. It may use `duration_ns` and the columns of `EventGraph.activities`,
-    with `name` as a string.
+    `where` is a polars expression that selects activities. The expression may use `duration_ns` and the columns of
+    `EventGraph.activities`, with `name` as a string.
     """
 
     where: pl.Expr

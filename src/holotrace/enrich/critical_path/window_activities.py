@@ -129,9 +129,9 @@ def window_activities(
         rank_trace: the rank.
         window: the window.
         data_loading: regular expressions, searched in the names of host ranges.
-        collectives_apart: a thread that requests a collective from the host continues while the collective runs. Ranges such as
-            `gloo:recv` therefore move to separate lanes, so that they do not contain later work of the requesting
-            thread. Python functions in which a thread waits for a collective become waiting activities.
+        collectives_apart: if true, a thread that requests a collective from the host continues while the collective runs: ranges
+            such as `gloo:recv` move to separate lanes, so that they do not contain later work of the requesting thread. Python
+            functions in which a thread waits for a collective become waiting activities.
     """
     device, end_ns = _device(rank_trace, window)
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())

@@ -1,7 +1,7 @@
 """Synchronisation: streams wait for events; the host waits for streams, devices, events and copies.
 
-The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without them, only the name of a
-host call shows that it waits, and waits of streams are unknown.
+The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without these rows, only the name of a host
+call shows that it waits, and waits of streams are unknown.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
 
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls; of nested calls with the same correlation, only the runtime call."""
+    """Return the calls; if calls with the same correlation are nested, return only the runtime call."""
     calls = runtime_calls(rank_trace)
     if np.all(np.diff(calls["correlation"].fill_null(-1).to_numpy()) > 0):
         return calls

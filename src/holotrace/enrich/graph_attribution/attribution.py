@@ -72,9 +72,9 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size, or for the next larger one because engines pad batches, come first. The recording with
-    the largest share of common work explains the replay. On a tie, the shortest recording wins, then the one that follows the
-    recording of the previous replay, because engines replay the parts of a model in the order of their capture.
+    Captures for the replay's batch size, or for the next larger one because engines pad batches, are tried first. The recording
+    with the largest share of common work explains the replay. On a tie, the shortest recording wins, then the one that follows
+    the recording of the previous replay, because engines replay the parts of a model in the order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():

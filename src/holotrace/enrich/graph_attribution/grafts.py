@@ -81,7 +81,7 @@ class _Template(NamedTuple):
 
 @derived
 def grafts(rank_trace: RankTrace) -> Grafts:
-    """Return the operators and modules behind all replays of graphs; empty if the rank replays none."""
+    """Return the operators and modules of all replays of graphs; empty if the rank replays no graph."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return Grafts(pl.DataFrame(schema=_NODES), pl.DataFrame(schema=_OWNERS))
     work = replayed_work(rank_trace)

@@ -1,7 +1,7 @@
 """The layers of a model in a sequence of kernels: the same kernels in the same order, again and again.
 
-A model with n layers launches most kernels of a layer n times, or a multiple of it. Kernels that do so, always in the
-same order, are the anchors of the layers. The kernels between the anchors may differ from layer to layer, as with
+A model with n layers launches most kernels of a layer n times, or a multiple of n times. The anchors of the layers are kernels
+that run this often and always in the same order. The kernels between the anchors may differ from layer to layer, as with
 experts or with local and global attention.
 """
 
@@ -224,8 +224,8 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
     """Return how many kernels before its first anchor belong to a layer.
 
     Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and the
-    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. In the first layer, its
-    kernel may be a different one, because the kernels of later layers also add the residual.
+    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. The kernel of this
+    normalisation may differ in the first layer, because in later layers it also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

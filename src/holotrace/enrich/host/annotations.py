@@ -1,8 +1,7 @@
 """User annotations on the host and on devices, and the annotation of each piece of device work.
 
-The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel
-launched inside it. If the profiler did not, because the option was off or its version is older, this module projects
-them.
+The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel launched inside
+it. If the profiler did not project them, because the option was off or its version is older, this module does.
 """
 
 from __future__ import annotations
@@ -73,9 +72,9 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
-    If annotations on streams were recorded, the innermost one is the shortest on the same device and stream in which
-    the work begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If there
-    is none, it is the shortest one on another thread of the process, such as a main thread that waits for the backward
+    If annotations on streams were recorded, the innermost one is the shortest on the same device and stream in which the work
+    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. Without such an annotation,
+    it is the shortest one around the launch on another thread of the process, such as a main thread that waits for the backward
     pass.
 
     Returns:

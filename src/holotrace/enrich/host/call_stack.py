@@ -24,9 +24,9 @@ def call_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
     One event contains another of the same process and thread if it begins no later and ends no earlier. Of two events with
     equal times, the first in the file is the outer one. The parent is the innermost event that contains the whole event. An
-    event that ends after the event in which it began is its sibling. Python functions are separate, in `python_stacks`, so that
-    depths do not depend on whether Python was recorded. The operators that graphs replay are inside the launch of their graph
-    and take no time; see `holotrace.enrich.graph_attribution.grafts`.
+    event that begins inside another event but ends after it is a sibling of that event. Python functions are separate, in
+    `python_stacks`, so that depths do not depend on whether Python was recorded. The operators that graphs replay are inside
+    the launch of their graph and take no time; see `holotrace.enrich.graph_attribution.grafts`.
 
     Returns:
         In file order, followed by the operators that graphs replay:

@@ -25,8 +25,8 @@ _BACKWARD_SUFFIX = ".backward"
 def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
 
-    Nodes nest as in `call_stacks`: a range that ends after the range in which it began is its sibling. Module calls are nodes;
-    other Python functions, runtime calls, and annotations inside an operator are not.
+    Nodes nest as in `call_stacks`: a range that begins inside another range but ends after it is a sibling of that range.
+    Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
         Sorted by tree, start, longest first, so that a node comes after all nodes around it:

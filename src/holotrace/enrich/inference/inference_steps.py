@@ -70,7 +70,7 @@ def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> In
     """Return the steps of inference of a rank.
 
     Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`.
-    Without such names, the steps are the repeated forward passes of a model, if shapes or the module's class show which
+    If no names mark steps, the steps are the repeated forward passes of a model, if shapes or the module's class show which
     kind of step they are.
     """
     named = named_steps(rank_trace, patterns)

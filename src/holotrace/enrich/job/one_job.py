@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
-A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such traces would look like a
-verdict on the job, so these reasons are shown first.
+A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such a folder would look like a
+verdict on one job, so reasons against it are shown first.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def _single(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks report the same world size, and there are no more ranks; then even different hardware means one job."""
+    """Whether all ranks report the same world size, which is large enough for them; their hardware may then differ."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 

@@ -64,7 +64,7 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each call, the requesting thread's last node before the request; if there is none, the call's start.
+    """Return, for each call, the requesting thread's last node at or before the request; if there is none, the call's start.
 
     If a call has its own lane, the thread that recorded it is the requesting thread.
     """

@@ -77,7 +77,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host; where several apply, the order is: pipeline action, then the kinds in `ranges`."""
+    """Return the phases of the host; where several apply, the pipeline's action wins, then the first kind in `ranges`."""
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:

@@ -30,9 +30,9 @@ def read_operations(path: Address) -> pl.DataFrame:
     """Read a table of operations, for `holotrace.straggler_cost`.
 
     Args:
-        path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. Its columns are either the columns of the
-            files published with "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25), or the
-            columns below; docs/reference/operations_table.md describes both.
+        path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. The columns are either those of the files
+            published with "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25), or those listed
+            below; docs/reference/operations_table.md describes both.
 
     Returns:
         Sorted by step, rank and start_ns; missing columns filled in:

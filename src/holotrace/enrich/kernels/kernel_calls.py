@@ -57,9 +57,9 @@ def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cor
 def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the known launch shapes of kernels, and how well each kernel fills its device.
 
-    The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA's devices. For other devices,
-    they are computed in the same way from the shape and the device's properties, if the file has them. The limits set
-    by registers and shared memory are then unknown, so the occupancy is an upper bound:
+    The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA's devices. For other devices, both
+    are computed here in the same way, if the file gives the launch shape and the device's properties. The limits that registers
+    and shared memory set are unknown, so the computed occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
@@ -158,7 +158,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has, and how many threads fit on an SM (a key that files spell in two ways)."""
+    """Return how many SMs each device has, and how many threads fit on an SM; the key of this number has two spellings."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

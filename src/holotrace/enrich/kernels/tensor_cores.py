@@ -293,7 +293,7 @@ _OPERATORS = (
     # convolutions and recurrent layers, including their backward passes
     r"aten::(convolution_backward|convolution(_backward)?_overrideable|lstm|gru)",
     r"aten::(miopen|cudnn|mkldnn|_cudnn)_((depthwise_)?convolution|rnn)\w*",
-    # matrix products that later versions added: FP8, INT8, grouped, sparse
+    # matrix products that newer versions of PyTorch added: FP8, INT8, grouped, sparse
     r"aten::(einsum|tensordot|inner|linear_backward|_addmm_activation|addbmm_|baddbmm_|_int_mm|_?grouped_mm)",
     r"aten::_(scaled_(grouped_)?mm|weight_int\dpack_mm|cslt_sparse_mm|sparse_semi_structured|mixed_dtypes_linear)\w*",
     # attention

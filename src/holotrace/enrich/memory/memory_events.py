@@ -49,8 +49,8 @@ _DEVICE_TYPES = {
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events, each with the total after it.
 
-    The total comes from the file. Files from before 2022 have none; the total is then the sum of all changes, plus the
-    smallest initial amount that keeps it from ever being negative.
+    The total comes from the file. Files from before 2022 have no totals; the total is then the sum of all changes, plus the
+    smallest initial amount that keeps all totals from being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:

@@ -1,7 +1,8 @@
 """The calls of operators that cause the work of a rank, each with its cost and its time.
 
-On a rank with a device, a call counts if it launched kernels, copies or memsets. The time of such a call is the time in which
-at least one of them ran. On a rank without a device, every call that itself does work counts, with its self time on the host.
+On a rank with a device, a call counts if it launched kernels, copies or memsets. The time of a call is then the time in which
+any of its kernels, copies or memsets ran. On a rank without a device, every call that itself does work counts, with its self
+time on the host.
 """
 
 from __future__ import annotations
@@ -302,7 +303,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the other operators that the rules of the calls read, and which of the rules read the forward operator."""
+    """Return the other operators that the rules of the calls read, and which calls have a rule that reads the forward operator."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))

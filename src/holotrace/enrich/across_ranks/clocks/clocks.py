@@ -290,8 +290,8 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of both
-    lines include this interval, so the line for a time in it is ambiguous. The first window begins before the first compared
-    call, and the last window ends after the last one, by as much time as lies between these two calls.
+    lines overlap between these calls, so the line for a time there is ambiguous. The first window begins before the first
+    compared call, and the last window ends after the last one, by as much time as lies between these two calls.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

@@ -6,7 +6,7 @@
                                                       records the send afterwards, so the request counts as the start
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
-An all-to-all in which a rank sends nothing to some other rank is not used either, because the two need not wait for each other.
+An all-to-all in which a rank sends nothing to some other rank is not used, because the two need not wait for each other.
 """
 
 from __future__ import annotations

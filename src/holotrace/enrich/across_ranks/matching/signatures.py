@@ -110,8 +110,9 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 
 
 def _has_jump() -> pl.Expr:
-    """Return whether a clock of the group seems to jump: operations are impossible only before, or only after, some time.
+    """Return whether a clock of the group seems to jump.
 
+    It does if all operations before some time are possible and all later ones are not, or the reverse.
     If all or nearly all operations are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """
     ends = pl.col("middle_end_ns")

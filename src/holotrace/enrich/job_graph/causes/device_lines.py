@@ -67,7 +67,7 @@ class _Steps(NamedTuple):
 
 
 def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
-    """Return the lines before a rank's communication kernels, and the causes that the lines refer to."""
+    """Return the timelines that end at a rank's communication kernels, and the causes to which they refer."""
     known = call_graph(rank_trace, path_window(rank_trace, annotation=""))
     graph, own = known.graph, of_rank(rank_trace).calls
     row = rows_of_events(known.calls, own["event_index"])
@@ -161,7 +161,7 @@ def _work_causes(
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
     """Return whether each step is a gap before device work that waited for something unrecorded.
 
-    A gap counts if it is long, or if other work on the rank's devices ends when the gap ends.
+    Such a wait is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
     """
     on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)
     length_ns = steps.end_ns - steps.start_ns
@@ -209,7 +209,7 @@ def _on_threads(host: HostRanges, steps: _Steps) -> pl.DataFrame:
 
 
 def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Rows]:
-    """Join consecutive steps of a line."""
+    """Join consecutive steps of a timeline."""
     follows = (line[1:] == line[:-1]) & (start[1:] == end[:-1])
     first = np.flatnonzero(np.append(np.ones(min(1, len(line)), np.bool_), ~follows))
     last = np.append(first[1:], len(line))[: len(first)] - 1

@@ -88,8 +88,8 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A thread waits for a call during a stretch if the name of the innermost range says so (`<built-in method wait …>`). It also
-    waits if no name says what it does, and the call covers most of the stretch and ends with it.
+    A thread waits for a call during a stretch if the name of the innermost range says so (`<built-in method wait …>`). A thread
+    also waits if no name says what it does, and a call covers most of the stretch and ends with it.
 
     Args:
         known: the host ranges of the rank.

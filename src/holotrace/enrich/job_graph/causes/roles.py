@@ -109,8 +109,8 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
     """Return the user's functions whose cost is spread over several causes, each with less than half of the cost.
 
-    Functions that also spend much time in operators are left out: they run the model, so their Python time is spread between
-    its operators.
+    Functions that also spend much time in operators are left out: a function that runs the model spreads its Python time over
+    the gaps between many operators.
     """
     cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
     of_function = ["cause_rank", "frame"]

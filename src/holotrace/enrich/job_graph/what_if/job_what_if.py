@@ -70,7 +70,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     Every start and end on every rank is computed anew. A faster rank arrives earlier in its collectives, and ranks that waited
     for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. Changes can also select
-    recorded Python functions. They then apply to the time of a function outside the operators and calls that it contains.
+    recorded Python functions, and then apply to the time of a function outside the operators and calls that it contains.
 
     Args:
         trace: the job.
@@ -247,7 +247,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Number a rank's nodes: points keep their numbers, others get numbers from `extra` on. Also return the next free one."""
+    """Number a rank's nodes, and return the next free number; points keep their numbers, other nodes count from `extra`."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])

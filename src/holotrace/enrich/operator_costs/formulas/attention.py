@@ -299,7 +299,7 @@ def _result_bytes(arguments: Arguments, index: int) -> int:
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations under the mask; the argument is a boolean, or the number of a mask, 0 for none."""
+    """Return the operations under the mask; argument `causal` is a boolean, or the number of a mask, 0 for none."""
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:

@@ -265,7 +265,7 @@ def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
 
 
 def _maps_experts(arguments: Arguments, index: int) -> bool:
-    """Whether this input is a list of integers, such as the places of experts on other ranks or a number of tokens."""
+    """Whether this input is a list of integers, such as the positions of experts on other ranks or a number of tokens."""
     return (
         arguments.has_tensor(index)
         and len(arguments.dims[index]) == 1
