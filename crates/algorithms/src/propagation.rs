@@ -8,8 +8,8 @@ use crate::error::{check_lengths, AlgorithmError};
 /// The proportions in which each node passes on what it receives.
 ///
 /// Rows `first[i]..first[i + 1]` belong to node `i`: it passes on to each `target` in proportion to the `weight`. A
-/// target is a node before `i` or, if negative, the final target `-1 - target`. A node without positive weights is
-/// final itself.
+/// target is a node before `i` or, if negative, the final target `-1 - target`. A node without positive weights keeps
+/// what it receives.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares<'a> {
     first: &'a [i64],
@@ -111,7 +111,7 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// One amount per label.
+/// Add up the amounts of each label.
 fn merged(mut amounts: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     amounts.sort_unstable();
     let mut sums: Vec<(i64, i64)> = Vec::with_capacity(amounts.len());

@@ -102,7 +102,7 @@ impl EditedCopy {
         self
     }
 
-    /// The number of the source's events read so far.
+    /// The number of events read so far.
     pub fn event_count(&self) -> usize {
         self.event_count
     }

@@ -130,7 +130,7 @@ pub struct Lost {
 }
 
 impl Lost {
-    /// The loss of skipped text, whose events are counted by their phases.
+    /// The loss of skipped text; its events are recognised by their key `ph` and counted.
     pub(crate) fn text(text: &[u8]) -> Self {
         Self { events: memchr::memmem::find_iter(text, b"\"ph\"").count() as u64, bytes: text.len() as u64 }
     }

@@ -23,7 +23,7 @@ pub struct ClockLine {
     pub at_ns: i64,
     /// The value to add.
     pub offset_ns: i64,
-    /// How much faster the reference clock runs, in parts per billion.
+    /// How much faster the reference clock runs than this clock, in parts per billion.
     pub drift_ppb: f64,
     /// The last time, on the clock itself, for which this line applies.
     pub last_ns: i64,
@@ -200,7 +200,7 @@ enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
     Nanoseconds(i64),
-    /// A text, without its quotes, written after the number of the rank.
+    /// A rank and a text without quotes, written as one string that begins with the rank.
     OfRank(u64, &'a [u8]),
 }
 

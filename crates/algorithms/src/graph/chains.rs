@@ -1,17 +1,17 @@
-//! The chains of binding edges that end at chosen nodes, stored once where they share edges.
+//! The chains of binding edges that end at chosen nodes. Edges that several chains share are stored once.
 
 use super::{Edges, NO_EDGE};
 use crate::error::{check_lengths, AlgorithmError};
 use crate::NO_ROW;
 
-/// Chains that share no edges; a chain that meets an earlier one ends there.
+/// Chains that share no edges: a chain begins where it branches off from an earlier one.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chains {
     /// The edges of all chains, chain by chain, each from its end backwards.
     pub edges: Vec<u32>,
     /// The edges of chain `i` are `edges[first[i]..first[i + 1]]`.
     pub first: Vec<i64>,
-    /// For each chain, the earlier chain that contains its origin; [`NO_ROW`] if the origin has no binding edge.
+    /// For each chain, the earlier chain from which it branches off; [`NO_ROW`] if its origin has no binding edge.
     pub parent: Vec<i64>,
     /// The node where each chain begins.
     pub origin: Vec<u32>,

@@ -58,7 +58,7 @@ impl Edges<'_> {
 const OUT: usize = 0;
 const IN: usize = 1;
 
-/// Edges in doubly linked lists: one of the edges that leave each node, and one of those that enter it.
+/// Edges in doubly linked lists. Each node has two lists: the edges that leave it, and the edges that enter it.
 struct Linked {
     /// Source and target of each edge.
     ends: [Vec<u32>; 2],

@@ -110,7 +110,7 @@ impl Edges<'_> {
         Ok(slack)
     }
 
-    /// The edges of the path to `last`, in order, along the `binding` edge of each node.
+    /// The edges of the path to `last`, in order: the `binding` edge of each node on the path.
     ///
     /// # Errors
     ///

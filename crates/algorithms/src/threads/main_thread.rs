@@ -46,15 +46,15 @@ impl ThreadEdges {
 
 /// How other threads work for the main thread.
 ///
-/// The points of the main thread divide its time into segments. Another lane works from the point at which it begins
-/// after a pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
+/// The points of the main thread divide its time into segments. Between two pauses, another lane works without
+/// interruption. A pause is a gap between ranges that continues into a later segment.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
     main_lane: i64,
     lanes: Lanes,
     segments: Segments,
-    /// Whether each point is on another lane, and that lane pauses after it.
+    /// For each point, whether another lane begins a pause there.
     ends: Vec<bool>,
     /// Whether the main thread waits for other lanes in each segment.
     waits: Vec<bool>,

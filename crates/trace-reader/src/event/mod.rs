@@ -56,7 +56,7 @@ pub(crate) struct Edge {
     pub(crate) track: u32,
 }
 
-/// The position and base time of a chunk, and the text at its two ends.
+/// The position and base time of a chunk, and the kind of text before the chunk and at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkInfo {
     /// Offset of the chunk's first byte in the decompressed text.

@@ -134,7 +134,7 @@ impl<'a> Cursor<'a> {
         Some(&rest[..length])
     }
 
-    /// Read up to the next separator or space; returns the word and the sum of its bytes' [`ODDITY`].
+    /// Read a word, up to the next separator or space; returns the word and the sum of the [`ODDITY`] of its bytes.
     #[inline]
     fn word(&mut self) -> Result<(&'a [u8], usize), Broken> {
         let rest = &self.bytes[self.at..];
