@@ -24,8 +24,8 @@ Rule = TypeVar("Rule")
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
 """The rules in force in each table, by the variable of the table, without the rules that ship with holotrace.
 
-Every process already has the shipped rules. Sent with each call, hundreds of them would take time, and they would not equal
-those of the call before, because partial functions are equal only to themselves.
+Every process already has the shipped rules, and sending hundreds of them with each call would take time. Copies of them would
+also never equal those of the previous call, because partial functions are equal only to themselves.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}

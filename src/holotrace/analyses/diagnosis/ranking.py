@@ -68,11 +68,11 @@ _MOST_NAMED = 4
 """A caveat names at most this many rules that could not be checked, and counts the rest."""
 
 _MOST_OF_WAITING = 2
-"""A cause does not make a rank late if it costs that rank more than this many times as long as others wait for the rank, and
-costs the other ranks about as much."""
+"""A cause makes a rank late only if it costs the rank at most this many times the waiting for the rank, or costs the other
+ranks at most half as much."""
 
 _ABSORBED = 0.2
-"""A finding that claims less than this share of the time that it explains is part of the finding that claimed the rest."""
+"""If a finding costs less than this share of the time that it explains, it is part of the finding that explains the rest."""
 
 
 class Ranking(NamedTuple):

@@ -20,9 +20,7 @@ PARTS = {
     "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
-"""The parts of a step in order of priority, and the bound of a step in which the part is the largest; the last part is
-the rest.
-"""
+"""{part of a step: what bounds a step in which the part is the largest}, in order of priority; the last part is the rest."""
 
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 

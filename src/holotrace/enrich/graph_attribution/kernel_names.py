@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the name of the function in a mangled name, which writes the length of each namespace and name before it.
+    """Return the function in a mangled name, in which a number before each namespace and name gives its length.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """

@@ -69,9 +69,9 @@ class InferenceSteps(NamedTuple):
 def inference_steps(rank_trace: RankTrace, patterns: tuple[str, ...] = ()) -> InferenceSteps:
     """Return the steps of inference of a rank.
 
-    Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`.
-    If no names mark steps, the steps are the repeated forward passes of a model, if shapes or the module's class show which
-    kind of step they are.
+    Names of ranges mark the steps, according to `patterns` and the rules of `holotrace.enrich.inference.step_names`. If no
+    names mark steps, the repeated forward passes of a model are the steps, provided that shapes or the module's class show
+    their kind.
     """
     named = named_steps(rank_trace, patterns)
     findings = _unreadable(named)

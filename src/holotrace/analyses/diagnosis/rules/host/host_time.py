@@ -34,7 +34,7 @@ _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
 
 _HELD_UP = "held_up"
-"""The subject of all time in PyTorch's own functions outside their operators."""
+"""The subject of a finding about time in PyTorch's own functions, outside the operators that they call."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""

@@ -53,7 +53,7 @@ _FEW_KERNELS = 20
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
-"""The backward pass runs between regions if the optimizer is compiled, too, but it breaks no graph."""
+"""If the optimizer is compiled, too, the backward pass runs between two compiled regions, but that is not a graph break."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
 """torch.compile gives this name to the rest of a function after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
