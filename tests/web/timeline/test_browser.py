@@ -182,7 +182,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """A span over the stream of rank 0 describes no threads and no other rank."""
+    """A span dragged over the stream of rank 0 describes neither threads nor other ranks."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
