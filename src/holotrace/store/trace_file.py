@@ -35,6 +35,9 @@ logger = logging.getLogger("holotrace")
 _FEW_EVENTS = 100_000
 """The tables of a file with at most this many events are read whole, which takes less time than reading columns one by one."""
 
+_MOST_KEPT_EVENTS = 5_000_000
+"""The columns of larger files are read again for each question instead of staying in memory, at about 50 bytes an event."""
+
 
 class Reader(Protocol):
     """Reads one trace format; instances can be pickled, so that workers can use them, too."""
@@ -110,13 +113,17 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; of a large file, nothing is kept in memory."""
+        """Return columns of the events of these kinds and names, in file order; of a very large file, nothing stays in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
             return (events if names is None else of_kinds(events, kinds, names))[wanted]
-        if not self._has_events(kinds, names):
+        known = self.table("events", ["kind"] if names is None else ["kind", "name"])
+        is_wanted = known.select(is_of_kinds(kinds, names)).to_series()
+        if not is_wanted.any():
             return empty_table("events").select(wanted)
+        if self.health.event_count <= _MOST_KEPT_EVENTS:
+            return self.table("events", wanted).filter(is_wanted)
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
@@ -183,11 +190,6 @@ class TraceFile:
     @property
     def _is_small(self) -> bool:
         return self.health.event_count <= _FEW_EVENTS
-
-    def _has_events(self, kinds: Sequence[int], names: pl.Series | None) -> bool:
-        """Whether any event has one of these kinds and names; checks two columns, so that others are not read for nothing."""
-        known = self.table("events", ["kind"] if names is None else ["kind", "name"])
-        return bool(known.select(is_of_kinds(kinds, names).any()).item())
 
     def _read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         wanted = known_columns(name, None) if self._is_small else columns
