@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 
 import pytest
 
+from execution.allocating import faults_of_an_array
 from execution.killing import slow_process_id
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS, submit_near
@@ -64,6 +66,16 @@ def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.Mon
     monkeypatch.setenv(ALLOCATOR_VARIABLE, "dirty_decay_ms:0")
     with processes(1) as pool:
         assert (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "").endswith("dirty_decay_ms:0")
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the allocator of glibc is set")
+def test_workers_reuse_memory_that_numpy_frees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of two arrays of 3 MB causes almost no page faults, because it gets the memory of the first."""
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+    with processes(1) as pool:
+        first, second = (pool.submit(faults_of_an_array, 3 << 20).result() for _ in range(2))
+    assert second * 4 < first
 
 
 def test_a_single_worker_gets_all_cores() -> None:

@@ -55,12 +55,13 @@ def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: Op
     assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
 
 
-@pytest.mark.parametrize("few_events", [0, 1_000])
+@pytest.mark.parametrize(("few_events", "most_kept"), [(1_000, 1_000), (0, 1_000), (0, 0)])
 def test_events_have_the_requested_kinds_and_names(
-    write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int
+    write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int, most_kept: int
 ) -> None:
-    """A large file, whose events are not kept in memory, gives the same events as a small one."""
+    """A file gives the same events whether all, some or none of its columns stay in memory."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", few_events)
+    monkeypatch.setattr(trace_file, "_MOST_KEPT_EVENTS", most_kept)
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     kernels = file.events_of([EventKind.KERNEL], ["start_ns", "name"])
     relu = kernels["name"][1:]
