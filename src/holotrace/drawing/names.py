@@ -30,9 +30,9 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
     """Shorten a C++ signature to at most `length` characters; a short name that is not a signature stays as it is.
 
-    The short name has no return type, namespaces or parameter list. It keeps as many template arguments as fit, because
-    they distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key;
-    `short_names` keeps the names of a table distinct.
+    The short name has no return type, namespaces or parameter list. As many template arguments as fit are kept, because they
+    distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key; `short_names`
+    keeps the names of a table distinct.
     """
     return _cut(_readable(name), length)
 
@@ -41,7 +41,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
     """Return a distinct short name for each of the names that one table or axis shows.
 
     Names that `short_name` makes equal also show the part in which they differ: the template arguments, else the namespaces,
-    else the parameters. If no short text distinguishes them, a number does.
+    else the parameters. Names that no short text distinguishes get a number.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -107,7 +107,7 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
     """Return a text such as `kernel<…GemmA, 128…>` for each name, with the pieces in which the names differ.
 
-    The result is empty if these pieces do not distinguish all names.
+    The result is empty if the pieces do not distinguish all names.
     """
     if len(names) > MOST_COMPARED:
         return {}

@@ -1,4 +1,4 @@
-"""How the ranks of each process group communicate; its axis follows from this."""
+"""How the ranks of each process group communicate, which shows the axis of the group."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def splits() -> list[pl.Expr]:
 def _is_even() -> pl.Expr:
     """Return whether the parts are equal.
 
-    Some versions also record an empty list for lists of tensors, whose sizes may differ. Therefore an empty list counts as even
-    only if input and output have the same size.
+    Some versions also record an empty list for lists of tensors, whose sizes may differ, so an empty list counts as even only
+    if input and output have the same size.
     """
     count = _SIZES.list.n_unique()
     is_empty = _TEXT.str.contains(r"^\s*\[?\s*\]?\s*$")

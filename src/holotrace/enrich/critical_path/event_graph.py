@@ -52,7 +52,7 @@ class PathClass(IntEnum):
 class EventGraph(EqualByContent):
     """Activities within a window, and the dependencies between their starts and ends.
 
-    window_start_ns, window_end_ns  int; all times are clipped to them
+    window_start_ns, window_end_ns  int; all times are clipped to this window
 
     activities   one row for each host range, call or piece of device work, sorted by start_ns:
 

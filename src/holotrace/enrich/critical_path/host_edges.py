@@ -35,8 +35,9 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     The main thread is `track_id` or, if that thread has no points, the thread with the most ranges.
 
     Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of the
-    gap. If a thread runs the backward operators of the main thread's forward operators, its gaps count as work. Such a thread
-    may also work while the main thread is inside the operator that requests the backward pass and waits for it.
+    gap. If a thread runs the backward operators of the main thread's forward operators, its gaps count as work. A thread that
+    runs the backward pass may also work while the main thread is inside the operator that requests the backward pass and waits
+    for it.
 
     If the main thread starts waiting for a collective on another lane after the collective has started, an edge leads from the
     start of this wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a wait,

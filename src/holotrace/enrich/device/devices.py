@@ -44,8 +44,8 @@ def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame
 def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
     """Return the `deviceProperties` of each of these devices; an empty dict if the file has none.
 
-    ROCm numbers CPUs as devices, too: on a machine with two CPUs, GPU 0 is device 2. Yet `deviceProperties` lists only
-    GPUs. In such a file, a device that is not listed gets the properties that all listed devices have in common.
+    ROCm numbers CPUs as devices, too: on a machine with two CPUs, GPU 0 is device 2. `deviceProperties`, however, lists only
+    GPUs. In a ROCm file, a device that is not listed gets the properties that all listed devices have in common.
     """
     listed = rank_trace.header.device_properties
     by_number = {_number(properties, place): properties for place, properties in enumerate(listed)}

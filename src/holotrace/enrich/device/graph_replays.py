@@ -45,9 +45,9 @@ _Signature = tuple[int, ...]
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the replays of graphs with fewer device rows than other replays of the same graph, or with none.
 
-    If the trace numbers its graphs, a replay with rows is compared with the other replays of the same graph. Most traces do not
-    number them. A replay is then incomplete if three conditions hold: no other replay has the same kernels; a repeated replay
-    has these kernels and more; and the replay has the same launches before and after it as a complete replay.
+    If the trace numbers its graphs, which is rare, a replay with rows is compared with the other replays of the same graph. In
+    a trace that does not number graphs, a replay is incomplete if three conditions hold: no other replay has the same kernels;
+    a repeated replay has these kernels and more; and the replay has the same launches before and after it as a complete replay.
 
     Returns:
         Sorted by start_ns; empty without graphs:

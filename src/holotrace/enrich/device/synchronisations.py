@@ -1,7 +1,7 @@
 """Synchronisation: streams wait for events; the host waits for streams, devices, events and copies.
 
-The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without these rows, only the name of a host
-call shows that it waits, and waits of streams are unknown.
+The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without SYNCHRONISATION rows, only the name
+of a host call shows that it waits, and waits of streams are unknown.
 """
 
 from __future__ import annotations

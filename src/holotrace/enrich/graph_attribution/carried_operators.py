@@ -1,8 +1,9 @@
 """Operators that another recording's layers suggest for the layers of a graph.
 
-A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step. Such a
-recording has too few kernels in common with a replay to explain it. Kernels with equal names at the same position of a layer
-are still likely to have the same operators. The suggested operators are hints, shown beside a kernel; no table contains them.
+A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step. A
+recording with different kernels has too few kernels in common with a replay to explain it. Kernels with equal names at the same
+position of a layer are still likely to have the same operators. The suggested operators are hints, shown beside a kernel; no
+table contains them.
 """
 
 from __future__ import annotations

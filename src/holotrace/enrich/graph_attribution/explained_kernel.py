@@ -29,7 +29,7 @@ def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[
 
     Yield nothing for other events. `attributed_by` is how the kernel is attributed; see
     `holotrace.enrich.graph_attribution.references`. If the operator of the kernel is unknown, `inferred_layer` is the layer
-    inferred from the order of the kernels. `inferred_operator` is then the operator of the matching kernel in a recording of a
+    inferred from the order of the kernels, and `inferred_operator` is the operator of the matching kernel in a recording of a
     similar layer.
     """
     owner = _owner(rank_trace, event_index)

@@ -73,9 +73,9 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost annotation of each piece of device work.
 
     If annotations on streams were recorded, the innermost one is the shortest on the same device and stream in which the work
-    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. Without such an annotation,
-    it is the shortest one around the launch on another thread of the process, such as a main thread that waits for the backward
-    pass.
+    begins. If no annotations on streams were recorded, the innermost one is the shortest host annotation around the launch on
+    the launching thread. If that thread has no annotation around the launch, the innermost one is the shortest around the
+    launch on another thread of the process, such as a main thread that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the

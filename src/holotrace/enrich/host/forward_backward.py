@@ -26,9 +26,9 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
     operators are matched by their sequence number and by the thread of the forward operator, which the backward operator names.
-    If several forward operators have this number, the last one to begin counts: PyTorch creates the node of the backward graph
-    in that operator. Operators inside a backward operator do not count as forward operators, because their thread numbers
-    operators independently.
+    If several forward operators have the same number, the last one to begin counts, because it creates the node of the backward
+    graph. Operators inside a backward operator do not count as forward operators, because their thread numbers operators
+    independently.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:

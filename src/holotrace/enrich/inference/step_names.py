@@ -161,7 +161,7 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
     """Read names that match `pattern` as steps, with priority over all other rules.
 
     Args:
-        pattern: regular expression for the whole name. Its named groups say what the parts of the name mean: `kind`,
+        pattern: regular expression for the whole name. Named groups say what the parts of the name mean: `kind`,
             `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         engine: name of the engine in results.
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.

@@ -18,8 +18,8 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
         computation    the mean over all operations of its kind
         communication  the median over all operations of its kind and message size (if possible, only those with recorded ranks)
 
-    Communication that begins during an operation divides it into parts. If all operations of a kind have the same
-    number of parts, the ideal time of a part is the mean over that part. Otherwise, the parts divide the mean of the
+    Communication that begins during an operation divides it into parts. If all operations of a kind have the same number of
+    parts, the ideal time of a part is the mean over that part. If the numbers of parts differ, the parts divide the mean of the
     operation in proportion to their measured times.
 
     Args:

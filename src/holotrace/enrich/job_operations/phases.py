@@ -62,9 +62,9 @@ class Phases(NamedTuple):
 def phases(rank_trace: RankTrace) -> Phases:
     """Return when the devices compute or, if there are no kernels, when the host computes.
 
-    Annotations of the pipeline's schedule say which pass runs. Without such annotations, operators that the autograd engine
-    runs are backward, and operators outside both the engine and the optimizer are forward. A kernel belongs to the phase in
-    which it was launched. The host's data loading counts only while no kernel runs.
+    Annotations of the pipeline's schedule say which pass runs. Without annotations of the schedule, operators that the autograd
+    engine runs are backward, and operators outside both the engine and the optimizer are forward. A kernel belongs to the phase
+    in which it was launched. The host's data loading counts only while no kernel runs.
     """
     ranges = _ranges_by_kind(rank_trace)
     host = _of_host(_actions(rank_trace), ranges)

@@ -111,7 +111,7 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
     """Return the innermost node of a tree at each time, -1 if there is none.
 
-    This is the last node that has begun, or the nearest node above it that is still open.
+    The innermost node is the last node that has begun or, if that has ended, the nearest node above it that is still open.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

@@ -143,7 +143,7 @@ class Arguments:
         """Return a whole number.
 
         Raises:
-            UnknownCostError: it was not recorded, and there is no default.
+            UnknownCostError: the number was not recorded, and there is no default.
         """
         try:
             return int(self.text(index))

@@ -38,7 +38,7 @@ def value_of(text: str, arguments: Arguments) -> int:
     """Return the value of a formula for one call, rounded to a whole number.
 
     Raises:
-        UnknownCostError: the inputs that it needs were not recorded, or it cannot be computed.
+        UnknownCostError: the inputs of the formula were not recorded, or its value cannot be computed.
     """
     try:
         value: float = eval(_compiled(text), {"__builtins__": {}}, _names(arguments))  # noqa: S307 -- only arithmetic passes `_compiled`

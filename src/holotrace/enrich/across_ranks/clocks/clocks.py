@@ -1,7 +1,7 @@
 """The clocks of the hosts of a job, compared through the calls that their ranks share.
 
 The ranks of a host share its clock. When the clock of a host shows t, the clock of the reference host shows t + x(t).
-Both clocks run at constant rates, so x is a line; a clock that jumps has one line before the jump and one after. No
+The clocks of all hosts run at constant rates, so x is a line; a clock that jumps has one line before the jump and one after. No
 rank can leave an all-reduce before all have entered it, so every such call bounds x: see
 `holotrace.algorithms.clocks.bounds`. Within its bounds, x is estimated from the ends of the calls, which are nearly the
 same on all ranks: see `holotrace.algorithms.clocks.lines`.

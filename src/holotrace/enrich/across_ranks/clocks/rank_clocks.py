@@ -1,7 +1,7 @@
 """Times of ranks on the clock of the reference host.
 
 The estimates of `holotrace.enrich.across_ranks.clocks.clocks` are lines: one per host, or several if the clock jumped.
-This module uses these estimates to correct any times of a rank, not only those of matched calls.
+This module uses the estimated lines to correct any times of a rank, not only those of matched calls.
 """
 
 from __future__ import annotations

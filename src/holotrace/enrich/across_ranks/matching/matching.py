@@ -72,7 +72,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
     Args:
         of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
-        sends: also match sends with receives. If False, findings do not mention them.
+        sends: also match sends with receives. If False, findings do not mention sends and receives.
     """
     recorded = rows_of(of_ranks)
     large = _large_groups(of_ranks)

@@ -112,7 +112,7 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump.
 
-    It does if all operations before some time are possible and all later ones are not, or the reverse.
+    A clock jumps if all operations before some time are possible and all later ones are not, or the reverse.
     If all or nearly all operations are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
     """
     ends = pl.col("middle_end_ns")

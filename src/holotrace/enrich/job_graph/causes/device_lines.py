@@ -161,7 +161,7 @@ def _work_causes(
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
     """Return whether each step is a gap before device work that waited for something unrecorded.
 
-    Such a wait is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
+    A wait for something unrecorded is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
     """
     on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)
     length_ns = steps.end_ns - steps.start_ns

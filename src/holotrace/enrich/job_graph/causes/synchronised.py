@@ -12,7 +12,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
     In the earlier communication, the last rank must have arrived before the first rank of this communication started. If clocks
     differ, each rank takes this time from its own call: the call's start plus the rank's wait. Without an earlier
-    communication, the time is the latest start of these ranks' recordings. If the clocks are unknown, the time is the start of
+    communication, the time is the latest start of the ranks' recordings. If the clocks are unknown, the time is the start of
     the rank's own recording.
 
     Args:

@@ -102,7 +102,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
     The lengths are known if all sequences are as long as the longest, or if the name of the engine's step contains
-    their sums. Otherwise, the lengths depend on data and the operations are unknown; bytes count as usual. With cache
+    their sums. If the lengths depend on data, the operations are unknown; bytes count as usual. With cache
     pages, the bytes come from the sums in the step's name.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
