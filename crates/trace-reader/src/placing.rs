@@ -25,7 +25,7 @@ pub struct ClockLine {
     pub offset_ns: i64,
     /// How much faster the reference clock runs than this clock, in parts per billion.
     pub drift_ppb: f64,
-    /// The last time, on the clock itself, for which this line applies.
+    /// The last time, on the clock itself, to which this correction applies.
     pub last_ns: i64,
 }
 

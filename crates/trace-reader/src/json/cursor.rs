@@ -1,7 +1,7 @@
 //! A cursor over JSON text that tolerates the mistakes of profilers.
 //!
-//! A value is a slice of the text; the cursor builds no tree. It skips nested values without recursion, so deep nesting
-//! cannot overflow the stack.
+//! A value is a slice of the text; the cursor builds no tree. The cursor skips nested values without recursion, so deep
+//! nesting cannot overflow the stack.
 
 use memchr::memchr2;
 
