@@ -27,8 +27,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
     """Assign every exposed nanosecond of a rank to one call, and say whether the call waits or transfers at that time.
 
     If calls of several axes run at the same time, this time belongs to the first axis in `priority`. Among the calls of an
-    axis, calls that transfer come before calls that wait, and earlier calls before later ones. The parts therefore add up to
-    the exposed time. Whether a call without a counterpart waits is unknown, so its time counts as unmatched.
+    axis, calls that transfer come before calls that wait, and earlier calls before later ones. The times of all calls therefore
+    add up to the exposed time. Whether a call without a counterpart waits is unknown, so its time counts as unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.

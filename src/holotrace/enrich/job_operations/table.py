@@ -79,7 +79,7 @@ _TIMES = {"start": ("start", "start_ts"), "duration": ("duration",)}
 
 
 def operations_table(frame: pl.DataFrame, source: str = "the table of operations") -> pl.DataFrame:
-    """Check a table of operations, and bring its columns to one form.
+    """Check a table of operations, and convert its columns to the standard names and types.
 
     Each row is one operation of one rank in one step. Rows may be in any order; other columns are dropped.
 
