@@ -78,6 +78,15 @@ def counted(count: int, singular: str, plural: str = "") -> str:
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 
+def times_text(count: int) -> str:
+    """Return how many times something happens.
+
+    >>> times_text(1), times_text(3000)
+    ('once', '3,000 times')
+    """
+    return "once" if count == 1 else f"{count:,} times"
+
+
 def unbroken(sentence: str) -> str:
     r"""Return a sentence whose numbers stay on one line with their units: no-break spaces join them.
 

@@ -52,7 +52,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
     """Without steps, the line gives the 75 µs of the recording, and shares of the recording."""
     line = run("summary", job).splitlines()[1]
-    assert line.startswith("recording 75 µs (it has no steps) · GPU busy ")
+    assert line.startswith("recording 75 µs (no steps recorded) · GPU busy ")
     assert "of the recording" in line
 
 

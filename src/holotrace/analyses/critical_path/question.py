@@ -62,8 +62,8 @@ QUESTION = Analysis(
         ),
         Option(
             "instance",
-            "Analyse the step with this number or, with --annotation, this instance of it, counted from 0; 3-5 joins "
-            "several into one window.",
+            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. 3-5 "
+            "joins several into one window.",
             metavar="3-5",
             read=parse_instance,
         ),

@@ -38,7 +38,7 @@ def headline_line(result: Diagnosis) -> str:
 def _step(row: dict[str, Any]) -> Fact:
     count = row["step_count"]
     if not count:
-        return Fact("recording", duration_text(row["step_ns"]), "it has no steps")
+        return Fact("recording", duration_text(row["step_ns"]), "no steps recorded")
     steps = "1 steady step" if count == 1 else f"mean of {count:,} steady steps"
     spread = f" ± {duration_text(row['step_std_ns'])}" if count > 1 else ""
     return Fact("step", f"{duration_text(row['step_ns'])}{spread}", steps)

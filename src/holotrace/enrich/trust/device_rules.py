@@ -10,9 +10,9 @@ import polars as pl
 from holotrace.enrich.device.device_work import device_work
 from holotrace.enrich.device.devices import is_rocm
 from holotrace.enrich.device.launches import launches, of_work
-from holotrace.enrich.trust.doubts import Doubt, times_of, times_text
+from holotrace.enrich.trust.doubts import Doubt, times_of
 from holotrace.store.trace import RankTrace
-from holotrace.units import counted, duration_text, percent_text
+from holotrace.units import counted, duration_text, percent_text, times_text
 
 LONGEST_OVERLAP_NS = 2_000
 """Shorter overlaps come from the resolution of the device's clock."""

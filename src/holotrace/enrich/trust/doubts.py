@@ -59,11 +59,6 @@ def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns")
     return union(events[start].to_numpy(), events[end].to_numpy())
 
 
-def times_text(count: int) -> str:
-    """Write how many times something happens: `once`, `3,000 times`."""
-    return "once" if count == 1 else f"{count:,} times"
-
-
 def listed(names: Sequence[str], most: int = 4) -> str:
     """Write the first few names and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""

@@ -12,10 +12,10 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
-from holotrace.enrich.trust.doubts import Doubt, times_of, times_text
+from holotrace.enrich.trust.doubts import Doubt, times_of
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.store.trace import RankTrace
-from holotrace.units import counted, duration_text
+from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
 """Work may seem to end this much after a wait for it, since the clocks of host and device are only compared now and then;

@@ -17,7 +17,7 @@ from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.enrich.device.launches import runtime_calls
 from holotrace.enrich.events.event_names import names_matching
 from holotrace.schema import KernelKind
-from holotrace.units import percent_text
+from holotrace.units import percent_text, times_text
 
 _SOON_NS = 20_000
 """Work that waited for other work starts within this time after the other work ends."""
@@ -196,7 +196,7 @@ def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
 def _say(cases: Sequence[RankCase]) -> Said:
     case = cases[0]
     (waiting, before), (use, use_before) = case.words["streams"], case.words["uses"]
-    turns = f"kernels on stream {waiting} wait for those on stream {before} ({case.words['count']:,.0f} times per step)"
+    turns = f"kernels on stream {waiting} wait for those on stream {before} ({times_text(round(case.words['count']))} per step)"
     room = f"they fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}"
     if case.words["is_asked"]:
         return Said(
