@@ -2,8 +2,8 @@
 
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
-Each seed is a job of 8 to 512 ranks with one to three planted causes: data, tensor and pipeline parallel on GPUs with NCCL, or
-on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings
+Each seed gives a job of 8 to 512 ranks with one to three planted causes. Jobs are data, tensor and pipeline parallel, on GPUs
+with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts whose clocks differ and drift. About 40 % of the recordings
 are incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
 
     right       the causes whose reported cost is correct within its error

@@ -80,7 +80,7 @@ def test_idle_time_finds_the_truth(job) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(job, golden) -> None:
-    """Every table of all six analyses equals its golden copy."""
+    """The tables of six analyses, without the series of queue length and memory bandwidth, equal their golden copies."""
     trace, _ = job
     idle = idle_time(trace)
     kernels = kernel_breakdown(trace)

@@ -323,7 +323,7 @@ def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
 
 @pytest.mark.parametrize("padding", [" " * len(EVENT) + " ", ",}" + " " * len(EVENT), "," + EVENT[:-1] + "]"])
 def test_an_edited_copy_of_a_changed_file_is_an_error(tmp_path, padding) -> None:
-    """A source changed since it was opened is refused, and nothing is written."""
+    """A source that has changed since it was opened is refused, and nothing is written."""
     source = file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT}]}}')
     rank_trace = opened(source)
     assert rank_trace.health.event_count == 2

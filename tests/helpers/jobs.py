@@ -19,7 +19,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
 def gpu_job() -> TraceBuilder:
-    """Return rank 0 with gemm 0..40, all-reduce 20..60, and relu 100..110 launched at 80; rank 1 with gemm 0..100."""
+    """Return rank 0 with gemm 0..40, all-reduce 20..60, and `MARKUP` 100..110 launched at 80; rank 1 with gemm 0..100."""
     return (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=40)

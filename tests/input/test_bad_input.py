@@ -115,15 +115,15 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "holotrace user-annotations --allow": (
         lambda job: run("user-annotations", job, "--allow", "forwrad"),
-        "no annotation matches 'forwrad'; there are: forward, Profiler",
+        "no annotation matches 'forwrad'; available: forward, Profiler",
     ),
     "operator_name": (
         lambda job: holotrace.kernel_sequences(holotrace.open_trace(job), operator_name="aten::linaer"),
-        "no operator's name contains it; there are: aten::linear$",
+        "no operator's name contains it; available: aten::linear$",
     ),
     "holotrace kernel-sequences --operator": (
         lambda job: run("kernel-sequences", job, "--operator", "aten::linaer"),
-        "there are: aten::linear$",
+        "available: aten::linear$",
     ),
     "sort_by": (
         lambda job: TraceAnalysis(trace_dir=job).get_aten_op_kernels_and_delay(sort_by=["count"]),
@@ -149,7 +149,7 @@ def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
     """HTA's method returns an empty frame for an unknown operator, with a reason that lists the operators."""
     frame = TraceAnalysis(trace_dir=job).get_frequent_cuda_kernel_sequences("aten::linaer", str(tmp_path))
     assert frame.empty
-    assert frame.attrs["reason"].endswith("there are: aten::linear")
+    assert frame.attrs["reason"].endswith("available: aten::linear")
 
 
 def test_long_lists_are_shortened() -> None:

@@ -382,7 +382,7 @@ def test_the_page_shows_these_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch, example) -> None:
-    """A row of the page has HTA's recorded answer, and the answer that holotrace computes now."""
+    """A row of the page shows HTA's recorded answer, and the answer that holotrace computes now."""
     monkeypatch.chdir(tmp_path)
     name, (theirs, ours) = EXAMPLES[example]
     assert shown()[example] == (theirs(Htas(goldens / "hta" / name)), ours(opened(real_traces, name)))
@@ -390,13 +390,13 @@ def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("example", ASKED_BY_HAND)
 def test_the_page_shows_our_answer_next_to_a_manual_run_of_hta(real_traces, tmp_path, example) -> None:
-    """A row of the page has HTA's answer from a manual run, and the answer that holotrace computes now."""
+    """A row of the page shows HTA's answer from a manual run, and the answer that holotrace computes now."""
     theirs, ours = ASKED_BY_HAND[example]
     assert shown()[example] == (theirs, ours(real_traces, tmp_path))
 
 
 @pytest.mark.parametrize("example", QUIRKS)
 def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
-    """A row of the page has HTA's answer in `QUIRKS`, and the answer that holotrace computes now."""
+    """A row of the page shows the answer of HTA, copied from `QUIRKS`, and the answer that holotrace computes now."""
     quirk = QUIRKS[example]
     assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))

@@ -1,4 +1,4 @@
-"""`holotrace serve` and the TensorBoard tab, started as users do, show runs in a bucket."""
+"""`holotrace serve` and the TensorBoard tab, started as users start them, show runs in a bucket."""
 
 from __future__ import annotations
 

@@ -347,7 +347,7 @@ def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReade
 def test_a_cache_in_another_folder(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, cache_folder: Path
 ) -> None:
-    """A path as `cache` stores the entry in that folder, which is created if missing."""
+    """If `cache` is a path, the entry is stored in that folder, which is created if missing."""
     path = write_trace("a.json", ["gemm"])
     names_in(path, reader, cache=tmp_path / "deep" / "own")
     assert len(entries_in(tmp_path / "deep" / "own")) == 1

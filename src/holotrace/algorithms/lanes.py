@@ -73,7 +73,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return all intervals of the busy stretches in which a lane has overlapping intervals."""
+    """Return all intervals of each busy stretch in which intervals of the same lane overlap."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]

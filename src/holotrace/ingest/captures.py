@@ -67,11 +67,11 @@ class CaptureFiles:
     def __reduce__(
         self,
     ) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool, Callable[[str], Reader | None]]]:
-        """Pickle the addresses; workers report no progress."""
+        """Pickle the paths; workers report no progress."""
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes in a rank's strings `texts`; a rank without captures uses the lowest rank's."""
+        """Return the captures for the batch sizes in `texts`, a rank's strings; a rank without captures uses the lowest rank's."""
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()

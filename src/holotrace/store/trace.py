@@ -130,7 +130,7 @@ class RankTrace:
         self._is_used = False
 
     def __reduce__(self) -> tuple[Callable[..., RankTrace], tuple[Any, ...]]:
-        """Pickle the address alone."""
+        """Pickle the reference to the file and the selections, not the data."""
         return _copy, (self.identity, self.rank, self._file, self._selections, self._capture_source)
 
     def __repr__(self) -> str:

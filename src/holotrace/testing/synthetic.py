@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expect_own(folder: Path) -> None:
-    """Refuse to write to a folder that may contain recorded traces: they may have the same names."""
+    """Refuse to write to a folder that may contain recorded traces, which the simulated job could overwrite."""
     if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
         message = f"{folder} contains files that may be recorded traces; name another folder for the simulated job"
         raise InvalidOptionError(message)

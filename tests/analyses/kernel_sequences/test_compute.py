@@ -145,7 +145,7 @@ def test_ranks_are_summed_for_people() -> None:
 def test_an_unknown_operator_is_an_error_that_lists_operators() -> None:
     """The error for `aten::linar` suggests `aten::linear`."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "abc")
-    with pytest.raises(InvalidOptionError, match=r"^operator_name='aten::linar': .* there are: aten::linear$"):
+    with pytest.raises(InvalidOptionError, match=r"^operator_name='aten::linar': .* available: aten::linear$"):
         patterns(builder, operator_name="aten::linar")
 
 

@@ -162,7 +162,7 @@ def test_steps_can_be_merged() -> None:
     ("allow", "message"),
     [
         (["(", "x"], "is not a regular expression"),
-        (["nothing"], "no annotation matches 'nothing'; there are: ProfilerStep#3, forward"),
+        (["nothing"], "no annotation matches 'nothing'; available: ProfilerStep#3, forward"),
     ],
 )
 def test_an_expression_that_is_invalid_or_matches_nothing_is_an_error(allow, message) -> None:

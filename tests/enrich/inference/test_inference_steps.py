@@ -204,7 +204,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """In an old vLLM, recorded with stacks, `execute_model` begins a step; 3 joined tokens do not show the kind."""
+    """Old vLLM names no steps, but each call of `execute_model` is one; whether 3 tokens are prefill or decode is unknown."""
     builder = TraceBuilder()
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
     for start in (0, 50):

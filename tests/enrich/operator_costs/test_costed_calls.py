@@ -22,7 +22,7 @@ def named(builder: TraceBuilder) -> list[tuple[str | None, int, int | None]]:
 
 
 def test_work_counts_for_the_innermost_operator_with_a_rule() -> None:
-    """The kernel of aten::linear > aten::mm > mylib::launch counts for aten::mm."""
+    """The kernel of aten::linear > aten::mm > mylib::launch counts toward aten::mm."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20)
     builder.operator("aten::mm", start_us=1, duration_us=10, args=MATRICES).operator(
         "mylib::launch", start_us=2, duration_us=5
@@ -31,7 +31,7 @@ def test_work_counts_for_the_innermost_operator_with_a_rule() -> None:
 
 
 def test_a_whole_operator_includes_what_is_inside() -> None:
-    """Kernels of operators inside aten::layer_norm count for it; overlapping kernels count once."""
+    """Kernels of operators inside aten::layer_norm count toward it; overlapping kernels count once."""
     args = {
         "Input Dims": [[8, 4], [], [], []],
         "Input type": ["float", "ScalarList", "", ""],

@@ -1,4 +1,4 @@
-"""The tab in TensorBoard works in a real browser, started as users start it."""
+"""TensorBoard, started as users start it, shows a working tab in a real browser."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
 
 
 def test_nothing_is_loaded_before_the_tab_opens() -> None:
-    """Importing the plugin imports neither dash, plotly, polars, pandas nor waitress."""
+    """Importing the plugin imports none of dash, plotly, polars, pandas and waitress."""
     code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert "holotrace" in done.stdout

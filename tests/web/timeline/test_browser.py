@@ -154,7 +154,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """A span on the ruler shows busy rows and totals; F zooms to it, and the address keeps it."""
+    """A span on the ruler shows busy rows and totals; F zooms to it, and the URL records it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))

@@ -62,7 +62,7 @@ def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> No
 
 
 def test_rows_are_filtered_by_text(url, browser) -> None:
-    """Only rows and counters with all words of the filter are shown; the address keeps the text."""
+    """Only rows and counters with all words of the filter are shown; the URL records the text."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="rows", exact=True).click()

@@ -30,7 +30,8 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// [`AlgorithmError::GraphCycle`], or `weight` does not have one value per edge, or `is_kept` not one per node.
+    /// Fails if the graph has a cycle, if `weight` does not have one value per edge, or if `is_kept` does not have one
+    /// value per node.
     pub fn contract(&self, weight: &[i64], is_kept: &[bool]) -> Result<Contracted, AlgorithmError> {
         check_lengths([self.source.len(), weight.len()])?;
         check_lengths([self.node_count, is_kept.len()])?;

@@ -73,7 +73,7 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// [`AlgorithmError::GraphCycle`], or `weight` does not have one value per edge.
+    /// Fails if the graph has a cycle, or if `weight` does not have one value per edge.
     pub fn earliest(&self, weight: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
         self.check_values(weight)?;
         let topology = Topology::new(self);
@@ -95,7 +95,7 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// [`AlgorithmError::GraphCycle`], or `spare` does not have one value per edge.
+    /// Fails if the graph has a cycle, or if `spare` does not have one value per edge.
     pub fn slack(&self, spare: &[i64]) -> Result<Vec<i64>, AlgorithmError> {
         self.check_values(spare)?;
         let topology = Topology::new(self);
@@ -114,7 +114,7 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// [`AlgorithmError::GraphCycle`], or the path refers to a node or edge that does not exist.
+    /// Fails if the graph has a cycle, or if the path refers to a node or edge that does not exist.
     pub fn path_to(&self, last: u32, binding: &[i64]) -> Result<Vec<u32>, AlgorithmError> {
         let mut path = Vec::new();
         let mut node = last;

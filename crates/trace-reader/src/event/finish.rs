@@ -198,7 +198,7 @@ impl<'a> Reader<'a> {
             name,
             track: self.track(fields),
         };
-        // `Pairs` writes the row in `events` once it has paired the begin and the end.
+        // `Pairs` writes the row in `events` once it has paired the begin and end records.
         self.edges.push(edge);
         self.commit();
         Ok(())

@@ -41,7 +41,7 @@ pub(crate) struct ChunkRows {
     pub(crate) outcome: Outcome,
 }
 
-/// The begin or the end of an event that the file writes as two records.
+/// A begin or end record: one of the two records of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) is_begin: bool,

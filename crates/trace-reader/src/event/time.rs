@@ -8,8 +8,8 @@ const MOST_DIGITS: usize = 36;
 /// The nanoseconds from 1970 to 2116: differences and sums of times within this distance fit 64 bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
-/// Limit on a duration, 52 days: longer than any recording, and the sum of thousands of such durations fits 64
-/// bits.
+/// The longest duration accepted, 52 days: longer than any recording, and short enough for the sum of thousands
+/// of durations to fit in 64 bits.
 const LONGEST_NS: i64 = 1 << 52;
 
 /// Whether a duration is within the limit for durations.

@@ -48,7 +48,8 @@ impl Tally {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Record damage of a compressed stream; after `MOST_DAMAGES` records, add its bytes to the last record.
+    /// List a damaged part of a compressed stream. If the list is full, or the last part has the same fault and offset,
+    /// add the bytes to the last part.
     pub(crate) fn damaged(&self, fault: Fault, offset: u64, bytes: u64, what: &str) {
         let mut damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         let are_many = damages.len() >= MOST_DAMAGES;

@@ -38,7 +38,7 @@ pub(crate) struct Cursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) quotes: Quotes,
-    /// Whether a guess ended a string at another quote than [`Quotes::Strict`] would have.
+    /// Whether a guess ended a string at a different quote than [`Quotes::Strict`] would have.
     pub(crate) guessed: bool,
     open: Vec<u8>,
 }

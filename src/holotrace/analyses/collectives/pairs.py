@@ -72,12 +72,14 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
         "slowdown",
     )
     both = slow.group_by("one", "other").agg(pl.col("slowdown").max()).sort("slowdown", "one", "other", descending=True)
-    named = [f"{one} and {other} ({factor:.1f} times)" for one, other, factor in both.head(_MOST_NAMED).iter_rows()]
+    named = [
+        f"{one} and {other} ({factor:.1f} times as long)" for one, other, factor in both.head(_MOST_NAMED).iter_rows()
+    ]
     more = f", and {len(both) - len(named):,} more pairs" if len(both) > len(named) else ""
+    if not named:
+        return ()
     return (
-        (f"all-to-alls are slower than elsewhere between ranks {'; '.join(named)}{more}: check the links between them",)
-        if named
-        else ()
+        f"compared with the median pair, all-to-alls take longer between ranks {', '.join(named)}{more}; check these links",
     )
 
 

@@ -35,7 +35,7 @@ def compared_tree(result: OperatorComparison) -> pl.DataFrame:
 
 
 def compared_operators(result: OperatorComparison) -> pl.DataFrame:
-    """Return how much the mean self time of each operator per step changed."""
+    """Return the change in the mean self time per step of each operator."""
     columns = (
         "operator",
         "change",

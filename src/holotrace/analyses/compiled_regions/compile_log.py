@@ -79,7 +79,7 @@ class CompileLogs:
 
 
 def read_compile_logs(address: Address) -> CompileLogs:
-    """Read the folder TORCH_TRACE, one of its files, or a folder that tlparse wrote from them.
+    """Read the logs in a folder that TORCH_TRACE named or that tlparse wrote, or a single log file.
 
     Raises:
         InvalidOptionError: the file does not exist, or no file in the folder records a compilation.

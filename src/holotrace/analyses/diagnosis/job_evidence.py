@@ -1,4 +1,4 @@
-"""The evidence that the rules about communication between ranks read."""
+"""Evidence for the rules about communication between ranks."""
 
 from __future__ import annotations
 

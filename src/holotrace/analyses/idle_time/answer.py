@@ -20,9 +20,10 @@ def answer(result: IdleTime) -> str:
     unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
     known = result.per_device.filter(pl.col("category") != UNKNOWN)
     cause = largest(known, "category", "idle_ns")
-    unknown = f"whether the devices idle for another {duration_text(unknown_ns)} is unknown" if unknown_ns else ""
+    unknown = f"; for another {duration_text(unknown_ns)}, it is unknown whether the devices idle" if unknown_ns else ""
     if not cause.total:
-        return f"The devices never idle between two pieces of work{f', though {unknown}' if unknown else ''}."
+        apart = f", except perhaps in {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
+        return f"The devices never idle between two pieces of work{apart}."
     idle = duration_text(total(known, "idle_ns"))
     said = f"{idle} is the idle time between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
-    return f"{said}{f'; {unknown}' if unknown else ''}."
+    return f"{said}{unknown}."

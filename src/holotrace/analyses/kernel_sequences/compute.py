@@ -225,4 +225,4 @@ def _combine(partials: dict[int, _Partial], options: _Options) -> KernelSequence
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
     listed = what_exists(names, wanted=wanted)
-    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; there are: {listed}")
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; available: {listed}")

@@ -31,8 +31,8 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
 
     A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. A
     token also counts once in each matrix product of its expert, so a rank's rows are only comparable with other ranks'
-    rows. If the program adds padding, the padding counts too. The way back does not count for `imbalance`: each rank gets
-    back as many tokens as it has sent, however uneven the experts are.
+    rows. If the program adds padding, the padding counts too. `imbalance` ignores the way back: each rank gets back as
+    many tokens as it has sent, however uneven the experts are.
 
     Args:
         calls: with rank, event_index, axis and process_group.

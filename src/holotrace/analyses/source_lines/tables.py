@@ -29,7 +29,7 @@ def lines_over_ranks(result: SourceLines) -> pl.DataFrame:
 
 
 def longer_than_other_ranks(result: SourceLines) -> pl.DataFrame:
-    """Return what each rank spends more time on per step than the median rank."""
+    """Return what a line calls on one rank for longer than on the median rank, per step."""
     return _with_line(result.excess, "rank")
 
 

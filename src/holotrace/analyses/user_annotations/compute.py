@@ -255,7 +255,7 @@ def _combine(partials: dict[int, _Partial], allow: Sequence[str] | None) -> User
     per_annotation = pl.concat([of_rank.per_annotation for of_rank in partials.values()])
     if allow is not None and names and per_annotation.is_empty():
         listed = what_exists(names, wanted=next(iter(allow), ""))
-        message = f"no annotation matches {' or '.join(map(repr, allow)) or 'an empty list'}; there are: {listed}"
+        message = f"no annotation matches {' or '.join(map(repr, allow)) or 'an empty list'}; available: {listed}"
         raise InvalidOptionError(message)
     per_kernel = pl.concat([of_rank.per_kernel for of_rank in partials.values()])
     return UserAnnotations(

@@ -125,7 +125,7 @@ def _typed(
 
 
 def _along_threads(activities: WindowActivities, along: ThreadEdges) -> GraphEdges:
-    """Return the edges from each point to the next one of its thread."""
+    """Return the edges between consecutive points of each thread."""
     edges = _typed(along, EdgeType.OPERATOR, _classes(activities, along.owner))
     edges.type[along.owner == NO_ACTIVITY] = EdgeType.HOST_GAP
     return edges

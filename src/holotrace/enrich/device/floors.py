@@ -91,7 +91,7 @@ def _bound() -> pl.Expr:
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
     """Return why a lower bound exceeds the measured time; null if it does not."""
-    # Inputs up to the size of the cache may already be cached, and as many bytes of results may stay there.
+    # The cache may already hold inputs, up to its size, and may keep as many bytes of results.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))

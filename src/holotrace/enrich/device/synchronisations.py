@@ -123,8 +123,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    When this call ends, all work launched before the recording has ended. If no such call exists, return a time after all
-    events.
+    By then, the device has finished all work that was launched before the recording. If no such call exists, return a time
+    after all events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()

@@ -114,7 +114,7 @@ def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
-    """Return the nodes of all replays that a recording explains."""
+    """Return the nodes of all replays that match a recorded capture."""
     templates, parts = _Templates(rank_trace), [pl.DataFrame(schema=_NODES)]
     owner = np.full(work.height, NO_PARENT, np.int64)
     how: list[str | None] = [None] * work.height

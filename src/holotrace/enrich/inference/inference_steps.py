@@ -1,4 +1,4 @@
-"""The steps of inference of a rank: prefill, decode, both mixed, or denoising."""
+"""The inference steps of a rank: prefill, decode, a mix of both, or denoising."""
 
 from __future__ import annotations
 

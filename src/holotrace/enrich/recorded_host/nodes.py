@@ -59,7 +59,7 @@ def recorded_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the row in `recorded_nodes` of the innermost node around each runtime or driver call, like `runtime_owner`."""
+    """For each runtime or driver call, return the innermost node (a row of `recorded_nodes`) around it, like `runtime_owner`."""
     ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(_is_call(ranges))
@@ -69,7 +69,7 @@ def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the row in `recorded_nodes` of the node around the launch of each device row, like `device_owner`."""
+    """For each device row, return the node (a row of `recorded_nodes`) around its launch, like `device_owner`."""
     nodes, calls = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     launched = launches(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()

@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The summary of each run, by name; cannot be iterated, because the page requests only the runs that it lists."""
+    """The summary of each run, by name; iteration yields nothing, because the page requests only the runs that it lists."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):

@@ -50,7 +50,7 @@ class Request:
 
     @classmethod
     def from_grid(cls, raw: object, search: object) -> Request:
-        """Read a request of the grid; invalid parts are ignored."""
+        """Read a request from the grid; invalid parts are ignored."""
         fields = raw if isinstance(raw, Mapping) else {}
         first = _whole(fields.get("startRow"), 0)
         last = min(_whole(fields.get("endRow"), first + 100), first + MOST_ROWS_AT_ONCE)

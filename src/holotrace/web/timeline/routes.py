@@ -175,7 +175,7 @@ def _neighbour(session: Session) -> dict[str, Any]:
     """Answer with the event `by` events after `event`, in its row or among the events of its name; see `neighbour`."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
-        message = f"of must be row or name, not {of[:40]!r}"
+        message = f"`of` must be row or name, not {of[:40]!r}"
         raise InvalidOptionError(message)
     return neighbour(index, _number("event"), _number("by"), of=of, rows=_requested_rows(index))
 
@@ -212,7 +212,7 @@ def _span(session: Session) -> dict[str, Any]:
 def _totals(session: Session) -> dict[str, Any]:
     by = request.args.get("by", SORTED_BY[0])
     if by not in SORTED_BY:
-        message = f"by must be one of {', '.join(SORTED_BY)}, not {by[:40]!r}"
+        message = f"`by` must be one of {', '.join(SORTED_BY)}, not {by[:40]!r}"
         raise InvalidOptionError(message)
     return totals_answer(_of_areas(session, "timeline totals", area_totals), by)
 
@@ -252,7 +252,7 @@ def _findings(session: Session) -> list[dict[str, Any]]:
     makers = {"idle": _idle, "waiting": _waiting, "advice": _advice}
     kind = request.args.get("kind", "")
     if kind not in makers:
-        message = f"kind must be one of {', '.join(makers)}, not {kind[:40]!r}"
+        message = f"`kind` must be one of {', '.join(makers)}, not {kind[:40]!r}"
         raise InvalidOptionError(message)
     origin = _index(session).origin_ns
     findings = makers[kind](session, _scope(), numbers_of(request.args.get("among", "")))
@@ -403,7 +403,7 @@ def _number(name: str) -> int:
     except ValueError:
         number = _LARGEST_TIME + 1
     if abs(number) > _LARGEST_TIME:
-        message = f"{name} must be an integer, not {text[:40]!r}"
+        message = f"`{name}` must be an integer, not {text[:40]!r}"
         raise InvalidOptionError(message)
     return number
 

@@ -113,7 +113,7 @@ def test_a_rank_without_peers_is_an_error() -> None:
 
 
 def sleeping_ranks() -> Trace:
-    """Return two ranks of the host: rank 1 sleeps from 10 to 40 µs within a function that also runs `aten::mm`."""
+    """Return two ranks without GPU work; rank 1 sleeps from 10 to 40 µs within a function that also runs `aten::mm`."""
     builder = TraceBuilder()
     frame = {"ph": "X", "cat": "python_function", "tid": 1, "args": {"Python id": 1, "Python parent id": None}}
     for rank, sleep_us in ((0, 0), (1, 30)):

@@ -22,7 +22,7 @@ __all__ = ["BoundType", "CPEdge", "CPEdgeType", "CPGraph", "CPNode", "CriticalPa
 
 
 class CriticalPathAnalysis:
-    """Class methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
+    """Static methods that take `analyzer.t`; each calls the `TraceAnalysis` method named in its docstring."""
 
     @staticmethod
     def critical_path_analysis(

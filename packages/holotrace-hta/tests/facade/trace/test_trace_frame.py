@@ -53,7 +53,7 @@ def test_the_frames_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_the_columns_of_a_launch() -> None:
-    """A kernel has the step of its launch; times count from the first event, and `index_correlation` links both."""
+    """A kernel belongs to the step of its launch, `index_correlation` links the two, and times count from the first event."""
     builder = TraceBuilder(base_time_ns=1_000_000)
     builder.step(3, 100, 50).operator("aten::mm", start_us=101, duration_us=9.5, args={"External id": 5, "Stream": 0})
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=102, correlation=8)

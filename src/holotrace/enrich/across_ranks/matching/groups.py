@@ -71,7 +71,7 @@ def configured_groups(header: Header) -> tuple[ProcessGroup, ...]:
 
 
 def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tuple[ProcessGroup, ...]]:
-    """Return the number of the group of each row, null if unknown, and the groups.
+    """Return each row's group number (null if unknown), and the groups.
 
     Args:
         args: `GROUP_ARGS`, with texts instead of string ids.

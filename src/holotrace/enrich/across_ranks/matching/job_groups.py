@@ -24,7 +24,7 @@ def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     If several groups have the same ranks in the trace, only the first counts.
 
     Returns:
-        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each rank.
+        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each group and rank.
     """
     groups = reversed(known_groups(of_ranks).values())
     by_ranks = {_present(group.ranks or (), of_ranks): group for group in groups}
@@ -37,7 +37,7 @@ def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
     """Return the number of each rank within each of its groups.
 
     Returns:
-        group uint64, rank int32, position int32 from 0, and size int64 of the group. One row for each rank.
+        group uint64, rank int32, position int32 from 0, and size int64 of the group. One row for each group and rank.
     """
     listed = [(group.number, list(group.ranks), group.size) for group in known_groups(of_ranks).values() if group.ranks]
     table = pl.DataFrame(listed, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "size": pl.Int64}, orient="row")

@@ -14,7 +14,10 @@ _FAR_NS = 2**62
 
 
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """Match a call to the possible operation that clearly ends nearest to it, unless another call of the rank is nearer.
+    """Match each call to the operation that ends nearest to it, of those that it may belong to; ambiguous calls stay unmatched.
+
+    A call is ambiguous if a second such operation ends at most three times as far away. If several calls of a rank are nearest to
+    the same operation, only the nearest of them is matched.
 
     Calls first join known operations. Of the remaining calls that may be the same operation, take the rank with the most calls:
     each of its calls becomes a new operation.
@@ -40,7 +43,7 @@ def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alik
 
 
 def _attached(rows: pl.DataFrame, present: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of the calls that clearly belong to one of the operations in `present`."""
+    """Return row and instance of the calls that match an operation in `present`; see `by_time`."""
     spans = operations(present).join(present.unique("instance").select("instance", "class"), on="instance")
     free = _nearest(rows, spans).join(present, on=["instance", "rank"], how="anti")
     best = free.sort("distance_ns", "row").unique(["instance", "rank"], keep="first", maintain_order=True)
@@ -59,9 +62,9 @@ def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return row, rank, instance and distance_ns of the possible operation that ends nearest to each call.
+    """Return row, rank, instance and distance_ns of the operation that ends nearest to each call, of those that it may belong to.
 
-    A call has no row if another possible operation ends at most three times as far away.
+    A call has no row if another such operation ends at most three times as far away.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")

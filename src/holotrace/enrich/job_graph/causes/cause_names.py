@@ -85,7 +85,7 @@ class HostRanges(NamedTuple):
 
 @derived
 def host_ranges(rank_trace: RankTrace) -> HostRanges:
-    """Return the ranges of all threads, except collectives that run beside the thread that recorded them."""
+    """Return the ranges of all threads, without collectives, because these run outside the thread that recorded them."""
     texts = _Texts.of(rank_trace)
     ranges = _ranges(rank_trace, texts)
     name = ranges["name"].to_numpy()

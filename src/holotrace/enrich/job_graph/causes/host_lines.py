@@ -47,7 +47,7 @@ def segments(known: HostRanges, track_id: int) -> Segments:
         return Segments(empty, empty, empty)
     time = np.concatenate([start, end])
     depth = known.depth[rows].astype(np.int64)
-    # At equal times, inner ranges end first, then outer ranges start first.
+    # At equal times, ends come before starts, inner ends before outer ends, and outer starts before inner starts.
     rank_at_time = np.concatenate([depth, -depth])
     is_end = np.concatenate([np.zeros(count, np.bool_), np.ones(count, np.bool_)])
     order = np.lexsort((rank_at_time, ~is_end, time))

@@ -66,12 +66,12 @@ def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second:
 
 
 def fused_experts_into(arguments: Arguments) -> Cost:
-    """As `fused_experts`, with the arguments `result, tokens, weights, weights, …`; argument 8 is k."""
+    """Like `fused_experts`, with the arguments `result, tokens, weights, weights, …`; argument 8 is k."""
     return _cost(arguments, _tokens(arguments, 1), arguments.number(8), weights_at(arguments, 2, 3), 1)
 
 
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
-    """As `fused_experts`, with the arguments `tokens, chosen experts, their weights in the result, weights, …`, perhaps with biases.
+    """Like `fused_experts`, with the arguments `tokens, chosen experts, their weights in the result, weights, …`, perhaps with biases.
 
     The first four consecutive whole numbers describe two groups of ranks: the group that splits each expert, and the group
     among which the experts are divided. Each group takes two numbers: its size, and the rank within it.
@@ -88,7 +88,7 @@ def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
 
 
 def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
-    """As `fused_experts`, with the arguments `scores, …, tokens, …, weights, …, experts, k, …`."""
+    """Like `fused_experts`, with the arguments `scores, …, tokens, …, weights, …, experts, k, …`."""
     weights = weights_at(arguments, first, second)
     numbers = [int(text) for text in arguments.values[second + 1 :] if text.isdigit()]
     if len(numbers) < 2:  # noqa: PLR2004 -- all experts, and those of a token
@@ -133,7 +133,7 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """As `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside.
+    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside.
 
     Operators inside that have their own rule, such as a shared expert's products, are counted separately.
     """

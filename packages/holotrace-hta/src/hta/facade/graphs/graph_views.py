@@ -81,7 +81,9 @@ class NodeList(Sequence[CPNode]):
 
 
 class EdgeTable:
-    """The edges as arrays, sorted by source and target; of several edges between the same nodes, keeps only the longest.
+    """The edges as arrays, sorted by source and target.
+
+    Of several edges between the same nodes, only one is kept: one on the critical path if there is any, the longest otherwise.
 
     row             row in the edges of the graph
     source, target  nodes

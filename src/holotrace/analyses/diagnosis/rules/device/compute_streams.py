@@ -112,7 +112,7 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the fraction of the SMs that each run fills while they could overlap, and the time that overlapping saves."""
+    """Add the fraction of the SMs that each of two runs fills while both could run, and the time that running both at once saves."""
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)

@@ -126,13 +126,13 @@ def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return when no device works and the host makes the calls of these rows, one after another."""
+    """Return when no device works and the host makes the calls in `rows`, one after another."""
     spans = host_spans(evidence, rows)
     return intersection(union_of(spans), evidence.idle)
 
 
 def host_spans(evidence: RankEvidence, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the spans in which a thread makes only calls of these rows, with pauses of at most 0.2 ms.
+    """Return the spans in which a thread makes only the calls in `rows`, with pauses of at most 0.2 ms.
 
     Returns:
         track_id, start_ns and end_ns, sorted by start.

@@ -119,7 +119,7 @@ def _limit(row: dict[str, Any]) -> str:
 
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for kernels below 5 µs, which is mostly the fixed cost of a kernel, and for the short gaps before them."""
+    """Yield a case for kernels below 5 µs, whose time is mostly fixed cost, and for the short gaps before them."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
     # Fused into large kernels, tiny kernels take only their lower bound.
     rows = tiny.with_columns(

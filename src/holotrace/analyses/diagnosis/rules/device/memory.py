@@ -121,7 +121,7 @@ def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, 
 def _say_empties(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"every step empties the allocator's cache, and then fetches the memory from the driver again ({words['calls']:,.0f} "
+        f"every step empties the allocator's cache, and then requests the memory from the driver again ({words['calls']:,.0f} "
         f"calls per step){in_line(cases[0].place)}",
         "Remove torch.cuda.empty_cache() from the training loop; the allocator reuses its memory without it.",
     )
@@ -131,13 +131,13 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["frees"]:
         return Said(
-            f"the allocator runs out of memory, frees its cache and fetches memory again ({words['calls']:,.0f} calls per "
+            f"the allocator runs out of memory, frees its cache and requests memory again ({words['calls']:,.0f} calls per "
             f"step){in_line(cases[0].place)}",
             "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) against fragmentation, "
             "or use less memory: checkpoint activations, or make batches smaller.",
         )
     return Said(
-        f"the allocator still fetches memory from the driver in steady steps ({words['calls']:,.0f} calls per step)"
+        f"the allocator still requests memory from the driver in steady steps ({words['calls']:,.0f} calls per step)"
         f"{in_line(cases[0].place)}",
         "Keep the shapes of tensors equal from step to step, or set PYTORCH_ALLOC_CONF=expandable_segments:True "
         "(PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",

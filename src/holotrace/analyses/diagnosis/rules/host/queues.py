@@ -142,10 +142,10 @@ def _say_behind(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     line = cases[0].place.source_line
     where = f" in {line}" if line and line != words["name"] else ""
-    what = f", most of it {words['name']}{where}" if words["name"] else ""
+    what = f" (most of it in {words['name']}{where})" if words["name"] else ""
     return Said(
-        f"the host needs {duration_text(words['host_ns'])} for a step and the GPU {duration_text(words['device_ns'])}: the "
-        f"GPU still works on a backlog, and then waits for the host{what}",
+        f"the host needs {duration_text(words['host_ns'])} for a step{what}, but the GPU only "
+        f"{duration_text(words['device_ns'])}: the GPU will wait for the host once it has worked off its backlog",
         "Make this part of the step faster, and record more steps after a longer warm-up, so that the backlog is used up.",
     )
 

@@ -63,7 +63,7 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes that are work on ranks and in steps with larger inputs, each with its `row` in `per_cause`."""
+    """Return the rows of `per_cause`, with their number `row`, whose cause is work on a rank with larger inputs in that step."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
