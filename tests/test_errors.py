@@ -6,11 +6,14 @@ import ast
 import builtins
 from pathlib import Path
 
+import pytest
+
 import holotrace
 
 PACKAGE = Path(holotrace.__file__).parent
 
 
+@pytest.mark.slow
 def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
     """Every exception class, even an internal one, derives from HolotraceError, so the command line prints one line."""
     outside = {

@@ -67,6 +67,7 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_imports_have_no_cycles() -> None:
     """The modules of holotrace import each other without cycles, also inside functions."""
     modules = modules_below(SOURCE)
@@ -83,6 +84,7 @@ def test_a_cycle_through_a_function_is_detected() -> None:
     assert sorted(set(circle_in(graph))) == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE], ids=lambda root: root.name)
 def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
     """Only the files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports that point up."""

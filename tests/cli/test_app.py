@@ -102,6 +102,7 @@ def test_a_command_loads_only_its_own_question(tmp_path) -> None:
     assert modules & {"plotly", "duckdb", "fsspec", "jinja2", "holotrace.whole_job.summary"} == set()
 
 
+@pytest.mark.slow
 def test_tables_need_no_drawing_libraries(tmp_path) -> None:
     """Only the report and HTA's interface load plotly, jinja2 and pandas."""
     gpu_job().write(tmp_path)
@@ -114,6 +115,7 @@ def test_tables_need_no_drawing_libraries(tmp_path) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.slow
 def test_the_command_works_as_a_process(tmp_path) -> None:
     """`python -m holotrace` prints to a pipe without progress bars or colours."""
     gpu_job().write(tmp_path)
@@ -123,6 +125,7 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
     assert (done.stderr, "\x1b" in done.stdout) == ("", False)
 
 
+@pytest.mark.slow
 def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) -> None:
     """An ASCII stdout shows `?` for characters that it cannot encode, instead of a traceback."""
     gpu_job().write(tmp_path)

@@ -172,6 +172,7 @@ def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
     assert page.index(doubt) < page.index("The recording takes")
 
 
+@pytest.mark.slow
 def test_a_summary_begins_with_problems_of_the_files(job) -> None:
     """The summary begins with three warnings: ranks of different jobs, a file that is cut off, an unreadable file."""
     folder = Path(job)
@@ -201,6 +202,7 @@ def test_several_files_are_one_job(tmp_path) -> None:
     assert json.loads(run("temporal-breakdown", *map(str, paths), "--json"))["ranks"] == [0, 1]
 
 
+@pytest.mark.slow
 def test_the_cache_can_be_turned_off(job, tmp_path) -> None:
     """With `--no-cache`, a command creates no cache folder."""
     run("summary", job, "--no-cache")

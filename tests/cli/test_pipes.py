@@ -42,6 +42,7 @@ def printed(*arguments: object) -> str:
     return CliRunner().invoke(app, list(map(str, arguments))).stdout
 
 
+@pytest.mark.slow
 @each_command(["summary", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
     """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces. Only line 2, the answer to the question, shortens names."""

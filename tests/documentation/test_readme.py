@@ -12,6 +12,7 @@ README = ROOT / "README.md"
 MOST_LINES = 10
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch, capsys) -> None:
     """The examples of the README run in an empty folder."""
     monkeypatch.chdir(tmp_path)

@@ -142,6 +142,7 @@ def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
     assert len(short_name(name)) <= LABEL_LENGTH
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
 def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
     """Kernels of real traces get unique labels, and unique short names that begin with a letter or underscore."""

@@ -22,6 +22,7 @@ from holotrace.execution.retrying import Pool, RetryingExecutor
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 
 
+@pytest.mark.slow
 def test_a_lost_worker_changes_no_result(tmp_path) -> None:
     """After one of two processes is killed, the pool retries its calls and all 13 results are correct."""
     with processes(2) as pool:

@@ -260,6 +260,7 @@ def test_files_are_listed_with_their_health() -> None:
     assert "notes.txt" in page.text
 
 
+@pytest.mark.slow
 def test_repairs_are_listed(tmp_path) -> None:
     """For a file cut in half, the page says at which byte the loss begins."""
     content = gpu_job().json()
@@ -268,6 +269,7 @@ def test_repairs_are_listed(tmp_path) -> None:
     assert "first at byte" in text
 
 
+@pytest.mark.slow
 def test_a_job_without_gpu_work_has_a_report() -> None:
     """Without GPU work, the page shows the CPU side of each rank and names the analyses that need GPU work."""
     page = Page(render_report(contents_of(cpu_job().build())))

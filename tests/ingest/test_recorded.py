@@ -52,6 +52,7 @@ def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
     assert not profiler.path.parent.exists()
 
 
+@pytest.mark.slow
 def test_workers_read_the_recording() -> None:
     """Worker processes can analyse a recording, because they open the exported file themselves."""
     trace = holotrace.open_trace(Recording(), cache=False)

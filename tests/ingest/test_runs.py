@@ -223,6 +223,7 @@ def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens)
     }
 
 
+@pytest.mark.slow
 def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
     """All 59 small files of odd JSON are recordings, including those that the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")

@@ -287,6 +287,7 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
     holotrace.temporal_breakdown(holotrace.open_trace(tmp_path / "job.store"))
 
 
+@pytest.mark.slow
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
     """A changed byte in any file of a store is an error that names the file; the next run repairs it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"

@@ -420,6 +420,7 @@ def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
     assert plugin._may_hold_traces("memory://log")
 
 
+@pytest.mark.slow
 def test_local_paths_never_load_fsspec(tmp_path) -> None:
     """Opening a local trace does not import fsspec, which takes longer than reading a small trace."""
     (tmp_path / "a.json").write_bytes(trace_json(0))

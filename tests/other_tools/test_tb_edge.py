@@ -102,6 +102,7 @@ def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -
     assert result == kernels
 
 
+@pytest.mark.slow
 @each_case
 @pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
 def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat | None, goldens: Path) -> None:

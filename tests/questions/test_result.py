@@ -136,6 +136,7 @@ def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
     assert f"… and {len(result.findings) - 5} more" in html
 
 
+@pytest.mark.slow
 def test_a_summary_shows_itself_in_a_notebook() -> None:
     """A notebook shows a sentence, the findings and the caveats, with names from the trace as text."""
     whole = holotrace.summary(small_job())

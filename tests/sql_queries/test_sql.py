@@ -129,6 +129,7 @@ class Repeating(InProcessExecutor):
         return super().submit(fn, *args, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_a_rank_may_be_written_again(is_stored, tmp_path) -> None:
     """If a worker is lost and its rank is written again, each row is counted once."""
@@ -221,6 +222,7 @@ def test_the_message_lists_the_views() -> None:
         holotrace.sql(gpu_job().build(), "SELECT * FROM kernel")
 
 
+@pytest.mark.slow
 def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
     """A store or temporary folder named `a=b [1]* it's` can be queried."""
     odd = tmp_path / "a=b [1]* it's"

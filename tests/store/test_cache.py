@@ -224,6 +224,7 @@ def damage_entry(entry: Path, damage: str) -> None:
             file.unlink()
 
 
+@pytest.mark.slow
 def test_a_changed_byte_is_noticed_anywhere(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -260,6 +261,7 @@ def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("column_by_column")
 def test_only_columns_that_are_read_are_checked(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
@@ -520,6 +522,7 @@ def test_a_cache_that_cannot_be_written_is_a_warning(
     assert "cannot be written" in warning.getMessage()
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_warning(write_trace: WriteTrace, cache_folder: Path) -> None:
     """A full disk is one warning: the tables are read into memory and no entry remains.
 
@@ -583,6 +586,7 @@ def _open_together(path: str) -> int:
     return file.table("events").height
 
 
+@pytest.mark.slow
 def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
     """Four processes that read the same trace at once get the same events and leave one complete entry."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(5_000)])

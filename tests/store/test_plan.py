@@ -87,6 +87,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
     assert answers.results == {"total": 4, "ranks": [1, 3]}
 
 
+@pytest.mark.slow
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
     """If a rank lacks data, the result covers the other ranks and has a finding. If all ranks lack the data, the error is raised."""
     plan = Plan(lacking, _with_findings)
@@ -106,6 +107,7 @@ def test_other_errors_are_raised(trace: Trace) -> None:
         )
 
 
+@pytest.mark.slow
 def test_workers_return_the_same(trace: Trace) -> None:
     """Two worker processes return the same total as this process."""
     with processes(2) as pool:

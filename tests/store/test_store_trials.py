@@ -32,6 +32,7 @@ def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> N
     )
 
 
+@pytest.mark.slow
 def test_processes_write_the_same_ranks_at_once() -> None:
     """Of two processes that write the same ranks on disk, the last one wins and neither fails."""
     counts = race(2, 2, same=True)

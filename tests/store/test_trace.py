@@ -321,6 +321,7 @@ def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pyte
     assert trace.map(rank_and_count) == before
 
 
+@pytest.mark.slow
 def test_a_worker_keeps_the_ranks_of_earlier_visits(trace: Trace) -> None:
     """In the second visit, the worker still holds the ranks. A trace that is opened again is read again."""
     opened_again = Trace({rank: RankTrace(rank, rank_trace.file) for rank, rank_trace in trace.ranks.items()})

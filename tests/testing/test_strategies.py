@@ -88,6 +88,7 @@ def test_documents_can_have_every_oddity(is_odd):
     assert is_odd(find(trace_documents(), is_odd, settings=unshrunk))
 
 
+@pytest.mark.slow
 @quick
 @given(trace_documents())
 def test_the_reader_agrees_with_a_json_parser(document):
@@ -107,6 +108,7 @@ def test_the_reader_agrees_with_a_json_parser(document):
     ]
 
 
+@pytest.mark.slow
 @quick
 @given(trace_documents().flatmap(broken_bytes))
 @example(b"")

@@ -20,6 +20,7 @@ def verdict(builder: TraceBuilder) -> str:
     return summary(builder.build()).verdict
 
 
+@pytest.mark.slow
 def test_the_verdict_is_the_answer_of_the_diagnosis() -> None:
     """The verdict of the summary is the answer of the diagnosis, here for a job without steps."""
     known = verdict(gpu_job())
@@ -47,12 +48,14 @@ def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_tr
     assert "rank 2 is late" in pipeline.verdict
 
 
+@pytest.mark.slow
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
     """Without a straggler, the verdict on four ranks names none."""
     write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
     assert "rank" not in summary(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
+@pytest.mark.slow
 def test_the_summary_has_the_questions_that_it_is_asked() -> None:
     """By default the summary has the diagnosis and the first few questions; the report has all of them."""
     everything = [analysis.name for analysis in ANALYSES]
@@ -115,6 +118,7 @@ def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
     assert not [finding for finding in job_summary.findings if "in part" in finding]
 
 
+@pytest.mark.slow
 def test_traces_of_two_jobs_are_a_doubt() -> None:
     """For files with world sizes 2 and 64, the verdict lists the files of each job, and a doubt names the two sizes."""
     builder = gpu_job()
@@ -129,6 +133,7 @@ def test_traces_of_two_jobs_are_a_doubt() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cut", "files"), [((0,), "1 file ends"), ((0, 1), "2 files end")])
 def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> None:
     """For truncated files without GPU work, the verdict says that it is unknown whether the job used a GPU."""

@@ -455,6 +455,7 @@ def test_t_has_the_attributes_that_scripts_read(tmp_path) -> None:
         facade.t.get_iterations(9)
 
 
+@pytest.mark.slow
 def test_a_script_with_one_question_does_not_load_figures(tmp_path) -> None:
     """Neither plotly nor the other analyses are imported for a breakdown that is not shown."""
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path)

@@ -125,6 +125,7 @@ def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] |
     return calls, groups, planted, ranks
 
 
+@pytest.mark.slow
 def test_planted_slow_pairs_are_named_and_no_others() -> None:
     """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions; without a planted pair, none is."""
     for seed in range(60):

@@ -624,6 +624,7 @@ def _add(draw: st.DrawFn, builder: TraceBuilder, kind: str, times: dict[str, int
             builder.sync("Stream Sync", stream=stream, correlation=correlation, **times)
 
 
+@pytest.mark.slow
 @given(jobs(), st.integers(0, 50_000), st.integers(1, 50_000))
 def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int, length_ns: int) -> None:
     """The path's segments fill the window without gaps and have a slack of 0, and no slack is negative."""
@@ -635,6 +636,7 @@ def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int
         assert_accounts_for_its_window(critical_path_graph(rank_trace, time_range_ns=time_range_ns))
 
 
+@pytest.mark.slow
 @given(jobs())
 def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
     """Every nanosecond of a window has exactly one class, whatever the trace."""

@@ -57,6 +57,7 @@ def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
     assert result.per_step["replay_error_fraction"].max() < 0.01
 
 
+@pytest.mark.slow
 def test_waiting_for_a_rank_that_is_not_recorded_is_charged_to_nobody(tmp_path: Path) -> None:
     """Rank 4 loads slowly, and the unrecorded rank 15 waits for it; ranks that wait for rank 15 do not look slow."""
     result = _cost(MISSING, tmp_path)

@@ -77,6 +77,7 @@ def test_a_rank_that_waited_passes_the_cost_on():
     ]
 
 
+@pytest.mark.slow
 def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
     """The costs for each waiting rank add up to its waits in `collectives`, to the nanosecond."""
     job = PlantedJob(
@@ -88,6 +89,7 @@ def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
     assert divided.rows() == waited.sort("rank").rows()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cause", "name"),
     [
@@ -107,6 +109,7 @@ def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
     assert abs(cost_ns - 35 * MS) <= max(error_ns, MS // 10)
 
 
+@pytest.mark.slow
 def test_the_pipeline_recording_blames_the_rank_that_sleeps():
     """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; the others mostly wait for it and are victims."""
     result = wait_causes(opened(TRACES / "pipeline_gloo_4rank"))

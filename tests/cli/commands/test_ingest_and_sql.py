@@ -69,6 +69,7 @@ def test_commands_print_the_same_for_a_store(command, job, store) -> None:
     assert str(stored.exception) == str(traces.exception)
 
 
+@pytest.mark.slow
 def test_commands_that_write(job, store, tmp_path) -> None:
     """`report` and `diff` accept a store; files exported from a store equal those from the traces."""
     run("report", store, "-o", tmp_path / "of_store.html")

@@ -136,6 +136,7 @@ def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
     assert _axes(holotrace.open_trace(PLANTED / folder, cache=False)) == [[axis]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "axis"),
     [("data_parallel", "dp"), ("tensor_parallel", "tp"), ("pipeline", "pp"), ("sharded", "fsdp")],

@@ -179,6 +179,7 @@ def test_more_time_never_makes_a_window_shorter(factor: float, name: str) -> Non
 GPU_BOUND = path_graph(gpu_bound())
 
 
+@pytest.mark.slow
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
     """The device bounds the step in `diff/test`: kernels twice as fast save 25 to 50 % of it."""
     (rank_trace,) = opened(real_traces / "diff" / "test").ranks.values()

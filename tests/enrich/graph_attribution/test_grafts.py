@@ -259,6 +259,7 @@ def test_kernels_of_torch_compile_have_the_name_of_their_operator():
     assert attributed_work(trace.ranks[0])["how"].to_list() == ["kernel_name", None]
 
 
+@pytest.mark.slow
 def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
     """A rank pickles with its captures; with and without them, the same cached trace gives different results."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))

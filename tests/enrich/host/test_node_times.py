@@ -88,6 +88,7 @@ def real(request, goldens, real_traces) -> RankTrace:
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 
+@pytest.mark.slow
 def test_no_time_is_lost_or_made_up(real):
     """Self times add up to the times of the outermost nodes, and device times to all device work."""
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)

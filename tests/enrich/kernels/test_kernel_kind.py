@@ -338,6 +338,7 @@ def _kinds(rank_trace) -> list[int]:
     return device_work(rank_trace)["kernel_kind"].to_list()
 
 
+@pytest.mark.slow
 def test_added_rules_travel_to_worker_processes() -> None:
     """A worker process, in which `add_rule` was never called, uses the added rule."""
     trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build()

@@ -258,6 +258,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
         active_rules()
 
 
+@pytest.mark.slow
 def test_rules_travel_to_other_processes() -> None:
     """A worker process uses a rule that was added in this process."""
     add_rule("^my_gemm", "tensor")

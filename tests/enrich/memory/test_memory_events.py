@@ -22,6 +22,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
     return builder.event(**event, ts=time_us, args=known)
 
 
+@pytest.mark.slow
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
     """For random ranges, the node is the thread's running range that began last, the shortest if several did."""

@@ -505,6 +505,7 @@ DIFFERENCES = Path(__file__).parent / "bytes_against_tracelens.csv"
 """Every operator and shape whose bytes TraceLens counts differently, with both numbers and the reason."""
 
 
+@pytest.mark.slow
 def test_operations_equal_those_of_tracelens(goldens) -> None:
     """Every operator and shape that TraceLens models costs the same here."""
     rows = tracelens_rows(goldens)

@@ -48,6 +48,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
     expect_nodes(file, json.loads(gzip.decompress(content) if internals.suffix == ".gz" else content))
 
 
+@pytest.mark.slow
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
     """The inputs of the plugin's unit tests, and those edge cases that it can read, give the plugin's nodes."""
     folders = [

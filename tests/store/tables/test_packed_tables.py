@@ -6,6 +6,7 @@ import pickle
 from typing import Any, NamedTuple
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ class _Record(NamedTuple):
         return reduced(self)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

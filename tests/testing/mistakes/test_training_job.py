@@ -22,6 +22,7 @@ def test_equal_options_give_equal_files(tmp_path):
     assert [(first / name).read_bytes() for name in names] == [(second / name).read_bytes() for name in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
@@ -52,6 +53,7 @@ def test_a_slow_rank_delays_all_ranks():
     assert step_ns_of(slow) > 1.3 * step_ns_of(job)
 
 
+@pytest.mark.slow
 def test_every_drawn_job_is_another():
     """Different seeds draw different jobs; the same seed draws the same pair of a job with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10

@@ -92,6 +92,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> None:
     """Searching for `gemm` leaves one row, and the address with the search shows the same row."""
     session, url = small
@@ -112,6 +113,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
         assert not again.troubles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
     """The token works in a typed address, in the file of `--open` and in a link; the address bar does not keep it."""
@@ -343,6 +345,7 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, browser) -> None:
     """The button makes the page, its figures and its tables dark at once, and a reload keeps the choice."""
     session, url = small
@@ -361,6 +364,7 @@ def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, brow
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_tables_are_downloaded(small, browser) -> None:
     """The CSV link of a table downloads a header and all rows."""
     session, url = small

@@ -47,6 +47,7 @@ def links_of(part: object) -> dict[str, str]:
     return own | links_of(known.get("children"))
 
 
+@pytest.mark.slow
 def test_the_finding_in_the_address_is_open(client) -> None:
     """`finding=late_rank` opens one finding; without it all are closed."""
     run = client.session.runs[0].id

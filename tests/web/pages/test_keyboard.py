@@ -36,6 +36,7 @@ def tab_to(seen: Visit, selector: str) -> None:
     raise AssertionError(message)
 
 
+@pytest.mark.slow
 def test_two_runs_are_ticked_and_compared(served, browser) -> None:
     """Tab reaches the runs, Space ticks two of them, and Enter follows the link that compares them."""
     _, url = served
@@ -52,6 +53,7 @@ def test_two_runs_are_ticked_and_compared(served, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_finding_opens_and_leads_to_the_timeline(served, browser) -> None:
     """Enter opens a finding, and the next Tab stops are its links."""
     session, url = served
@@ -84,6 +86,7 @@ def test_a_row_of_a_table_is_selected_and_shown_on_the_timeline(served, browser)
         assert not seen.troubles
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_nothing_moves_for_those_who_ask_for_less_motion(served, browser, motion) -> None:
     """With `prefers-reduced-motion: reduce`, no element of a page has a transition or an animation that takes time."""

@@ -345,6 +345,7 @@ def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
             assert texts(client.part(f"?view=overview&run={runs[name]}", part)) == []
 
 
+@pytest.mark.slow
 def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
     """Problems of the files come before the verdict; a sound job begins with the verdict."""
     paths = gpu_job().write(tmp_path)
@@ -368,6 +369,7 @@ class CountedPool(InProcessExecutor):
         return super().submit(fn, *args, **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("uses_processes", "workers", "calls"), [(True, 2, 2), (True, 1, 0), (False, 2, 0)])
 def test_processes_answer_long_questions_about_many_ranks(
     tmp_path, monkeypatch, uses_processes, workers, calls

@@ -172,6 +172,7 @@ def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
     assert [name for name, comes in coming.items() if not comes] == ["runs", "timeline"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
@@ -194,6 +195,7 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from jobs import MARKUP
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
+@pytest.mark.slow
 def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None:
     """`find=` in the address selects the longest kernel of that name, and shows its details and launch."""
     with visit(browser, f"{url}&find={MARKUP}") as seen:
@@ -36,6 +37,7 @@ def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_keys_move_through_time(url, browser) -> None:
     """W and S zoom, A and D pan, 0 shows everything; arrow keys work only if the canvas has the focus."""
     with visit(browser, url) as seen:
@@ -109,6 +111,7 @@ def test_the_mouse_moves_through_time(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
     """The details of an operator link to the step around it, its kernel and its backward operator."""
     with visit(browser, url) as seen:
@@ -153,6 +156,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
     """A span on the ruler shows busy rows and totals; F zooms to it, and the URL records it."""
     with visit(browser, url) as seen:
@@ -212,6 +216,7 @@ def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
     """The critical path is drawn for the second-to-last step or for a span; a click on a segment selects its event."""
     with visit(browser, url) as seen:
@@ -238,6 +243,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_findings_are_marked_and_listed(url, browser) -> None:
     """The idle GPU and the wait for rank 1 are marked and listed; a click on either shows the time range."""
     with visit(browser, f"{url}&show=findings") as seen:
@@ -322,6 +328,7 @@ def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
             assert f"{expected}&ranks=1" in address
 
 
+@pytest.mark.slow
 def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
     """The link of a kernel name in a table selects the longest kernel of that name on the timeline."""
     with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:

@@ -25,6 +25,7 @@ def without(*rows: str) -> list[str]:
     return [row for row in ALL if row not in rows]
 
 
+@pytest.mark.slow
 def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
     """The button on a label pins the row: it stays visible while other rows scroll, and the address records it."""
     with visit(browser, url) as seen:

@@ -39,6 +39,7 @@ def test_the_timeline_fills_the_window(url, browser, size) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_list_of_pages_can_be_hidden(url, browser) -> None:
     """The button and the key `b` hide the list; the canvas takes its space, and the browser remembers the choice."""
     with visit(browser, url) as seen:

@@ -40,6 +40,7 @@ def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -
     assert findings_of(job)[rule]["stake_ns"] / 1e6 == pytest.approx(cost_ms, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "job", ["small-loader_workers", "prefetching", "copies", "rows", "training", "training-compiled_graphs", "images"]
 )

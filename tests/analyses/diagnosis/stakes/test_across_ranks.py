@@ -45,6 +45,7 @@ def reducing_job(delays_us: list[int]) -> holotrace.Trace:
     return trace.build()
 
 
+@pytest.mark.slow
 def test_replays_save_the_delay() -> None:
     """Rank 2 is 240 µs late in each step; without this delay, no rank waits."""
     found = late_rank_of(reducing_job([240] * 4))
@@ -54,6 +55,7 @@ def test_replays_save_the_delay() -> None:
     assert found["stake_error_ns"] <= 10_000
 
 
+@pytest.mark.slow
 def test_a_rank_that_is_late_in_some_steps_says_in_how_many() -> None:
     """Rank 2 is late in two of four steps, so the mean step loses half of the delay."""
     found = late_rank_of(reducing_job([300, 0, 300, 0]))

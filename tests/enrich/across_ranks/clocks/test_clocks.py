@@ -192,6 +192,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
     assert "(10 times)" in clocks(on_device, {0: "a", 1: "a"}).findings[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
     """The ranks share a clock, so the true offset is 0: every interval contains 0, and nothing contradicts the matches."""

@@ -173,6 +173,7 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
     assert other.saved_fraction < 0.1
 
 
+@pytest.mark.slow
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
     """In a zero-bubble pipeline, threads notice most sends long after the messages arrived.
 

@@ -189,6 +189,7 @@ def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() 
     ]
 
 
+@pytest.mark.slow
 def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> None:
     """In vLLM's gpt-oss-20b, 8,192 tokens choose 4 of 32 experts; the capture has weights 3072 x 5888 and 2944 x 3072."""
     trace = opened(real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz")

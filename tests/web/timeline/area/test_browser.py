@@ -23,6 +23,7 @@ def rows_of(drawn: Drawn) -> dict[str, list[str]]:
     return {name: rest for name, *rest in cells}
 
 
+@pytest.mark.slow
 def test_the_totals_of_an_area(url, browser) -> None:
     """The two kernels named gemm take 200 µs in total; a click on a heading sorts; a click on a name shows its longest event."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
@@ -49,6 +50,7 @@ def test_the_totals_of_an_area(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_the_flame_graph_of_an_area(url, browser) -> None:
     """Steps are outer blocks, operators inner ones; the arrow keys select a block, and Enter makes it fill the width."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:

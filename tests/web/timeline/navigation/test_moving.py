@@ -22,6 +22,7 @@ def heading(drawn: Drawn, text: str) -> None:
     drawn.details.locator("h2").get_by_text(text, exact=True).wait_for(timeout=PATIENCE_MS)
 
 
+@pytest.mark.slow
 def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
     """`.` and `,` and the buttons select the next and previous event of the stream, without zooming, until its end."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
@@ -43,6 +44,7 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
     """`.` selects the first event in view; J and K select the event below and above at this time, and say if there is none."""
     with visit(browser, f"{url}&ranks=0") as seen:
@@ -121,6 +123,7 @@ def test_the_map_shows_every_rank(tmp_path, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
     """A click on the ruler and Shift F set flags; the list names them, goes to them and deletes them."""
     with visit(browser, url) as seen:
@@ -157,6 +160,7 @@ def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
         assert not seen.troubles
 
 
+@pytest.mark.slow
 def test_a_copied_link_shows_the_same(url, browser) -> None:
     """The address holds the visible range, the scroll position, the selection and the overlays."""
     state = """({ window: [it.view.start, it.view.end].map(Math.round), top: it.view.anchor(), shown: [...it.shown],

@@ -22,6 +22,7 @@ def ask(drawn: Drawn, query: str) -> None:
     box.press("Control+Enter")
 
 
+@pytest.mark.slow
 def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
     """The answer shows names as text and times with all digits; `show` selects the event and keeps the answer."""
     with visit(browser, url) as seen:

@@ -26,6 +26,7 @@ def shown(monkeypatch) -> list[object]:
     return given
 
 
+@pytest.mark.slow
 def test_a_dashboard_at_the_end_of_a_cell_shows_the_verdict_and_every_figure(shown, tmp_path) -> None:
     """A dashboard shows the verdict, then a figure for each analysis that succeeded, in plotly's default renderer."""
     gpu_job().write(tmp_path)
@@ -39,6 +40,7 @@ def test_a_dashboard_at_the_end_of_a_cell_shows_the_verdict_and_every_figure(sho
     assert {renderer for _, renderer in figures} == {None}
 
 
+@pytest.mark.slow
 def test_every_figure_has_a_title_and_units() -> None:
     """Every figure of a dashboard has a title, and every axis of numbers has one too."""
     for name, figure in Dashboard(summary(gpu_job().build()), "dark").figures.items():
@@ -48,6 +50,7 @@ def test_every_figure_has_a_title_and_units() -> None:
         assert all(axis.title.text for axis in axes) or not figure.data, name
 
 
+@pytest.mark.slow
 def test_a_job_without_gpu_work_has_a_dashboard(shown) -> None:
     """The dashboard of a job without GPU work says so, and shows the remaining figures."""
     dashboard = Dashboard(summary(cpu_job().build()))

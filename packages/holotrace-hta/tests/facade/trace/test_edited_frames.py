@@ -230,6 +230,7 @@ def test_rows_dropped_from_a_frame_are_gone(tmp_path) -> None:
         assert_same(CALLS[name](analyzer), CALLS[name](expected))
 
 
+@pytest.mark.slow
 def test_names_changed_in_a_frame_are_the_names_of_kernels(tmp_path) -> None:
     """Analyses use names changed in a frame, given as symbol ids or as text."""
     expected = opened(job(gemm="sgemm"), tmp_path / "expected")

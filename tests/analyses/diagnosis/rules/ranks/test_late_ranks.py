@@ -40,6 +40,7 @@ def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
     return trace.build()
 
 
+@pytest.mark.slow
 def test_a_rank_that_always_computes_longer_is_late() -> None:
     """Rank 2 computes 300 µs longer in every step."""
     assert rules_of(reducing_job([[400, 400, 700, 400]] * 4)) == {"late_rank"}
@@ -52,6 +53,7 @@ def test_ranks_with_more_work_in_turn_have_uneven_work() -> None:
     assert rules_of(reducing_job(turns)) == {"uneven_work"}
 
 
+@pytest.mark.slow
 def test_equal_ranks_are_silent() -> None:
     """The ranks differ by 1 % of the step."""
     turns = [[410 if rank == step else 400 for rank in range(4)] for step in range(4)]
@@ -75,6 +77,7 @@ def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
     assert rules_of(holotrace.open_trace(job, cache=False)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
@@ -146,6 +149,7 @@ def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[i
     return trace.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("calls", "sentence", "advice"),
     [
@@ -162,6 +166,7 @@ def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str
     assert advice in row["advice"]
 
 
+@pytest.mark.slow
 def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() -> None:
     """In each step, the host of another rank needs 300 µs longer for the same product, so it must have been delayed."""
     turns = [[500 if rank == step else 200 for rank in range(3)] for step in range(3)]
@@ -200,6 +205,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
     return trace.build()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
     """If only rank 1 calls `evaluate`, this call is the cause; if all ranks call it, the function inside is the cause."""
@@ -211,6 +217,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
     assert ("which no other rank runs" in row["finding"]) is not on_all_ranks
 
 
+@pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
     """Rank 1 loads data for 280 µs longer; the finding about the late rank covers this, even without Python functions."""
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"

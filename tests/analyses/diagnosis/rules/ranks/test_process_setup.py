@@ -56,6 +56,7 @@ def finding(trace: holotrace.Trace) -> dict[str, object] | None:
     return rows.row(0, named=True) if len(rows) else None
 
 
+@pytest.mark.slow
 def test_gloo_between_gpus_costs_its_transfers() -> None:
     """The finding names gloo and advises NCCL; no other finding claims the same transfers."""
     trace = reducing_job("gloo:all_reduce")
@@ -73,6 +74,7 @@ def test_gloo_between_processors_is_fine() -> None:
     assert finding(reducing_job("gloo:all_reduce", on_gpu=False)) is None
 
 
+@pytest.mark.slow
 def test_devices_that_communicate_are_fine() -> None:
     """A job that also runs NCCL's kernels uses gloo for data that stays on the hosts."""
     trace = TraceBuilder()

@@ -42,6 +42,7 @@ def findings(trace: holotrace.Trace) -> dict[str, str]:
     return {row["rule"]: row["finding"] for row in shown_findings(holotrace.diagnosis(trace)) if row["rule"] in RULES}
 
 
+@pytest.mark.slow
 def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
     """Rank 2 gets 900 tokens, the others 300: 8 · 900 + 8 elements are 2.995 times 8 · 300 + 8."""
     assert findings(job([[300, 300, 900]] * 4)) == {
@@ -49,6 +50,7 @@ def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_cost_is_what_the_others_wait() -> None:
     """The others wait 600 µs in each step for the additional tokens; the mean over all three ranks is 400 µs."""
     found = holotrace.diagnosis(job([[300, 300, 900]] * 4)).per_finding.filter(rule="uneven_inputs")
@@ -57,6 +59,7 @@ def test_the_cost_is_what_the_others_wait() -> None:
     assert found["rank"].to_list() == [2]
 
 
+@pytest.mark.slow
 def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
     """In each step another rank gets 900 tokens."""
     turns = [[900 if rank == step % 3 else 300 for rank in range(3)] for step in range(6)]
