@@ -150,7 +150,10 @@ def write_report(contents: Contents, path: Location) -> None:
 
 
 def render_report(contents: Contents) -> str:
-    """Return the report as the text of an HTML file of at most `MOST_BYTES`; notes say what was left out."""
+    """Return the report as the text of an HTML file.
+
+    Above `MOST_BYTES`, figures and rows of tables are left out, with a note, down to the fewest of `MOST_ROWS`.
+    """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
         text = _rendered(contents, figures, rows)
