@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """While a product and a sum overlap, the time counts for the product; communication counts only while neither runs."""
+    """While a product and a sum overlap, the time counts toward the product; communication counts only while neither runs."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)

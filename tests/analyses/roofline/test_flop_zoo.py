@@ -70,7 +70,7 @@ RECOMPUTED = {
 
 @pytest.mark.parametrize("name", RECOMPUTED)
 def test_recomputed_operations_count_for_the_hardware_alone(name) -> None:
-    """Checkpointing runs forward products again; these operations count for the hardware, but not for the model."""
+    """Checkpointing runs forward products again; these count toward the FLOPs of the hardware, not of the model."""
     result = counted(name)
     again = result.per_operator.filter(phase="recompute").select((pl.col("dense_flops") * pl.col("call_count")).sum())
     assert again.item() == RECOMPUTED[name]

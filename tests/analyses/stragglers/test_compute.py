@@ -286,7 +286,7 @@ def stepping(annotation: str | None = None) -> TraceBuilder:
 
 
 def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
-    """Each collective runs after its step has ended, and still counts for the step that launched it."""
+    """Each collective runs after its step has ended, and still counts toward the step that launched it."""
     table = stragglers(stepping().build()).per_step
     assert table.select("step", "rank", "wait_ns", "last_count").rows() == [
         (7, 0, 20_000, 0),

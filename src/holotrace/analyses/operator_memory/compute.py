@@ -103,8 +103,8 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free belongs to the innermost operator around it on its thread. A free counts for the operator that frees,
-    so an operator that frees other operators' memory has a negative increase. A block is released by the next free of its
+    An allocation or free belongs to the innermost operator around it on its thread. A free counts toward the operator that
+    frees, so an operator that frees other operators' memory has a negative increase. A block is released by the next free of its
     address on its device.
 
     Args:

@@ -64,8 +64,8 @@ class Roofline(Result):
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
-        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for its forward operator's module.
-                             Kernels of an inferred layer without a known operator have phase null
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its forward
+                             operator. Kernels of an inferred layer without a known operator have phase null
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 

@@ -24,7 +24,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import counted
 
 CATEGORIES = (*ROLES, "other")
-"""Categories in order of priority: time that fits several categories counts for the first one."""
+"""Categories in order of priority: time that fits several categories counts toward the first one."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -106,7 +106,7 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories that add up to the step; if several apply, time counts for the first one.
+    """Divide each step into eight categories that add up to the step; if several apply, time counts toward the first one.
 
     A step begins on the host and ends with the last device work that it launched; only then does the next step begin. Steps at
     the end of the recording whose device work was not recorded are ignored.

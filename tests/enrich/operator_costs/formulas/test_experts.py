@@ -167,7 +167,7 @@ def test_a_layer_without_weights_or_k_is_unknown() -> None:
 
 
 def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:
-    """The expert kernels and those of TopK count for the layer; a shared expert's product is counted separately."""
+    """The expert kernels and those of TopK count toward the layer; a shared expert's product is counted separately."""
     args = {"Input Dims": [[100, 8], [100, 4], []], "Input type": [BF16, BF16, ""]}
     builder = TraceBuilder().operator("vllm::moe_forward_shared", start_us=0, duration_us=90, args=args)
     product = {"Input Dims": [[100, 8], [8, 16]], "Input type": [BF16, BF16]}
