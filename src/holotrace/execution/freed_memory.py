@@ -9,7 +9,7 @@ import sys
 ALLOCATOR_VARIABLE = "_RJEM_MALLOC_CONF"
 """Environment variable that Polars' allocator, jemalloc, reads when Polars is imported (Linux only)."""
 
-_KEPT = "narenas:2,dirty_decay_ms:10000,muzzy_decay_ms:10000"
+_KEPT = "narenas:2,dirty_decay_ms:10000,muzzy_decay_ms:10000,oversize_threshold:0"
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 << 20
@@ -25,10 +25,10 @@ def keep_freed_memory() -> None:
     back to the system at once and must be cleared again page by page. This took a third of the system time of
     `holotrace summary` on a trace of 1 GB.
 
-    Polars' allocator keeps freed memory for 10 s. Its threads share two arenas, so that each can use what another has freed:
-    with jemalloc's default of four arenas per core, the same command needed 8 % more memory. The C library, which NumPy and our
-    native code use, keeps up to 1 GiB, which saves workers 6 % of the CPU time of `wait_causes`. Settings of the user take
-    precedence.
+    Polars' allocator keeps freed memory for 10 s, also that of columns above 8 MB. Its threads share two arenas, so that each can
+    use what another has freed: with jemalloc's default of four arenas per core, the same command needed 8 % more memory. The C
+    library, which NumPy and our native code use, keeps up to 1 GiB, which saves workers 6 % of the CPU time of `wait_causes`.
+    Settings of the user take precedence.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms, https://man7.org/linux/man-pages/man3/mallopt.3.html
     """

@@ -90,7 +90,9 @@ class FolderTables:
         """
         with self._errors_named(name):
             self.verify(name, columns)
-            return pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).rechunk()
+            chunked = pl.read_ipc(_literal(arrow_file(self.folder, name)), columns=list(columns)).get_columns()
+            # The chunks of a column are freed before the next column is copied.
+            return pl.DataFrame([chunked.pop(0).rechunk() for _ in columns])
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
         """Return `columns` of the events of these kinds and names, without holding the columns of all events in memory.
