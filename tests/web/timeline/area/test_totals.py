@@ -193,11 +193,11 @@ def test_areas_are_read_from_the_address() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "areas must be RANK:START:END:ROWS"),
-        ("0:1:2", "areas must be RANK:START:END:ROWS"),
-        ("0:1:2:3:4", "areas must be RANK:START:END:ROWS"),
-        ("0:1:2:<b>", "areas must be RANK:START:END:ROWS"),
-        ("x:1:2:", "areas must be RANK:START:END:ROWS"),
+        ("", "`areas` must be RANK:START:END:ROWS"),
+        ("0:1:2", "`areas` must be RANK:START:END:ROWS"),
+        ("0:1:2:3:4", "`areas` must be RANK:START:END:ROWS"),
+        ("0:1:2:<b>", "`areas` must be RANK:START:END:ROWS"),
+        ("x:1:2:", "`areas` must be RANK:START:END:ROWS"),
         ("0:2:2:", "an area must end after its start"),
         (f"0:0:{10**30}:", "an area must end after its start"),
         (";".join(["0:1:2:"] * 129), "at most 128 ranks"),
