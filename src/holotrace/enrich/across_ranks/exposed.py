@@ -32,7 +32,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
-        calls: its calls: row (any number), axis, start_ns, end_ns and wait_ns (null: unknown).
+        calls: the calls of this rank: row (any number that identifies the call), axis, start_ns, end_ns and wait_ns (null if
+            unknown).
         priority: all axes.
 
     Returns:
@@ -81,7 +82,7 @@ def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
 
 
 def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
-    """Return the row of the preferred piece in each segment between bounds; -1 for none."""
+    """Return, for each segment between bounds, the last row of `pieces` that covers it; -1 if none does."""
     owner = np.full(max(0, len(bounds) - 1), -1, np.int64)
     first = np.searchsorted(bounds, pieces["start_ns"].to_numpy()).tolist()
     last = np.searchsorted(bounds, pieces["end_ns"].to_numpy()).tolist()

@@ -12,7 +12,7 @@ _RANKS = pl.col("group_size")
 
 
 def message_bytes() -> pl.Expr:
-    """Return the size S of a message: the whole array that the collective handles, not the part of one rank.
+    """Return the size S of a message: the whole array that the collective handles, not one rank's part of it.
 
     With n ranks, and `in` and `out` the bytes of a rank's input and output:
 

@@ -50,7 +50,7 @@ def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[Gr
 
 
 def _work(activities: WindowActivities) -> GraphEdges:
-    """Return the edge from the start to the end of each piece of work."""
+    """Return an edge for each piece of work, from its start to its end."""
     rows = np.flatnonzero(~activities.is_host)
     nodes = activities.nodes
     classes = np.zeros(max(KernelKind) + 1, np.uint8)
@@ -175,7 +175,8 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
     """Return the edges between pieces of work that one call launched together, as a CUDA graph launch does.
 
-    On each stream, the launch's first piece of work depends on the piece from the same launch that ended last before it.
+    The first work of the launch on each stream depends on the work of the same launch, on any stream, that was the last to end
+    before it began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)

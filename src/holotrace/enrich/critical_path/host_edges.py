@@ -28,9 +28,9 @@ def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: in
     The points of a thread are the starts and ends of its ranges. The time between two points is the weight of
     the edge between them, except while the thread waits:
 
-    - every thread, in a call that waits for a device;
-    - the main thread, in a gap in which other threads work;
-    - any other thread, between the parts of work that the main thread starts.
+    - every thread waits in calls that wait for a device;
+    - the main thread waits in gaps in which other threads work;
+    - any other thread, once its work is done, waits until the main thread gives it more.
 
     The main thread is `track_id` or, if that thread has no points, the thread with the most ranges.
 

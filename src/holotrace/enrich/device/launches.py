@@ -54,11 +54,10 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
     """Return when the host requested each device row; this time decides the step of the row.
 
-    The host requests a row when its launch starts. If the launch is unknown, the start of the row counts instead, unless the
-    row was launched before the recording. Streams work in order, so all rows of a stream before its first row with a known
-    launch were launched earlier. On a stream without any known launch, only rows that start before the first known launch of
-    the rank were launched before the recording. The calls that launch NCCL's kernels, for example, are not always
-    recorded.
+    The host requests device work when the call that launches it starts. If this call is unknown, the start of the row counts
+    instead, unless the row was launched before the recording. Streams work in order, so all rows of a stream before its first row
+    with a known launch count as launched before the recording. On a stream without any known launch, only rows that start before
+    the first known launch of the rank do. The calls that launch NCCL's kernels, for example, are not always recorded.
 
     Returns:
         The rows of `device_rows`, in the same order:

@@ -174,7 +174,8 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
         cache_megabytes: size of the last-level cache.
 
     Raises:
-        InvalidOptionError: the pattern, a precision or a figure is invalid.
+        InvalidOptionError: the pattern is empty or not a regular expression, a precision is unknown, or another value is not a
+            number from 0 to 10^9.
 
     >>> add_device("My GPU 2", bandwidth_gb_per_s=4000, matrix_tflops={"bfloat16": 500})
     >>> device_named("My GPU 2").flops_per_s("bfloat16", matrix=True)

@@ -72,7 +72,7 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    Captures for the replay's batch size, or for the next larger one because engines pad batches, are tried first. The recording
+    First try the captures for the replay's batch size or, because engines pad batches, for the next larger one. The recording
     with the largest share of common work explains the replay. On a tie, the shortest recording wins, then the one that follows
     the recording of the previous replay, because engines replay the parts of a model in the order of their capture.
     """

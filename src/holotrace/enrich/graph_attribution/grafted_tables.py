@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table, followed by rows for replayed operators and modules, from the recording of each graph.
+    """Return columns of a table, with additional rows: the operators and modules that graphs replay, from each graph's recording.
 
     `columns` begins with `event_index`.
     """

@@ -37,10 +37,10 @@ _COLUMNS = {
 
 @derived
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the layer of each piece of work of replays that no recording explains.
+    """Return the layers of the work in replays that no recording explains.
 
-    A graph that replays a whole model is divided into layers on its own. Piecewise graphs each replay a part of a layer; they are divided
-    together if they belong to one annotation or to one pass through the model. A pass begins with the same graph each time.
+    A graph that replays a whole model is divided into layers on its own. Piecewise graphs each replay a part of a layer; they are
+    divided together if they belong to one annotation or to one pass through the model. A pass begins with the same graph each time.
 
     Returns:
         Only work inside layers, in the order of `replayed_work`:
@@ -109,7 +109,7 @@ class _Search:
                 begin = number
 
     def _annotations(self, launches: pl.Series) -> list[int]:
-        """Return the outermost annotation or step around each launch, a row of `recorded_nodes`; -1 without one."""
+        """Return the row in `recorded_nodes` of the outermost annotation or step around each launch; -1 if there is none."""
         is_annotation = self._node_class.is_in([int(NodeClass.ANNOTATION), int(NodeClass.STEP)]).to_numpy()
         around = self._around(launches)
         furthest = furthest_above(self._parent, is_annotation, around)

@@ -93,8 +93,9 @@ def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
     A model has at most as many layers as attention calls. A number is plausible if it gives at least half as many anchor
-    kernels as the best number. The largest plausible number wins, because two kinds of layers may alternate. If the number of
-    attention calls is unknown, the number with the most equal layers wins, so that half a layer does not count as a layer.
+    kernels as the number that gives the most. The largest plausible number wins, because two kinds of layers may alternate. If
+    the number of attention calls is unknown, the number with the largest share of equal layers wins, so that half a layer does
+    not count as a layer.
     """
     candidates = {
         count: parts

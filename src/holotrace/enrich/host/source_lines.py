@@ -267,7 +267,7 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Give each part of the backward pass without a line its caller's line."""
+    """Give each range of the backward pass (`part`) that has no line the line of its caller or of the nearest range around it."""
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]

@@ -33,18 +33,21 @@ def expansion(
     wanted: Sequence[tuple[int, int, int]],
     data_loading: Sequence[str] = DATA_LOADING,
 ) -> pl.DataFrame:
-    """Return the segments of the binding chains between nodes of a rank's graph.
+    """Divide the legs of the path within a rank into segments: the events on the path, and the gaps between them.
+
+    A leg is an edge of the job's critical path; see `holotrace.enrich.job_graph.job_path.legs`. Within a rank, it stands for a
+    chain of edges between events, the binding edges of `EventGraph`.
 
     Args:
         rank_trace: the rank.
         window: the window of `holotrace.enrich.job_graph.rank_graph.rank_graph`.
-        wanted: leg, first and last node of each chain, in time order.
+        wanted: the number, the first node and the last node of each leg, in time order.
         data_loading: as in `window_activities`.
 
     Returns:
         In time order:
 
-        leg          int64   as given
+        leg          int64   its number, as in `wanted`
         start_ns, end_ns  int64  on the rank's own clock
         path_class   uint8   PathClass
         event_index  uint32  null outside all events
@@ -70,7 +73,11 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
 
 
 def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
-    """Return the edges of each leg in time order, found by walking back from its last node to the nearest point."""
+    """Return the number of each leg with its edges in time order.
+
+    Walk back from the last node of the leg along the binding edges, as far as the first point of `RankGraph`: the request, start or
+    end of a call, or the start of the window.
+    """
     before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
     is_point = open_graph.is_point.tolist()
     chains = []

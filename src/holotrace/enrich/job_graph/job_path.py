@@ -29,7 +29,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
     """Walk back from the end of the job's step along the edges that arrive last.
 
     Returns:
-        In time order; the legs cover the step without gaps:
+        The edges of the path, called legs, in time order; they cover the step without gaps:
 
         leg         int64  number
         rank        int32  the rank whose time it is
@@ -77,7 +77,7 @@ def _rank_of_call(job: JobGraph, calls: np.ndarray) -> np.ndarray:
 
 
 def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]]:
-    """Return the legs within each rank, as (leg, first node, last node), for the rank to expand."""
+    """Return, for each rank, the legs that `expansion` must divide into segments, as (leg, first node, last node)."""
     inside = found.filter(
         pl.col("type").is_in([JoinType.CHAIN, JoinType.SHORTCUT]), pl.col("end_ns") > pl.col("start_ns")
     )
@@ -86,7 +86,7 @@ def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]
 
 
 def segments(job: JobGraph, found: pl.DataFrame, expanded: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Return the path in time order: legs within ranks as the ranks expanded them, other legs unchanged.
+    """Return the path in time order, with each leg within a rank replaced by its segments; other legs stay whole.
 
     Args:
         job: the graph.

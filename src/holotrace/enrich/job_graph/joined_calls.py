@@ -20,7 +20,8 @@ _FOREVER_NS = 2**62
 def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time_ns: _Int64) -> pl.DataFrame:
     """Return the calls in the graph, and the calls of other ranks in the same instances.
 
-    arrives_ns and ends_ns are on the reference clock; arrival, start and end are null for calls outside the windows.
+    arrives_ns and ends_ns are on the reference clock; arrival, start and end are points of the graph, null for calls outside the
+    windows.
     """
     points = pl.concat(
         graph.calls.select(
@@ -52,7 +53,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call continued after its own rank was ready for the call to end.
+    """Return how long each call continued after its own rank no longer delayed its end; `_FOREVER_NS` if the rank never did.
 
     If a thread starts waiting late, its wait does not show when the message arrived.
     """
@@ -64,7 +65,7 @@ def _awaited_ns(graph: RankGraph) -> _Int64:
 
 
 def joints(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the instances in which ranks wait, with the time when all had arrived and how long the transfer then took."""
+    """Return each communication (`instance`) in which ranks wait, when all had arrived, and how long the transfer then took."""
     members = calls.drop_nulls("instance").with_columns(
         pl.col("arrives_ns").max().over("instance").alias("joint_ns"),
         pl.when(pl.col("clock").n_unique().over("instance") > 1)

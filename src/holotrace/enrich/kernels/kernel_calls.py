@@ -158,7 +158,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has, and how many threads fit on an SM; the key of this number has two spellings."""
+    """Return how many SMs each device has, and how many threads fit on an SM; traces spell the key of the latter in two ways."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

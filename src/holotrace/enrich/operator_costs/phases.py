@@ -73,7 +73,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return the outermost row around each row for which `wanted` is true; the row itself if there is none."""
+    """Return, for each of `rows`, the outermost row around it that is wanted; the row itself if there is none."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 

@@ -177,7 +177,7 @@ class PluginAttribution(Attribution):
         return 0
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Leave the waiting time of steps without collectives null."""
+        """Keep the waiting time of steps without collectives null."""
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:

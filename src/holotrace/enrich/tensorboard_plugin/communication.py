@@ -127,8 +127,9 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    Ranges of different ranks match if they have the same node and place. The duration of the shortest matching range counts as
-    transfer; the remainder of a longer range counts as waiting. If a range is missing on any rank, all waiting is unknown.
+    Ranges of different ranks match if they have the same node and the same number within it (`place`). The duration of the
+    shortest matching range counts as transfer; the remainder of a longer range counts as waiting. If a range is missing on any
+    rank, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")

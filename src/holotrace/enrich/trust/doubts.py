@@ -55,7 +55,7 @@ def all_times(doubts: Iterable[Doubt]) -> Intervals:
 
 
 def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns") -> Intervals:
-    """Return the union of two columns of starts and ends."""
+    """Return the times that these events cover: disjoint intervals in order."""
     return union(events[start].to_numpy(), events[end].to_numpy())
 
 

@@ -53,8 +53,8 @@ def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
     share = taken_ns / int((slowed["end_ns"] - slowed["start_ns"]).sum())
     yield Doubt(
         "profiler_overhead",
-        f"The profiler itself takes {duration_text(taken_ns)} ({percent_text(share)}) of {_steps_text(slowed)}, which is "
-        "part of every time measured there",
+        f"The profiler itself takes {duration_text(taken_ns)} ({percent_text(share)}) of {_steps_text(slowed)}; every time "
+        "measured there includes its work",
         count=len(slowed),
         event_index=clipped.item(0, "event_index"),
         times=times_of(clipped),

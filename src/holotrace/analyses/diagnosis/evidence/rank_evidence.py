@@ -173,7 +173,7 @@ class RankEvidence:
 
     @cached_property
     def devices(self) -> list[dict[str, Any]]:
-        """The devices that worked: device, device_name, memory_bytes, compute_capability."""
+        """The devices on which the rank ran work: device, device_name, memory_bytes, compute_capability."""
         return devices_of_rank(self.rank_trace).to_dicts() if self.has_device_work else []
 
     @cached_property

@@ -38,7 +38,7 @@ def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _connected(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance of batches connected by their partners, unless two connected batches are from the same rank."""
+    """Match batches that their partners connect, unless two of them are from the same rank; return row and instance."""
     pairs = _pairs(batched)
     if pairs.is_empty():
         return pairs.select("row", instance="row")

@@ -130,7 +130,7 @@ def _lag(shift: int) -> pl.Expr:
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return the pairs, with `shift` 0 or 1, that are the same for every likely position of the missing call."""
+    """Add `shift` (0 or 1) to each pair; drop pairs whose shift differs between likely positions of the missing call."""
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # if the missing call precedes this one

@@ -30,10 +30,10 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
     2. The same applies to the calls between two operations that all ranks share.
     3. The same applies to those ranks that have the most common number of such calls.
-    4. Remaining calls, and calls whose match is impossible, match the operation that ends nearest to them. A match is
-    impossible if a rank leaves before another enters.
+    4. If a rank leaves an operation before another enters it, the match is impossible: drop it, and all other matches of the same
+    signature in the step. Calls that are now without a match join the operation that ends nearest to them.
 
-    Only the first rule applies to kernels of which nothing but the kind is known.
+    Only the first rule matches kernels of which nothing but the kind is known.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.

@@ -14,10 +14,10 @@ _FAR_NS = 2**62
 
 
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
-    """Match each call to the operation that ends nearest to it, of those that it may belong to; ambiguous calls stay unmatched.
+    """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    A call is ambiguous if a second such operation ends at most three times as far away. If several calls of a rank are nearest to
-    the same operation, only the nearest of them is matched.
+    Only operations to which the call can belong are compared. The call is ambiguous if the second nearest ends at most three times
+    as far away as the nearest. If several calls of a rank are nearest to the same operation, only the nearest of them is matched.
 
     Calls first join known operations. Of the remaining calls that may be the same operation, take the rank with the most calls:
     each of its calls becomes a new operation.
@@ -62,9 +62,10 @@ def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return row, rank, instance and distance_ns of the operation that ends nearest to each call, of those that it may belong to.
+    """Find the operation that ends nearest to each call; return row, rank, instance and distance_ns.
 
-    A call has no row if another such operation ends at most three times as far away.
+    Only operations to which the call can belong are compared. A call has no row if the second nearest ends at most three times as
+    far away as the nearest.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")

@@ -100,7 +100,7 @@ def delay_costs(
 
 
 def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Add to each call of a job its row in the `OfRank.calls` of its rank."""
+    """Add `call` to the calls of a job: the row of each in the `OfRank.calls` of its rank."""
     rows = [
         known.calls.select(pl.lit(rank, pl.Int32).alias("rank"), "event_index").with_row_index("call")
         for rank, known in of_ranks.items()

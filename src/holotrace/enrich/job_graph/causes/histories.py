@@ -64,7 +64,7 @@ def _begin_ns(rank_trace: RankTrace) -> int:
 
 
 def _host_lines(rank_trace: RankTrace, calls: pl.DataFrame) -> Lines:
-    """Return one line for each thread that requests communication, and one for each call that another thread performs."""
+    """Return one timeline for each thread that requests communication, and one for each call that another thread performs."""
     known = host_ranges(rank_trace)
     announced = steps(rank_trace)["track_id"].head(1).to_list()
     main = main_track(known, *(announced or [None]))
@@ -91,7 +91,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
 def _with_workers(
     calls: pl.DataFrame, threads: list[Runs], line: _Rows, own_track: _Rows, is_apart: npt.NDArray[np.bool_]
 ) -> Lines:
-    """Add a line for each call that another thread performs: it waits for that thread's previous call, then starts."""
+    """Add a timeline for each call that another thread performs: the call waits for that thread's previous call, then starts."""
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     asked = np.minimum(calls["asked_ns"].fill_null(pl.Series(start)).to_numpy(), start)
     apart = np.flatnonzero(is_apart)

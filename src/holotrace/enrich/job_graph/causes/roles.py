@@ -34,8 +34,9 @@ MOSTLY_PYTHON = 3
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
     """Return, for each rank, how much waiting it causes, suffers and passes on, its largest cause, and its role.
 
-    A culprit causes at least a tenth of all waiting, three times as much as the median rank, and more than it passes on.
-    A victim passes on more than it causes, or waits more than it causes, mostly because of culprits.
+    A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it passes on;
+    if it causes a fifth of all waiting, it may pass on up to twice as much as it causes. A victim is any other rank that passes on
+    more than it causes, or that waits more than it causes, mostly because of culprits.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
@@ -88,8 +89,9 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
-    If a rank's own work makes up at least half of its cost, transfers and launches are left out. If a function of the user
-    spreads its time over many calls, and none of them takes half of it, the function itself is the cause (`name` is `frame`).
+    If a rank's own work causes at least half of the waiting that the rank causes, all other causes (`NOT_OWN`), such as slow
+    transfers, are left out. If a function of the user spreads its time over many calls, and none of them takes half of it, the
+    function itself is the cause (`name` is `frame`).
 
     Returns:
         cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises

@@ -29,7 +29,7 @@ class PeersMedian:
 
 
 def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change: PeersMedian) -> dict[int, RankEdges]:
-    """Return the edges with the lengths of the chosen ranks replaced.
+    """Return the edges of all ranks; those of the chosen ranks are replaced with the edges of their median peers.
 
     Raises:
         InvalidOptionError: a rank is not in the graph, or has no peers.
@@ -61,7 +61,7 @@ def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
 
 
 def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]) -> RankEdges:
-    """Return the edges of the median peer, between the calls of the rank; other nodes of the peer get new numbers."""
+    """Return the edges of the median peer, renumbered to connect the nodes of this rank's calls; other nodes get new numbers."""
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
     own, other = _nodes_of_calls(window.graphs[rank]), _nodes_of_calls(window.graphs[peer])
     source, target, length_ns = within[peer]
@@ -78,7 +78,7 @@ def _work_ns(graph: RankGraph) -> int:
 
 
 def _nodes_of_calls(graph: RankGraph) -> npt.NDArray[np.int64]:
-    """Return the ends of the window and the nodes of the calls, in an order that ranks with the same calls share."""
+    """Return the nodes of the window's ends and of the calls, in the same order for all ranks with the same calls."""
     calls = graph.calls.sort("start")
     return np.concatenate(
         [graph.node[[0, -1]], *(graph.node[calls[kind].to_numpy()] for kind in ("asked", "start", "end"))]

@@ -133,9 +133,9 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside.
+    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside it.
 
-    Operators inside that have their own rule, such as a shared expert's products, are counted separately.
+    Inner operators with a rule of their own, such as a shared expert's products, are counted separately.
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights, one matrix per expert, that operators inside read and that fit the tokens."""
+    """Return the distinct pairs of weights that fit the tokens, among the inputs of inner operators with one matrix per expert."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related
@@ -237,7 +237,7 @@ def _is_weights(call: Arguments, index: int, experts: int) -> bool:
 
 
 def _chosen_inside(arguments: Arguments, experts: int) -> int:
-    """Return how many experts each token chooses, according to the operators inside that choose or sort experts."""
+    """Return how many experts each token chooses, according to the inner operators that choose or sort experts."""
     numbers = {
         number
         for call in arguments.related
@@ -252,7 +252,7 @@ def _chosen_inside(arguments: Arguments, experts: int) -> int:
 
 
 def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
-    """Return k from `topk(scores, k)`, or from the numbers of the chosen experts, a tensor `[tokens, k]`."""
+    """Return k: the argument of `topk(scores, k)`, or else the width of a tensor `[tokens, k]` that holds the chosen experts."""
     listed = [
         call.dims[index][1]
         for index in call.tensors()
