@@ -108,6 +108,23 @@ def test_the_calls_of_a_function_are_one_finding() -> None:
     assert found["stake_ns"].to_list() == [pytest.approx(260_000, rel=0.1)]
 
 
+def test_a_function_counts_with_its_helpers() -> None:
+    """`encode` calls two helpers, one of them in a list comprehension; none of the functions takes 5 % of the step by itself."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000).python("train.py(3): step", start_us=begin + 5, duration_us=990)
+        trace.python("train.py(20): encode", start_us=begin + 10, duration_us=120)
+        trace.python("text.py(4): split", start_us=begin + 25, duration_us=45)
+        trace.python("train.py(21): <listcomp>", start_us=begin + 75, duration_us=50)
+        trace.python("text.py(9): lookup", start_us=begin + 78, duration_us=44)
+        trace.operator("aten::mm", start_us=begin + 140, duration_us=840)
+    (row,) = holotrace.diagnosis(trace.build()).per_finding.filter(rule="slow_function").to_dicts()
+
+    assert row["stake_ns"] == pytest.approx(120_000, rel=0.1)
+    assert row["finding"].endswith("Python runs train.py(20): encode, mostly text.py(4): split")
+
+
 def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
     """`encode` runs in three steps, and takes 700 µs in the first."""
     found = holotrace.diagnosis(calling_job(("train.py(4): encode",) * 2 + (700,), slow_steps=1)).per_finding

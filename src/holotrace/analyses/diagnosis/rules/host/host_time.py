@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import holding, union_of
+from holotrace.analyses.diagnosis.evidence.callers import called_by_training
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
 from holotrace.analyses.diagnosis.rules.known_names import WRITES
 from holotrace.enrich.critical_path.what_if import Remove
-from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in
+from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in, is_user_frame
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
@@ -68,16 +69,25 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     is_break = pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False)
     if own.select(is_break.any()).item() and any(True for _ in graph_breaks(evidence)):
         own = own.filter(~is_break)
-    # Functions that the training loop calls count separately; a function that another one calls counts as part of its caller.
-    is_part = ~pl.col("frame").is_in(training.implode())
-    subject = pl.when(is_part).then(pl.col("frame")).otherwise(pl.col("name"))
-    is_held_up = ~is_part & pl.col("name").is_in(_builtins_with_operators(evidence).implode())
-    known = own.with_columns(pl.when(is_held_up).then(pl.lit(_HELD_UP)).otherwise(subject).alias("subject"))
+    known = own.with_columns(_subjects(evidence, own, training).alias("subject"))
     for (name,), pieces in known.group_by("subject", maintain_order=True):
         for case in _cases(evidence, pieces, str(name)):
             words = {"runs_operators": name in set(training), **_how_often(evidence, pieces, str(name))}
             what = {"is_held_up": name == _HELD_UP, "writes": _mostly_writes(pieces)}
-            yield replace(case, words={**case.words, **what, **words})
+            called = str(name) if is_user_frame(pl.Series([name])).item() else None
+            yield replace(case, words={**case.words, **what, **words, "called": called})
+
+
+def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
+    """Return the subject of each piece of Python: the function that training calls, with all its helpers.
+
+    Time in a training function itself is divided by the built-in functions that it calls.
+    """
+    is_part = ~pl.col("frame").is_in(training.implode())
+    callers = called_by_training(evidence, own["event_index"], training.to_list())
+    subject = pl.when(is_part).then(pl.coalesce(callers, "frame")).otherwise("name")
+    is_held_up = ~is_part & pl.col("name").is_in(_builtins_with_operators(evidence).implode())
+    return own.select(pl.when(is_held_up).then(pl.lit(_HELD_UP)).otherwise(subject)).to_series()
 
 
 def _builtins_with_operators(evidence: RankEvidence) -> pl.Series:
@@ -174,7 +184,9 @@ def _place(pieces: pl.DataFrame, largest: dict[str, str | None]) -> Place:
 
 
 def _in(case: RankCase) -> str:
-    line, name = case.place.source_line, case.words["name"]
+    line, name, called = case.place.source_line, case.words["name"], case.words.get("called")
+    if called not in (None, line):
+        return f"{called}, mostly {line if name == line else f'{name} in {line}'}"
     where = f" in {line}" if line and line != name else ""
     return f"{name}{where}" if name else "outside all recorded functions"
 

@@ -1,0 +1,56 @@
+"""Which function of the user's own files calls the helpers that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.frames import is_user_frame
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
+from holotrace.schema import EventKind
+
+_NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
+"""Functions that Python makes for an expression; readers look for the function around them."""
+
+
+def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
+    """Return, for each event, the function of the user that training calls and in which the event happens.
+
+    This is the outermost function around the event that neither trains nor calls a function that does. Null if there is none:
+    the event happens directly in training.
+
+    Args:
+        evidence: the rank.
+        events: indices of events.
+        training: the names of the functions that train.
+    """
+    known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
+    parent, name = known.parent, known.ranges["name"].to_numpy()
+    is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
+    is_user = is_python & is_user_frame(texts).to_numpy()[name]
+    trains = is_user & texts.is_in(list(training)).fill_null(value=False).to_numpy()[name]
+    trains = is_user & np.isin(name, name[_with_callers(parent, is_user, trains)])
+    has_name = is_user & ~trains & ~texts.str.contains(_NAMELESS).fill_null(value=False).to_numpy()[name]
+    below = np.where((parent != NO_PARENT) & trains[parent], NO_PARENT, parent)
+    rows = rows_of_events(known.ranges, events)
+    above = furthest_above(below, has_name, rows)
+    outermost = np.where(above == NO_PARENT, itself_or_above(below, has_name, rows), above)
+    return evidence.rank_trace.texts(gathered(known.ranges["name"], outermost))
+
+
+def _with_callers(
+    parent: npt.NDArray[np.int64], is_user: npt.NDArray[np.bool_], trains: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Return the rows of the functions that train, and of all functions of the user that call them."""
+    found, rows = [], np.flatnonzero(trains)
+    while len(rows):
+        found.append(rows)
+        above = np.unique(nearest_above(parent, is_user, rows))
+        rows = np.setdiff1d(above, [NO_PARENT])
+    return np.concatenate([np.empty(0, np.int64), *found])
