@@ -82,8 +82,8 @@ fn time_in_a_range_that_waits_has_no_weight() {
 
 #[test]
 fn a_range_that_ends_on_its_thread_depends_on_the_thread() {
-    // Thread 0 starts a send at 5, works at 10..20 and 40..50, and waits for the send at 22, long after the message was
-    // sent.
+    // Thread 0 starts a send at 5, works at 10..20 and waits until 22 for the send, although the message was sent long
+    // before; then it works at 40..50.
     let points = sorted_points(&[5, 10, 40], &[22, 20, 50], (0, 60)).unwrap();
     let ranges = |ends_on_thread| Ranges {
         lane: &[1, 0, 0],

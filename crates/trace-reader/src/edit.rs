@@ -56,7 +56,7 @@ pub struct EditedCopy {
     holds_event: bool,
     /// Whether to leave out the text before the events.
     skips_head: bool,
-    /// Whether the text just before `at` was copied unchanged; the spaces and the comma after it are then copied too.
+    /// Whether the text just before `at` was copied unchanged; if so, the following spaces and comma are copied too.
     follows_kept: bool,
     entries: Vec<Entry>,
 }

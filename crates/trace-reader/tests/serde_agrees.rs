@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!((good.first(), good.last()), (Some(&0), Some(&last)));
     }
 
-    /// No replaced bytes make the reader panic.
+    /// Random damage never makes the reader panic.
     #[test]
     fn broken_bytes_never_panic(text in trace(), damages in vec(damage(), 1..6), chunk_bytes in 1_usize..2_000) {
         let mut bytes = text;

@@ -135,7 +135,7 @@ def test_traces_without_steps_can_be_compared(tmp_path) -> None:
 
 
 def test_the_last_step_counts_here(tmp_path) -> None:
-    """A comparison includes the last step, which `TraceAnalysis` drops, as in HTA."""
+    """As in HTA, a comparison includes the last step, although `TraceAnalysis` drops it."""
     builder = TraceBuilder()
     for step in (1, 2):
         builder.step(step, 100 * step, 90).kernel("gemm", start_us=100 * step + 1, duration_us=10)

@@ -16,9 +16,9 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
     """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
 
-    Equal beginnings and ends are paired directly. For the rest, the lengths of the common subsequences with all prefixes of one
-    side are stored as one integer with a bit per row, and each row of the other side updates all lengths at once. Source: H.
-    Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
+    Equal beginnings and ends are paired directly. For the rest, one integer with a bit for each row of one sequence encodes the
+    lengths of the common subsequences with all prefixes of that sequence, and each row of the other sequence updates all of
+    these lengths at once. Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()
     [-1, 0, -1, 2]

@@ -79,7 +79,7 @@ def intersection(first: Intervals, second: Intervals) -> Intervals:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds the intervals cover before each time; they are disjoint and in order, as from `union`."""
+    """Return how many nanoseconds of disjoint intervals, sorted as by `union`, come before each time."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)

@@ -24,9 +24,9 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
         order  the intervals sorted by group, start and length (longest first)
         lane   in that order; `NOT_DRAWN` if intervals overlap more than `MOST_ROUNDS` deep and are not nested
 
-    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval outlasts
-    the one in which it began, two intervals of a lane may then overlap; the lanes of such stretches are filled one after the
-    other instead.
+    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval begins
+    inside another one and ends after it, this can assign overlapping intervals to the same lane. In such a stretch of time, the
+    lanes are filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
@@ -94,7 +94,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # over all rounds, one step for each interval
+        while at < len(following):  # all rounds together take one step per interval
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

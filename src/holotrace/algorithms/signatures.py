@@ -141,7 +141,7 @@ def function_name(name: str) -> str:
 def _function_name(name: str) -> str:
     text = demangled(name)
     plain = _PLAIN_HEAD.match(text)
-    if plain and (plain[1] or plain[3] != "<"):  # without `void`, `name<…>` may be the return type
+    if plain and (plain[1] or plain[3] != "<"):  # if `void` does not precede `name<…>`, that may be the return type
         return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     parts = _qualified_function(_items(text))
     if not parts:
@@ -309,7 +309,7 @@ def _shown_name(part: _Part, scopes: list[_Part], depth: int = 0) -> str:
 
 
 def _lambda_name(group: _Group, inside: str) -> str:
-    """Return `lambda(float)#1`: lambdas of one function differ in their parameters and their number."""
+    """Return `lambda(float)#1`; the parameters and the number distinguish the lambdas of one function."""
     number = re.search(r"#(\d+)|instance (\d+)", inside)
     kind = "lambda" if inside.lstrip("'").startswith("lambda") else "unnamed"
     taken = "".join(_flat(item) for item in group.items[:4] if isinstance(item, _Group))

@@ -12,12 +12,12 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name: for all events, and for those in marked places, such as certain steps.
+    """Count events and sum their durations by kind and name: for all events, and for those in certain steps or other windows.
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.
-        place: the place of each event, such as the number of its step, from 0; -1 for none.
-        is_marked: for each place, whether its events also count as marked.
+        place: for each event, an index into `is_marked`, such as the number of its step, from 0; -1 for none.
+        is_marked: for each step or other window, whether its events count as marked.
 
     Returns:
         One row for each kind and name, in order of first occurrence:
@@ -26,8 +26,8 @@ def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: 
         name          uint32  string id
         count         int64   events
         total_ns      int64   summed durations of all events
-        marked_count  int64   events at marked places
-        marked_ns     int64   summed durations of the events at marked places
+        marked_count  int64   marked events
+        marked_ns     int64   summed durations of the marked events
     """
     kind, name, duration_ns = (np.ascontiguousarray(events[column].to_numpy()) for column in _KEYS_AND_VALUE)
     sums = _native.sums_by_name(kind, name, duration_ns, place, np.ascontiguousarray(is_marked))

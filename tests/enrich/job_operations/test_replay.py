@@ -1,4 +1,4 @@
-"""Tests of the replay: recorded times give the recorded step, and changed times the step of a simulation."""
+"""Tests of the replay: recorded times reproduce the recorded step, and the times of another simulation give that simulation's step."""
 
 from __future__ import annotations
 

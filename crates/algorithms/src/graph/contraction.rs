@@ -25,8 +25,8 @@ impl Edges<'_> {
     /// Remove nodes that are not kept if this adds no edges; longest paths between kept nodes keep
     /// their length.
     ///
-    /// A node with i edges in and o edges out is replaced by i·o edges, the longest of parallel ones, while i·o ≤ i + o.
-    /// The edges that remain are sorted by source and target.
+    /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. At most i·o edges replace it: of
+    /// parallel edges, only the longest is kept. The edges that remain are sorted by source and target.
     ///
     /// # Errors
     ///
@@ -55,8 +55,9 @@ impl Edges<'_> {
     }
 }
 
-/// The two ends of an edge, as indices of the lists of edges that leave and enter a node.
+/// Index of the source of an edge, and of the list of edges that leave a node.
 const OUT: usize = 0;
+/// Index of the target of an edge, and of the list of edges that enter a node.
 const IN: usize = 1;
 
 /// Edges in doubly linked lists. Each node has two lists: the edges that leave it, and the edges that enter it.
@@ -172,7 +173,8 @@ impl Linked {
         self.free.push(edge);
     }
 
-    /// The edge between two nodes. If both nodes have many edges, the edge may be missed; a parallel edge does no harm.
+    /// The edge between two nodes, if it is found. If both nodes have many edges, it may be missed; the caller then adds
+    /// a parallel edge, which does no harm.
     fn known(&self, source: u32, target: u32) -> Option<u32> {
         if self.are_long(source, target) {
             let edge = *self.between_long.get(&(source, target))?;

@@ -1,4 +1,4 @@
-//! Intervals in groups: `[start, end)` columns with the group of each row.
+//! Half-open intervals `[start, end)` as columns, with the group of each row.
 
 mod coverage;
 mod holding;

@@ -46,8 +46,8 @@ impl ThreadEdges {
 
 /// How other threads work for the main thread.
 ///
-/// The points of the main thread divide its time into segments. Between two pauses, another lane works without
-/// interruption. A pause is a gap between ranges that continues into a later segment.
+/// The starts and ends of the main thread's ranges divide its time into segments. Another lane pauses in a gap between
+/// its ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 pub struct HandOvers<'a> {
     ranges: Ranges<'a>,
     points: Points<'a>,
@@ -64,7 +64,7 @@ impl<'a> HandOvers<'a> {
     /// Find where other lanes work for the main thread.
     ///
     /// The main thread waits in a segment if another lane ends its work there, and if other lanes are busy for at least
-    /// half of the segment. If the main thread is in a range in which it waits, any busy time suffices. Which lanes
+    /// half of the segment. If the main thread is in a range in which it waits, any busy time is enough. Which lanes
     /// count depends on what the main thread does: in gaps and in waiting ranges, all lanes count; in other ranges,
     /// only the lanes in `works_inside`; in calls into the runtime, none. Gaps of the lanes in `works_inside` count as
     /// busy, except for pauses.

@@ -61,7 +61,7 @@ pub(crate) struct Sequencer<'a> {
     base_ns: i64,
     /// The base time added to the times of the first document while reading it.
     first_base_ns: i64,
-    /// The base time to add to all times at the end, because the first document states it after its events.
+    /// The base time to add to all times once the file is read, because the first document states it after its events.
     late_base_ns: Option<i64>,
     stage: Stage,
     begin: Begin,

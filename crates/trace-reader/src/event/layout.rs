@@ -82,7 +82,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = LOST;
     }
 
-    /// Enter an object of this kind that begins here.
+    /// Enter a nested object of this kind, which begins after the current step.
     #[inline]
     pub(super) fn enter(&mut self, kind: usize) {
         let inner = self.steps[usize::from(self.at)].inner[kind];
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
     }
 
-    /// Steps that differ only after the bytes compared at once are distinguished.
+    /// Steps that differ only after their first [`HEAD_BYTES`] bytes are still told apart.
     #[test]
     fn long_steps() {
         let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));

@@ -22,7 +22,7 @@ pub(super) struct Remark {
 
 /// Limit on the bytes of failed attempts to read events, as a multiple of the chunk's size; beyond it, the rest of the
 /// chunk is skipped. An event without an end is read to the end of the chunk, so without a limit a file of such events
-/// takes quadratic time.
+/// would take quadratic time.
 const MOST_FAILED_READS: usize = 16;
 
 pub(super) struct Reader<'a> {

@@ -33,7 +33,7 @@ pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {
     plain(text).or_else(|| decimal(text, 3))
 }
 
-/// Parse digits with three decimal places or none, the common case.
+/// Parse digits alone, or digits with exactly three decimal places: the forms that profilers usually write.
 #[inline]
 fn plain(text: &[u8]) -> Option<i64> {
     let whole = text.len().checked_sub(4).filter(|&point| text[point] == b'.');

@@ -54,7 +54,7 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
     let mut count = 0;
     while let Some(block) = text.get(count..).and_then(|rest| rest.first_chunk()) {
         let values = u64::from_le_bytes(*block) ^ ZEROS;
-        // The carry of a byte that is not a digit reaches only the bytes after it.
+        // Bytes that are not digits get their high bit set, and may carry into later bytes; only the first one counts.
         let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & HIGH_BITS;
         if others != 0 {
             return count + (others.trailing_zeros() / 8) as usize;

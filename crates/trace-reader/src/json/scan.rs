@@ -107,7 +107,7 @@ fn follows_object(text: &[u8], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// The cut falls before the last complete beginning of an event, whatever the layout.
+    /// The text is cut before the last event whose beginning is complete, whatever the spaces around it.
     #[test]
     fn cuts_before_events() {
         let text = br#"{"ph": "X", "args": {"a": 1}}, {"ph":"X","args":{"b": 2}} ,

@@ -180,8 +180,8 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
     """Return, for each knot, the greatest value of any line that passes below all points with a slope within `slopes`.
 
-    Two points, or one point and a limit of the slope, determine this value: a linear programme with two variables. If the
-    bounds on the slope contradict each other, no line fits, and the value is meaningless.
+    This is a linear programme in the offset and the slope of a line, so either two points, or one point and a bound on the slope,
+    determine the greatest value. If the bounds on the slope contradict each other, no line fits, and the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -228,7 +228,7 @@ class _Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class _Side:
-    """The starts (or the ends) of operations, sorted in the ways that a round needs."""
+    """The starts (or the ends) of operations, with the positions and the sort orders that every round uses."""
 
     operation: Int64Array
     clock: Int64Array

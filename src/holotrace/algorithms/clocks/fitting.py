@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Correction(NamedTuple):
-    """The value to add to times of clocks, with a lower and an upper bound; NaN if unknown."""
+    """The value to add to the times of a clock, with a lower and an upper bound; NaN if unknown."""
 
     value: Float64Array
     low: Float64Array

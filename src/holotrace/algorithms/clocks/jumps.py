@@ -122,7 +122,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock with a mask of the readings that are in no other segment."""
+    """Yield each segment of a clock with a mask of the readings that are in this segment alone."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -154,7 +154,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock and its hubs, sorted by time: the rows of the clock, and both participants."""
+    """The operations of a clock, sorted by time: the clock's rows, the clock as the child, and the hubs as the parent."""
 
     rows: Int64Array
     child: Participants
@@ -233,7 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two wrong operations, without which the line also fits after the conflict; None if the clock jumps."""
+        """Return one or two wrong matches, without which the line also fits after the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -246,9 +246,9 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the operations near the conflict that seem wrong, if they all differ from the line by the same time.
+        """Return the operations near the conflict that seem wrong, if they all differ from the line by the same amount.
 
-        Wrong matches differ from the line by different times; equal differences come from a jump that only some operations
+        Wrong matches differ from the line by different amounts; equal differences come from a jump that only some operations
         show.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
@@ -263,8 +263,8 @@ class _Pair(NamedTuple):
     def _contradictions(self, kept: Int64Array) -> Float64Array:
         """Return by how many ns each operation contradicts the line that maps the clock to its parent.
 
-        If both participants wait for each other, this is the time between their ends; otherwise, the time by which one ends
-        before the other starts.
+        If both participants wait for each other, they should end at the same time, and the result is the time between their
+        ends. Otherwise, the result is the time by which one participant ends before the other starts.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)

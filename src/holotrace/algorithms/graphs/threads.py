@@ -86,8 +86,8 @@ class ThreadEdges(NamedTuple):
 def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
-    The points of the main thread divide its time into segments. Another lane works from the point at which it begins after a
-    pause until it pauses again. A pause is a gap between ranges that continues into a later segment.
+    The starts and ends of the main thread's ranges divide its time into segments. Another lane pauses in a gap between its ranges
+    if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 
     The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of the
     segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes `works_inside` count,
@@ -98,7 +98,7 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
         ranges: the activities.
         points: their `sorted_points`.
         main_lane: the lane of the main thread.
-        works_inside: lanes whose work counts inside all ranges of the main thread.
+        works_inside: lanes whose work also counts inside ranges in which the main thread does not wait.
         host_end_ns: the end of the last segment.
     """
     of_points = (points.activity, points.is_start, points.time_ns)

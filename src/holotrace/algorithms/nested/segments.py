@@ -77,7 +77,7 @@ def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
 
     The result is arbitrary for the first row of a family.
     """
-    # Use ranks of the ends, not the ends, so that adding the number of the family cannot overflow.
+    # Use the positions of the ends in sorted order, not the times, so that adding the family's number cannot overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)
     rank[by_end] = np.arange(len(rows))

@@ -343,7 +343,7 @@ def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
 def _culprit_sentence(cause: dict[str, Any]) -> str:
     return (
         f"rank {cause['rank']} is late: all ranks waited {duration_text(cause['cost_ns'])} because of it "
-        f"({percent_text(cause['cost_fraction'])} of all waiting), most of it for {cause_text(cause)}"
+        f"({percent_text(cause['cost_fraction'])} of all waiting); the largest cause is {cause_text(cause)}"
     )
 
 

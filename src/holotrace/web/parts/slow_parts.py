@@ -52,7 +52,10 @@ class Parts:
     common: Mapping[str, Part]
 
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
-        """Fill the placeholders of parts that are ready within `PAGE_PATIENCE_S`; start them in the page's own order."""
+        """Start computing the parts of a page, and fill the placeholders of those that are ready within `PAGE_PATIENCE_S`.
+
+        If the page states what its parts cost, the cheapest starts first; otherwise, parts start in the order of `Page.parts`.
+        """
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
         names.sort(key=self._place_in_order(selection.view))
         answers = {name: self._answer(name, selection, scheme) for name in names}
