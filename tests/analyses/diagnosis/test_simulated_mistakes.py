@@ -46,6 +46,7 @@ MISTAKES = {
     "copies_in_turn": IMAGES.with_mistake("copies_in_turn", 50 << 20),
     "optimizer_not_fused": BUSY.with_mistake("optimizer_not_fused"),
     "operator_loops": ON_CPU.with_mistake("operator_loops", 3_000),
+    "host_copies": ON_CPU.with_mistake("host_copies", 12 * MS),
     "graph_breaks": replace(LIGHT, layers=6, compiled=True, stacks=False).with_mistake("graph_breaks", MS // 2),
     "launch_bound": replace(LIGHT, stacks=False, host_factor=2),
     "slow_recording": replace(LIGHT, host_factor=0.4),

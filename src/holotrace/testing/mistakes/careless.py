@@ -28,6 +28,15 @@ def count_hits(torch: Operators, count: int) -> None:
                 torch.recorder.spend(300)
 
 
+def copy_twice(torch: Operators, duration_ns: float) -> None:
+    """Change the layout of a tensor on the host, and copy the result again; each copy takes half of the time."""
+    x = Tensor((64, 128, 64))
+    with torch.recorder.function("layers/mixer.py(31): shuffle"):
+        for outer in ("aten::contiguous", "aten::clone"):
+            with torch.operator(outer, x), torch.operator("aten::copy_", x, x, False):
+                torch.recorder.pause(duration_ns / 2)
+
+
 def select_rows(torch: Operators, x: Tensor) -> None:
     """Select rows by a mask; the host must wait to learn how many rows are selected."""
     rows = x.elements // x.dims[-1]

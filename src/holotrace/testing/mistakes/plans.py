@@ -312,6 +312,12 @@ def _looping(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return _first_costly(rule, ((job.with_mistake(rule, count), job) for count in counts), dice.choice(_DRAWN_SHARES))
 
 
+def _copying(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Copy a tensor twice in a job without a GPU."""
+    job = _on_cpu(job, dice)
+    return Pair(rule, job.with_mistake(rule, dice.choice((0.15, 0.3, 0.6)) * step_ns_of(job)), job)
+
+
 def _updating(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Update one tensor after the other, on a device or on the host."""
     if dice.random() < 1 / 3:
@@ -386,6 +392,7 @@ _PAIRS: dict[str, _Plant] = {
     "pageable_copy": _copied,
     "copies_in_turn": _copied,
     "operator_loops": _looping,
+    "host_copies": _copying,
     "optimizer_not_fused": _updating,
     "graph_breaks": _broken,
     "launch_bound": _launch_bound,

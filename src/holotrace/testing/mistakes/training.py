@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from holotrace.testing.mistakes.careless import count_hits, read_scalar
+from holotrace.testing.mistakes.careless import copy_twice, count_hits, read_scalar
 from holotrace.testing.mistakes.communication import Communication, parameters
 from holotrace.testing.mistakes.network import Network
 from holotrace.testing.mistakes.operators import Operators, Tensor
@@ -146,6 +146,8 @@ class Training:
             read_scalar(self.torch, Tensor(()))
         if self.amount("operator_loops"):
             count_hits(self.torch, round(self.amount("operator_loops")))
+        if self.amount("host_copies"):
+            copy_twice(self.torch, self.amount("host_copies"))
         if not self.amount("empties_cache"):
             return
         with self.recorder.function("torch/cuda/memory.py(222): empty_cache"):

@@ -12,7 +12,14 @@ from holotrace.analyses.diagnosis.rules.device import (
     products,
     streams,
 )
-from holotrace.analyses.diagnosis.rules.host import host_time, launches, operator_loops, queues, synchronisations
+from holotrace.analyses.diagnosis.rules.host import (
+    host_operators,
+    host_time,
+    launches,
+    operator_loops,
+    queues,
+    synchronisations,
+)
 from holotrace.analyses.diagnosis.rules.ranks import (
     accumulation,
     communication,
@@ -27,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     *synchronisations.RULES,
     *launches.RULES,
     *operator_loops.RULES,
+    *host_operators.RULES,
     *queues.RULES,
     *products.RULES,
     *attention.RULES,

@@ -40,7 +40,7 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
 
     Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
     """
-    pieces = _outside_optimizers(evidence)
+    pieces = outside_optimizers(evidence)
     if pieces.is_empty() or evidence.has_device_work:
         return
     calls = _calls(evidence, pieces).filter(pl.col("median_ns") <= _SMALL_NS)
@@ -70,7 +70,7 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
         )
 
 
-def _outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
+def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
     """Return the pieces of `RankEvidence.while_idle` outside optimizers, which another rule examines."""
     pieces, updates = evidence.while_idle, named_ranges(evidence, OPTIMIZER)
     inside = holding(intervals_of(updates.sort("start_ns")), pieces["start_ns"].to_numpy())
@@ -85,7 +85,7 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
         events.rename({"name": "own_name"}), on="event_index", how="left", maintain_order="left"
     )
     called = own.filter(evidence.rank_trace.texts(own["own_name"]) == own["name"])
-    called = called.join(_of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
+    called = called.join(of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
     counts = called.group_by(_OPERATOR, maintain_order=True).agg(
         pl.len().alias("call_count"), pl.col("duration_ns").median().alias("median_ns")
     )
@@ -94,7 +94,7 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
     return counts.with_columns((pl.col("call_count") / rounds).alias("per_function"))
 
 
-def _of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
+def of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
     """Return the events (event_index) that the backward pass itself calls, for example DDP's copies of each gradient."""
     known = host_ranges(evidence.rank_trace)
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()

@@ -1,0 +1,182 @@
+"""Rules about operators that the host computes in jobs without device work: needless copies, and float64."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+import polars as pl
+
+from holotrace.algorithms.intervals import union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rules.host.operator_loops import of_the_backward_pass, outside_optimizers
+from holotrace.enrich.collectives.collectives import answers
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.units import percent_text
+
+_LAYOUT = r"^aten::(clone|contiguous|copy_|reshape|flatten)$"
+_GROWTH = r"^aten::(cat|concat|concatenate|stack|hstack|vstack|dstack|column_stack|row_stack)$"
+_ONE_HOT = r"^aten::one_hot$"
+_CASTS = r"^aten::(to|_to_copy|type_as)$"
+_FILLS = (
+    r"^aten::(zeros|ones|full|eye|zeros_like|ones_like|full_like|new_zeros|new_ones|new_full|zero_|fill_|repeat|tile|"
+    r"repeat_interleave|flip|roll|rot90)$"
+)
+_COPIES = f"{_LAYOUT}|{_GROWTH}|{_ONE_HOT}|{_CASTS}|{_FILLS}"
+"""Operators that compute nothing: they copy, convert or fill elements."""
+
+_VIEWS = (
+    r"^aten::(view|_unsafe_view|permute|transpose|t|as_strided|expand|unsqueeze|squeeze|select|slice|chunk|split|unbind|detach|alias"
+    r"|movedim|swapaxes|view_as|expand_as|narrow|unflatten)$"
+)
+"""Operators that return another view of the same elements."""
+
+_MUCH_COPYING = 0.1
+_MUCH_DOUBLE = 0.25
+_SAVED_BY_FLOAT32 = 0.5
+"""float64 takes twice the memory, and a vector unit holds half as many elements."""
+
+
+def host_copies(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each function whose operators copy, convert or fill tensors on the host for long."""
+    pieces = outside_optimizers(evidence)
+    if pieces.is_empty() or evidence.has_device_work:
+        return
+    operators = pieces.filter(pl.col("cause") == "operator")
+    own = operators.join(of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
+    is_copy = pl.col("name").str.contains(_COPIES).fill_null(value=False)
+    for (frame,), of_frame in own.group_by("frame", maintain_order=True):
+        copies = of_frame.filter(is_copy)
+        if evidence.share(union_of(copies)) >= _MUCH_COPYING:
+            case = _case(evidence, copies, subject=str(frame or ""))
+            calls = _calls(evidence, of_frame).with_columns(is_copy.alias("is_copy"))
+            words = {
+                "count": calls["is_copy"].sum() / evidence.step_count,
+                "again": _again(calls) / evidence.step_count,
+            }
+            yield replace(case, count=int(calls["is_copy"].sum()), words={**case.words, **words})
+
+
+def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Return the operators that Python calls, in order: name, elements (of the first input; null if unknown)."""
+    owns = pieces.unique("event_index", keep="first", maintain_order=True)
+    names = of_events(evidence.rank_trace.table("events", ["event_index", "name"]), owns["event_index"])["name"]
+    called = owns.filter(evidence.rank_trace.texts(names) == owns["name"])
+    inputs = evidence.rank_trace.table("operator_inputs", ["event_index", "input_dims"])
+    dims = evidence.rank_trace.texts(of_events(inputs, called["event_index"])["input_dims"])
+    return called.select("name", answers(dims, _first_size, pl.Int64).alias("elements"))
+
+
+def _first_size(dims: str | None) -> int | None:
+    """Return the number of elements of the first input; None if it is unknown or no tensor."""
+    try:
+        first = json.loads(dims or "")[0]
+        return prod(first) or None if all(isinstance(size, int) for size in first) else None
+    except (IndexError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _again(calls: pl.DataFrame) -> int:
+    """Count the copies that copy as many elements as the call before, which is a copy, too; views do not count as calls."""
+    working = calls.filter(~pl.col("name").str.contains(_VIEWS))
+    is_same = pl.col("elements") == pl.col("elements").shift()
+    return int(working.select((pl.col("is_copy") & pl.col("is_copy").shift() & is_same).sum()).item() or 0)
+
+
+def double_precision(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the operators on the host that compute in float64."""
+    if evidence.has_device_work:
+        return
+    operators = evidence.while_idle.filter(pl.col("cause") == "operator")
+    recorded = evidence.rank_trace.table("operator_inputs", ["event_index", "input_types"])
+    types = evidence.rank_trace.texts(of_events(recorded, operators["event_index"])["input_types"])
+    double = operators.filter(types.str.contains('"double"').fill_null(value=False))
+    if not double.is_empty():
+        yield _case(evidence, double, saved_fraction=_SAVED_BY_FLOAT32)
+
+
+def _case(evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0) -> Case:
+    """Return the case of these operators, with the costliest of them."""
+    times = union_of(pieces)
+    time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+    first = pl.col("event_index", "start_ns").first()
+    sums = pieces.group_by("name", "module", "frame", maintain_order=True).agg(time, first)
+    most = sums.sort("time_ns", descending=True, maintain_order=True).row(0, named=True)
+    name = most["name"].removeprefix(OF_AUTOGRAD)
+    return Case(
+        times,
+        evidence.share(times),
+        saved_fraction,
+        count=pieces["event_index"].n_unique(),
+        subject=subject,
+        place=Place(most["module"], name, None, most["frame"], most["event_index"], most["start_ns"]),
+        words={"share": evidence.share(times), "name": name},
+        is_at_most=True,
+    )
+
+
+def _say_copies(cases: Sequence[RankCase]) -> Said:
+    words, place = cases[0].words, cases[0].place
+    again = (
+        f"; {words['again']:,.0f} of them directly follow another copy of the same size" if words["again"] >= 1 else ""
+    )
+    return Said(
+        f"{words['count']:,.0f} calls per step only copy, convert or fill tensors and take {percent_text(words['share'])} of the "
+        f"step, mostly {words['name']}{in_line(place)}{again}",
+        next(advice for pattern, advice in _WAYS_OUT.items() if re.search(pattern, words["name"])),
+    )
+
+
+_WAYS_OUT = {
+    _LAYOUT: "Drop .clone() where nothing changes the tensor in place, and .contiguous() before operators that accept other "
+    "layouts; keep one layout across consecutive operators.",
+    _GROWTH: "Allocate the whole tensor once and write into slices of it, or collect the parts in a list and join them once at "
+    "the end.",
+    _ONE_HOT: "Look the rows up with torch.nn.functional.embedding instead of multiplying by a one-hot matrix.",
+    _CASTS: "Create tensors in the type in which they are used, and keep one type across consecutive operators.",
+    _FILLS: "Create the tensor once outside the loop, and use expand() instead of repeat().",
+}
+"""Advice by the operator that takes most of the time."""
+
+
+def _say_double(cases: Sequence[RankCase]) -> Said:
+    words, place = cases[0].words, cases[0].place
+    return Said(
+        f"operators compute in float64 for {percent_text(words['share'])} of the step, mostly {words['name']}{in_line(place)}",
+        "If the model does not need float64, convert its inputs with .float() (NumPy arrays are float64) and drop .double() and "
+        "torch.set_default_dtype(torch.float64).",
+    )
+
+
+RULES = (
+    Rule(
+        "host_copies",
+        "operators that only copy, convert or fill tensors on the host, by function, in jobs without device work",
+        threshold=_MUCH_COPYING,
+        unit=OF_THE_STEP,
+        reason="Models copy a little in each step, for example to split heads; a tenth of the step in one function is more than that.",
+        source="https://docs.pytorch.org/docs/stable/tensor_view.html",
+        check=host_copies,
+        say=_say_copies,
+        precedence=1,
+        confidence="medium",
+    ),
+    Rule(
+        "double_precision",
+        "operators with float64 inputs on the host, in jobs without device work",
+        threshold=_MUCH_DOUBLE,
+        unit=OF_THE_STEP,
+        reason="Single statistics in float64 cost little; a quarter of the step means that the model computes in float64.",
+        source="https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html",
+        check=double_precision,
+        say=_say_double,
+        precedence=2,
+        confidence="medium",
+    ),
+)
+"""The rules about operators on the host."""

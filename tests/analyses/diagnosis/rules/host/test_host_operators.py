@@ -1,0 +1,65 @@
+"""Copies and float64 on the host are found in jobs without device work, unless they take little time."""
+
+from __future__ import annotations
+
+import pytest
+
+import holotrace
+from device_jobs import cases_of, said
+from holotrace.testing.builder import TraceBuilder
+
+_LINE = "model.py(7): forward"
+
+
+def copying_job(*calls: tuple[str, int], kernels: bool = False) -> holotrace.Trace:
+    """Return two steps of 1 ms with these operators, each with its time in µs, all on 64 x 64 elements."""
+    trace = TraceBuilder()
+    for begin in (0, 1_000):
+        trace.step(begin // 1_000, begin, 1_000).python(_LINE, start_us=begin + 1, duration_us=990)
+        at = begin + 5
+        for name, time_us in calls:
+            trace.operator(name, start_us=at, duration_us=time_us, args={"Input Dims": [[64, 64], []]})
+            at += time_us + 1
+        if kernels:
+            trace.kernel("gemm", start_us=begin + 900, duration_us=50, launch_us=begin + 895)
+    return trace.build()
+
+
+def test_copies_are_found_with_their_function_and_time() -> None:
+    """Two copies take 300 µs of 1 ms; between them, only the view changes."""
+    trace = copying_job(("aten::contiguous", 200), ("aten::transpose", 2), ("aten::clone", 100), ("aten::mm", 500))
+    case = cases_of(trace, "host_copies")[_LINE]
+
+    assert case.value == pytest.approx(0.3)
+    assert (case.count, case.place.operator) == (4, "aten::contiguous")
+    sentences = said(trace, "host_copies")
+    assert sentences.what == (
+        "2 calls per step only copy, convert or fill tensors and take 30.0 % of the step, mostly aten::contiguous, in "
+        f"{_LINE}; 1 of them directly follow another copy of the same size"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "advice"),
+    [("aten::cat", "Allocate"), ("aten::one_hot", "embedding"), ("aten::to", "one type"), ("aten::repeat", "expand()")],
+)
+def test_the_advice_fits_the_operator(operator: str, advice: str) -> None:
+    """Growing a tensor, one-hot matrices, conversions and repeated elements have different ways out."""
+    assert advice in said(copying_job((operator, 300), ("aten::mm", 500)), "host_copies").advice
+
+
+def test_few_copies_and_copies_beside_a_device_are_not_reported() -> None:
+    """Copies of 8 % of the step are usual; on a GPU, other rules judge the kernels of a copy."""
+    assert not cases_of(copying_job(("aten::clone", 80), ("aten::mm", 800)), "host_copies")
+    assert not cases_of(copying_job(("aten::clone", 300), kernels=True), "host_copies")
+
+
+@pytest.mark.parametrize(("kind", "is_found"), [("double", True), ("float", False)])
+def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
+    """A product takes 600 µs of 1 ms; in float32 it would take about half."""
+    trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=990)
+    trace.operator("aten::linear", start_us=5, duration_us=602, args={"Input type": [kind, kind]})
+    trace.operator("aten::addmm", start_us=6, duration_us=600, args={"Input type": [kind, kind, kind]})
+    cases = cases_of(trace.build(), "double_precision")
+
+    assert [case.cost_ns for case in cases.values()] == ([pytest.approx(301_000)] if is_found else [])
