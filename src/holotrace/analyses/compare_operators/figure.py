@@ -40,7 +40,10 @@ def _cut_places(places: Iterable[str]) -> dict[str, str]:
 
 
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
-    """Return the self time of each path on both sides. Pairs of the plugin have no self time: innermost pairs count in full."""
+    """Return the self time of each path on both sides.
+
+    The plugin's comparison has rows of kind `pair` without self time; the innermost pairs count with all their time.
+    """
     is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
     is_inner = pl.col("node").is_in(tree["parent"].implode())
     is_unowned = pl.col("parent").is_in(tree.filter(kind="phase")["node"].implode())

@@ -141,7 +141,7 @@ class RankCase:
 
 
 def who_waits(case: RankCase) -> str:
-    """Say who waits for the host: the GPU, or without one the training itself."""
+    """Say who waits for the host: the GPU or, if there is none, the training itself."""
     return "the GPU waits" if case.words["is_idle"] else "training waits"
 
 

@@ -20,13 +20,13 @@ _Rows = npt.NDArray[np.int64]
 def idle_by_line(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
     """Return line and device_idle_ns: how long devices had nothing to do while each line ran.
 
-    A gap in a device's work is counted until the launch call of the work after the gap returns. The gap counts toward the line
-    that runs on the thread of this launch call. While that thread runs no line, the gap counts toward the line on the main
-    thread, which is the thread that runs lines longest. If neither thread runs a line, the time counts toward line -1.
+    A gap in a device's work counts until the call that launches the next work returns. The gap counts toward the line that runs
+    on the thread of this call. While that thread runs no line, the gap counts toward the line on the main thread, the thread that
+    runs lines longest. If neither thread runs a line, the time counts toward line -1.
 
     Args:
         rank_trace: the rank.
-        host: track_id, start_ns, end_ns and line of the parts of all host threads, sorted by track and time.
+        host: track_id, start_ns, end_ns and line of the intervals on all host threads, sorted by track and time.
     """
     idle, main = _gaps(rank_trace), host.filter(pl.col("track_id").eq_missing(_main_track(host)))
     parts = [pl.DataFrame(schema={"line": pl.Int64, "device_idle_ns": pl.Int64})]

@@ -68,7 +68,10 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield the additional time saved as one rank after the other is put on time: two late ranks may hide each other."""
+    """Yield the time that each of these ranks saves in addition to the ranks before it.
+
+    In each replay, one more rank works like its median peer, because two late ranks may hide each other.
+    """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
     except HolotraceError:

@@ -178,7 +178,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the largest speedup of products by the peak rates; 3 if they are unknown."""
+    """Return the speedup of products that the device's peak rates allow, at least 3; 3 if they are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 

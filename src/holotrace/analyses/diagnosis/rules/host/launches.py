@@ -31,7 +31,7 @@ from holotrace.units import duration_text
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
-"""Longer pieces of Python are separate work, not overhead between operators."""
+"""Longer intervals of Python are separate work, not overhead between operators."""
 
 _MUCH_PYTHON = 0.1
 """Python between operators is a finding of its own if it takes at least this share of the step."""
@@ -71,7 +71,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
-    """Whether the operator computes on the CPU: it launches nothing, and its long pieces are most of the time in `pieces`."""
+    """Whether the operator computes on the CPU: it launches nothing, and its long intervals are most of the time in `pieces`."""
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
     long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
@@ -97,7 +97,7 @@ def _with_little_python(evidence: RankEvidence, case: Case, without_operators: R
 
 
 def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which Python runs between operators, in short pieces."""
+    """Yield a case for the idle time in which Python runs between operators, for short intervals."""
     pieces = evidence.while_idle.filter(pl.col("cause").is_in(_IN_PYTHON) & _IS_SHORT)
     yield from _unless_profiled(evidence, _IN_PYTHON, _case(evidence, pieces, None))
 
@@ -113,10 +113,10 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate how much of the idle time with these causes is due to the profiler, as a fraction.
+    """Estimate which fraction of the idle time with these causes is due to the profiler.
 
-    If the profiler's overhead in events with other causes exceeds the idle time with those causes, the excess delays the host
-    and counts here.
+    The profiler's overhead in events with other causes belongs to the idle time with those causes. If it is longer than that idle
+    time, the rest counts here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -136,7 +136,7 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each piece of idle time."""
+    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each idle interval."""
     time = pl.col("end_ns") - pl.col("start_ns")
     shares = {
         cause: min(1.0, _added_ns(evidence, causes) / max(1, _idle_ns(evidence, causes)))

@@ -165,7 +165,7 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    With `is_work`, work must cause at least half of the waiting, otherwise less than half.
+    If `is_work` is true, there is a case only if work causes at least half of the waiting; otherwise, only if it causes less.
     """
     causes = evidence.results["wait_causes"]
     alone = in_functions_alone(evidence)

@@ -177,14 +177,14 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Say whether a cause is Python between operators that every step needs, in a training function or the backward pass."""
+    """Say whether a cause is Python between the operators of a training function or of the backward pass; every step needs it."""
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of Python in a cause's function; 0 if the function, like training, also spends much time in operators."""
+    """Return the cost of Python in a cause's function; 0 if the function also spends much time in operators, as training does."""
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
     kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
@@ -259,7 +259,7 @@ def _has_more_calls(words: Mapping[str, Any]) -> bool:
 
 
 def _way_out(words: Mapping[str, Any]) -> str:
-    """Say what to do about a late rank, by what makes it late and by what is known about its inputs."""
+    """Say what to do about a late rank, given what makes it late and what is known about its inputs."""
     by_name = next((advice for name, advice in _BY_NAME if re.search(name, words["cause"])), None)
     if by_name is not None:
         return by_name
