@@ -233,7 +233,10 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
-    """Return the work on the device that ended last before each late row; skip a send if other work ended at the same time."""
+    """Return, for each late row, the work on its device that ended last before it.
+
+    Skip a send if other work ended at the same time.
+    """
     device = activities.column("device")[rows].astype(np.int64)
     start_ns, end_ns = activities.column("start_ns")[rows], activities.column("end_ns")[rows]
     last = _last_ended(device, start_ns, end_ns, late)

@@ -300,7 +300,10 @@ def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None
 def _all_sums(
     numbers: Mapping[str, int], requests: tuple[int | None, int | None], tokens: tuple[int | None, int | None]
 ) -> dict[str, int]:
-    """Return all sums, or none if one is unknown; those of a phase without requests are 0, and `sq` defaults to its new tokens."""
+    """Return all sums, or none if one is unknown.
+
+    The sums of a phase without requests are 0; `sq` defaults to the number of the phase's new tokens.
+    """
     known = {name: numbers[name] for name in SUMS if name in numbers}
     for phase, request_count, token_count in zip(("c", "g"), requests, tokens, strict=True):
         if request_count == 0:

@@ -276,7 +276,7 @@ def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
 
 
 def _groups(values: Iterable[tuple[Hashable, list[int]]]) -> str:
-    """Return `8 (rank 0, 1), 2 (rank 3)`, shortened if there are many."""
+    """List the first few values, each with its ranks: `8 (rank 0, 1), 2 (rank 3)`."""
     told = [f"{value} ({ranks_text(sorted(ranks))})" for value, ranks in values]
     more = [f"{len(told) - MOST_NAMED:,} more"] if len(told) > MOST_NAMED else []
     return ", ".join([*told[:MOST_NAMED], *more])

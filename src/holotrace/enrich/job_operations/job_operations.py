@@ -30,8 +30,8 @@ class JobOperations(NamedTuple):
 def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
     """Combine the operations of all ranks on one clock, and name their communications.
 
-    Ranks that send to or receive from each other, whether recorded or not, are the stages of one pipeline, in order of rank;
-    `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
+    Ranks that send to or receive from each other are the stages of one pipeline, in order of rank; stages may belong to ranks that
+    were not recorded. `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
     """
     job = job_calls({rank: known.communicating for rank, known in of_ranks.items()})
     steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
@@ -56,7 +56,7 @@ _OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
 
 
 def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return how much later than the first rank each rank begins a step, as operations."""
+    """Return an operation for each rank and step: from the time when the first rank begins the step until this rank begins it."""
     first = pl.col("start_ns").min().over("step")
     late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
     return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))

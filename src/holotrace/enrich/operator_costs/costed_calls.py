@@ -423,6 +423,6 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
 
 
 def _bounded(cost: Cost) -> Cost:
-    """Return the cost, or an unknown one if a count does not fit into its column: no device holds such sizes."""
+    """Return the cost; it is unknown if a count is too large for its column, because no device holds such tensors."""
     counts = (cost.flops or 0, cost.bytes or 0, cost.dense_flops or 0, cost.repeated_flops)
     return cost if all(0 <= count <= _LARGEST for count in counts) else unknown("the sizes exceed those of any device")

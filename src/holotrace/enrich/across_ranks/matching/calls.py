@@ -162,7 +162,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank with partners; the first send or receive of a batch describes the batch."""
+    """Return the communication of a rank, each batch with its partners; its first send or receive describes the batch."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(

@@ -69,7 +69,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
         asked["query"].gather(parts["query"]).alias("query"), pl.Series("cause", cause_row[parts["cause"].to_numpy()])
     )
     length_ns = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
-    # A single key halves the run time.
+    # Grouping by one key instead of two halves the run time.
     width = int(cause_row.max(initial=0)) + 1
     key = (pl.col("query") * width + pl.col("cause")).alias("key")
     summed = known.filter(pl.col("call") < 0).group_by(key).agg(length_ns.sum())

@@ -54,8 +54,8 @@ def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
     N is I, or 2·I with a gate. The bytes include all weights if evenly spread tokens would reach practically every expert. With
-    fewer tokens, the bytes are unknown, because the trace does not say which experts they chose. Operations are unknown, too,
-    if experts are on several ranks.
+    fewer tokens, the bytes are unknown, because the trace does not say which experts they chose. FLOPs and bytes are
+    unknown if the experts are on several ranks.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that fit the tokens, among the inputs of inner operators with one matrix per expert."""
+    """Return the distinct pairs of weights that fit the tokens: inputs of inner operators that have one matrix for each expert."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related

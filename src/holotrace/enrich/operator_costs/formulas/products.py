@@ -69,7 +69,7 @@ def dot(arguments: Arguments) -> Cost:
 
 
 def grouped(arguments: Arguments) -> Cost:
-    """Grouped products `[M, K] x [G, K, N]`, every row in one group. FLOPs: 2·M·N·K. Bytes: both inputs and the result."""
+    """Grouped products `[M, K] x [G, K, N]`; each row belongs to one group. FLOPs: 2·M·N·K. Bytes: both inputs and the result."""
     left, right = arguments.shape(0), arguments.shape(1)
     if (len(left), len(right)) == (2, 3) and left[1] == right[1]:
         rows, columns, shared = left[0], right[2], left[1]
