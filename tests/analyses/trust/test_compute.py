@@ -70,9 +70,7 @@ def test_analyses_count_incomplete_replays_as_unknown() -> None:
 def test_the_verdict_counts_unknown_time() -> None:
     """Of 450 µs, the GPU is busy for 120 µs and may be busy for another 120."""
     verdict = summary(with_graphs(3, 3, 0, 3, 3).build()).verdict
-    said = (
-        "and the GPU is busy 26.7 % of it; 26.7 % is unknown, because the kernels of graph replays were not recorded; "
-    )
+    said = "and the GPU is busy 26.7 % of it; 26.7 % is unknown, because the GPU may run work that was not recorded; "
     assert verdict.startswith(f"The recording takes 450 µs, {said}")
 
 

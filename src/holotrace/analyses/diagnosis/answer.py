@@ -46,7 +46,9 @@ def _finding_text(row: dict[str, Any], whole: str) -> str:
 def _device_clause(row: dict[str, Any]) -> str:
     if row["busy_fraction"] is not None:
         subject = "the GPU is" if row["rank_count"] == 1 else "the GPUs are"
-        unknown = f"; {percent_text(row['unknown_fraction'])} is unknown, because the kernels of graph replays were not recorded"
+        unknown = (
+            f"; {percent_text(row['unknown_fraction'])} is unknown, because the GPU may run work that was not recorded"
+        )
         return (
             f"and {subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
         )

@@ -47,7 +47,8 @@ class Diagnosis(Result):
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device works; null without device work
-        unknown_fraction float64  0..1, time in which only a graph replay without recorded kernels may run
+        unknown_fraction float64  0..1, time in which only unrecorded work may run: a graph replay, or work from
+                                  before the recording
         exposed_fraction float64  0..1, time in which a rank communicates, and no kernel computes
         waiting_fraction float64  0..1, time that ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does

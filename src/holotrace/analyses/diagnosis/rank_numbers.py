@@ -17,6 +17,9 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 from holotrace.schema import KernelKind
 
+_MOST_UNKNOWN = 0.05
+"""If more of the step is unknown, so is the share of the peak rate that the device reaches in it."""
+
 
 class MemoryPeak(NamedTuple):
     """The highest peak of memory on a device; `capacity_bytes` is None if the file does not give the size of the memory."""
@@ -40,7 +43,7 @@ class RankNumbers(NamedTuple):
     step_ns           mean length
     step_std_ns       standard deviation of the length
     busy_ns           time in which a device works; None without device work
-    unknown_ns        time in which only a graph replay without recorded kernels may run
+    unknown_ns        time in which only a graph replay without recorded kernels, or work from before the recording, may run
     exposed_ns        time in which the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
@@ -77,7 +80,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         fmean(lengths),
         pstdev(lengths),
         covered_length(*evidence.busy) / evidence.step_count if evidence.has_device_work else None,
-        covered_length(*evidence.unknown) / evidence.step_count,
+        covered_length(*evidence.maybe_busy) / evidence.step_count,
         covered_length(*evidence.exposed_communication) / evidence.step_count,
         next((device["device_name"] for device in evidence.devices), None),
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
@@ -90,7 +93,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
 
 def _utilization(evidence: RankEvidence) -> tuple[float | None, float | None]:
     """Return `mfu_fraction` and `costed_fraction`."""
-    if evidence.peaks is None:
+    if evidence.peaks is None or evidence.share(evidence.maybe_busy) > _MOST_UNKNOWN:
         return None, None
     costed = costed_calls(evidence.rank_trace)
     of_steps = per_step(evidence.rank_trace, costed, peaks_of(evidence.peaks, costed.keys))

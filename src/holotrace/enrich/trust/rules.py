@@ -10,7 +10,12 @@ from holotrace.enrich.trust.file_rules import cut_off_file, lost_events, other_p
 from holotrace.enrich.trust.host_rules import gaps_in_host_recording, shared_sequence_numbers, waits_end_early
 from holotrace.enrich.trust.missing_work import incomplete_graph_replays, launches_without_work
 from holotrace.enrich.trust.profiler_rules import profiler_overhead, steps_with_profiler_start
-from holotrace.enrich.trust.start_up import slow_first_collectives, slow_first_steps
+from holotrace.enrich.trust.start_up import (
+    slow_first_calls,
+    slow_first_collectives,
+    slow_first_steps,
+    work_before_recording,
+)
 from holotrace.store.trace import RankTrace
 
 RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
@@ -25,7 +30,9 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
     waits_end_early,
     shared_sequence_numbers,
     slow_first_steps,
+    slow_first_calls,
     slow_first_collectives,
+    work_before_recording,
     profiler_overhead,
     steps_with_profiler_start,
 )

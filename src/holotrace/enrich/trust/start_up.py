@@ -1,4 +1,4 @@
-"""Doubts about the start of a recording: slow first steps, and collectives that wait for profilers of other ranks."""
+"""Doubts about the start of a recording: slow first steps, calls and collectives, and work from before the recording."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import Int64Array
+from holotrace.algorithms.intervals import Int64Array, Intervals, covered_length
 from holotrace.enrich.device.device_work import device_work
+from holotrace.enrich.device.earlier_work import earlier_work
+from holotrace.enrich.device.first_calls import first_calls
 from holotrace.enrich.steps.steps import steps
 from holotrace.enrich.trust.doubts import Doubt, times_of
 from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
-from holotrace.units import counted, duration_text
+from holotrace.units import counted, duration_text, percent_text
 
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
@@ -21,6 +23,9 @@ MOST_LEADING = 4
 """The first steps, or a collective's first calls, are a transient if they are at most 4 of at least 8 and take over 10
 times the median; the numbers are those of https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
+
+LEAST_SHARE = 0.05
+"""Less than this share of the recording is within the spread of steps."""
 
 TIMES_LATER = 2
 """The first calls must also take more than twice as long as any later call, because calls of one collective differ in size."""
@@ -56,6 +61,54 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
         count=leading,
         times=times_of(first),
     )
+
+
+def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt the calls that set up a device or load kernels on first use, if they take more than 5 % of the recording.
+
+    Source: https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading.
+    """
+    calls = first_calls(rank_trace)
+    times = times_of(calls)
+    share = _share_of_recording(rank_trace, times)
+    if share <= LEAST_SHARE:
+        return
+    longest = calls.row(int((calls["end_ns"] - calls["start_ns"]).arg_max() or 0), named=True)
+    name = rank_trace.texts(pl.Series([longest["name"]], dtype=pl.UInt32))[0]
+    ends = "s" if len(calls) == 1 else ""
+    yield Doubt(
+        "slow_first_calls",
+        f"{counted(len(calls), 'call')} that set{ends} up the device or load{ends} kernels on first use (longest: {name}) "
+        f"take{ends} {duration_text(covered_length(*times))} ({percent_text(share)} of the recording); later steps are shorter",
+        count=len(calls),
+        event_index=longest["event_index"],
+        times=times,
+    )
+
+
+def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt the time in which a stream probably still runs work from before the recording: its device only seems idle.
+
+    Source: streams run their work in order, https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams.
+    """
+    times = earlier_work(rank_trace)
+    share = _share_of_recording(rank_trace, times)
+    if share <= LEAST_SHARE:
+        return
+    yield Doubt(
+        "work_before_recording",
+        f"The first recorded work of a stream starts {duration_text(int((times[1] - times[0]).max()))} after its launch: the GPU "
+        f"probably still ran work from before the recording, and seems idle for {percent_text(share)} of the recording",
+        count=len(times[0]),
+        times=times,
+    )
+
+
+def _share_of_recording(rank_trace: RankTrace, times: Intervals) -> float:
+    events = rank_trace.table("events", ["start_ns", "duration_ns"])
+    ends = events["start_ns"] + events["duration_ns"]
+    recorded_ns = 0 if events.is_empty() else int(ends.max()) - int(events["start_ns"].min())  # type: ignore[arg-type]
+    return covered_length(*times) / recorded_ns if recorded_ns else 0.0
 
 
 def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:

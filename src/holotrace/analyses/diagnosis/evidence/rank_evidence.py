@@ -24,6 +24,8 @@ from holotrace.algorithms.intervals import (
 from holotrace.analyses.diagnosis.evidence.kernel_evidence import costed_work
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.devices import described_devices, devices_of_rank
+from holotrace.enrich.device.earlier_work import earlier_work
+from holotrace.enrich.device.first_calls import first_calls
 from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launched_work, launches
 from holotrace.enrich.device.peaks import Device, device_named
@@ -133,6 +135,12 @@ class RankEvidence:
         return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
 
     @cached_property
+    def maybe_busy(self) -> Intervals:
+        """`unknown`, and the idle time in which a device probably still runs work from before the recording."""
+        before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
+        return union(*concatenated([self.unknown, before]))
+
+    @cached_property
     def activity(self) -> pl.DataFrame:
         """The activity of the training thread or, while it waits for autograd, of the backward thread.
 
@@ -149,9 +157,14 @@ class RankEvidence:
         return table
 
     @cached_property
+    def in_first_calls(self) -> Intervals:
+        """The idle time in calls that take long because they are the first; see `first_calls`."""
+        return intersection(self.idle, union_of(first_calls(self.rank_trace)))
+
+    @cached_property
     def while_idle(self) -> pl.DataFrame:
-        """`activity`, cut to the time in which no device worked."""
-        return self.within(self.activity, self.idle)
+        """`activity`, cut to the time in which no device worked, without `in_first_calls`."""
+        return self.within(self.activity, difference(self.idle, self.in_first_calls))
 
     @cached_property
     def work(self) -> pl.DataFrame:
@@ -211,7 +224,8 @@ class RankEvidence:
         """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
 
         The device runs dry if it is idle when the call returns: without the call, the host would have launched more
-        work.
+        work. Calls that wait for nothing do not count, nor do those at the end of a recording without steps, after which
+        the host launches nothing.
 
         event_index, end_ns       of the call
         call                      its name
@@ -221,18 +235,23 @@ class RankEvidence:
         calls = host_synchronisations(self.rank_trace).select("event_index").unique()
         known = self.activity.join(calls, on="event_index", how="semi")
         made = known.group_by("event_index", maintain_order=True).agg(
-            pl.col("end_ns").max(), pl.col("name", "module", "frame").first()
+            pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("name", "module", "frame").first()
         )
         gap = holding(self.idle, made["end_ns"].to_numpy())
         kept, gap = made.filter(pl.Series(gap >= 0)), gap[gap >= 0]
         names = self.rank_trace.table("events", ["event_index", "name"])
         called = kept.select("event_index").join(names, on="event_index", how="left", maintain_order="left")["name"]
         starts, ends = (times[gap] for times in self.idle)
-        return kept.with_columns(
+        waits = kept.with_columns(
             self.rank_trace.texts(called).alias("call"),
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
+        # In an operator, the copy before the call may have waited.
+        is_needed = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call"))
+        last_ns = None if self.has_steps else self.work["launch_start_ns"].max()
+        is_followed = pl.lit(last_ns is None) | (pl.col("end_ns") < pl.lit(last_ns, pl.Int64))
+        return waits.filter(is_needed.fill_null(value=True), is_followed).drop("start_ns")
 
     @cached_property
     def has_graph_launches(self) -> bool:

@@ -13,7 +13,11 @@ from holotrace.analyses.diagnosis.rules.device import (
     streams,
 )
 from holotrace.analyses.diagnosis.rules.host import (
+<<<<<<< HEAD
     host_operators,
+=======
+    first_calls,
+>>>>>>> acd51b91 (Diagnosis and trust: name first calls and work from before the recording; blame no wait that keeps nothing back)
     host_time,
     launches,
     operator_loops,
@@ -32,6 +36,7 @@ from holotrace.analyses.diagnosis.rules.ranks import (
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
     *synchronisations.RULES,
+    *first_calls.RULES,
     *launches.RULES,
     *operator_loops.RULES,
     *host_operators.RULES,

@@ -151,7 +151,9 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     """Return the distinct causes, and the row of the cause of each range; the last row is for time outside all ranges."""
     rows = np.arange(len(ranges))
     name, kind = ranges["name"].to_numpy().astype(np.int64), ranges["kind"].to_numpy()
-    is_python, is_operator = kind == EventKind.PYTHON_FUNCTION, kind == EventKind.CPU_OP
+    is_python = kind == EventKind.PYTHON_FUNCTION
+    # Files of 2021 record steps as operators.
+    is_operator = (kind == EventKind.CPU_OP) & ~texts.step[name]
     frame = itself_or_above(parent, is_python & texts.user[name], rows)
     loading = itself_or_above(parent, texts.loading[name], rows)
     collection = itself_or_above(parent, texts.collection[name], rows)

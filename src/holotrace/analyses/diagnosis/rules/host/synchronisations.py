@@ -49,7 +49,7 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
     if calls.is_empty():
         return
     inside = _inside(evidence, calls)
-    explained = _idle_for(calls, inside)
+    explained = difference(_idle_for(calls, inside), evidence.in_first_calls)
     longest = calls.sort(pl.col("gap_end_ns") - pl.col("gap_start_ns"), descending=True, maintain_order=True).row(
         0, named=True
     )

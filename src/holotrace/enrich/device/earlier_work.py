@@ -1,0 +1,42 @@
+"""Device work from before the recording: until it ends, a device seems idle although launched work waits."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.algorithms.intervals import Intervals, difference, union, union_of
+from holotrace.enrich.device.device_work import device_rows
+from holotrace.enrich.device.launches import launches
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_SHORTEST_NS = 1_000_000
+"""The first work of a stream may wait this long for another stream or rank."""
+
+_AT_THE_START = 0.05
+"""Only streams that get work in this first part of the recording may still run earlier work."""
+
+
+@derived
+def earlier_work(rank_trace: RankTrace) -> Intervals:
+    """Return the time in which a stream probably still runs work from before the recording: disjoint intervals in order.
+
+    The first recorded work of the stream was launched in the first 5 % of the recording, but at least 1 ms passes before it
+    starts, and no device shows any work meanwhile. A stream runs its work in order, so it was not free.
+    """
+    events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
+    rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))
+    if rows.is_empty():
+        return union_of(rows)
+    first_ns, last_ns = events.select(
+        pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max().alias("end_ns")
+    ).row(0)
+    firsts = rows.sort("start_ns", "event_index").unique(["device", "stream"], keep="first", maintain_order=True)
+    waiting = firsts.filter(
+        pl.col("launch_end_ns") < first_ns + _AT_THE_START * (last_ns - first_ns),
+        pl.col("launch_end_ns") < pl.col("start_ns"),
+    )
+    waits = union(waiting["launch_end_ns"].to_numpy(), waiting["start_ns"].to_numpy())
+    begins, ends = difference(waits, union_of(rows))
+    is_long = ends - begins >= _SHORTEST_NS
+    return begins[is_long], ends[is_long]

@@ -1,0 +1,134 @@
+"""Calls that set up a device or load kernels on first use say nothing about later steps."""
+
+from __future__ import annotations
+
+import polars as pl
+
+import holotrace
+from holotrace.testing.builder import TraceBuilder
+
+
+def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotrace.Trace:
+    """Return a recording of 50 ms without steps: a copy whose first call takes 30 ms, then 10 short kernels."""
+    trace = TraceBuilder()
+    trace.operator("aten::to", start_us=1_000, duration_us=30_200)
+    trace.operator("aten::empty_strided", start_us=1_010, duration_us=30_030)
+    trace.runtime(initialises, start_us=1_020, duration_us=30_000)
+    trace.copy("Memcpy HtoD (Pageable -> Device)", start_us=31_100, duration_us=50, launch_us=31_060)
+    for place in range(10):
+        start = 31_400 + 1_800 * place
+        trace.operator("aten::relu", start_us=start, duration_us=1_700)
+        trace.kernel("relu", start_us=start + 80, duration_us=1_600, launch_us=start + 60)
+    return trace.build()
+
+
+def test_creating_the_context_is_not_the_copy_that_triggers_it() -> None:
+    """The 30 ms belong to the call of the runtime; pinned memory would not save them."""
+    found = holotrace.diagnosis(cold_job()).per_finding
+
+    first = found.row(0, named=True)
+    assert (first["rule"], first["operator"], first["basis"]) == ("first_calls", "aten::to", "what-if")
+    assert first["stake_ns"] == 30_000_000
+    assert "cudaDeviceGetStreamPriorityRange in aten::to" in first["finding"]
+    assert "blocking_copy" not in found["rule"]
+
+
+def test_waiting_for_the_device_is_no_first_call() -> None:
+    """A long wait for the device does not set anything up."""
+    assert "first_calls" not in holotrace.diagnosis(cold_job(initialises="cudaDeviceSynchronize")).per_finding["rule"]
+
+
+def test_a_cold_recording_is_in_doubt() -> None:
+    """The trusted share leaves out the calls of the start."""
+    result = holotrace.trust(cold_job())
+
+    assert result.doubts["rule"].to_list() == ["slow_first_calls"]
+    assert result.per_rank["doubtful_ns"].to_list() == [30_000_000]
+
+
+def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
+    """A launch that takes 2 ms in each of 4 steps is a property of the job."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 4_000 * number
+        trace.step(number, begin, 4_000)
+        trace.operator("aten::relu", start_us=begin + 10, duration_us=2_100)
+        trace.runtime("cuModuleLoadData", start_us=begin + 20, duration_us=2_000)
+        trace.kernel("relu", start_us=begin + 2_100, duration_us=1_000, launch_us=begin + 2_050)
+
+    rules = holotrace.diagnosis(trace.build()).per_finding["rule"].to_list()
+
+    assert "first_calls" not in rules
+    assert "launch_bound" in rules
+
+
+def late_stream(*, launched_us: int) -> holotrace.Trace:
+    """Return a recording of 100 ms: work launched at `launched_us` starts at 80 ms, and runs for 20 ms."""
+    trace = TraceBuilder()
+    trace.operator("aten::mm", start_us=0, duration_us=99_000)
+    trace.kernel("gemm", start_us=80_000, duration_us=20_000, launch_us=launched_us)
+    return trace.build()
+
+
+def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
+    """A stream that starts its first work 79 ms after the launch was busy with earlier work."""
+    trace = late_stream(launched_us=1_000)
+
+    headline = holotrace.diagnosis(trace).headline.row(0, named=True)
+    assert round(headline["busy_fraction"], 2) == 0.2
+    assert round(headline["unknown_fraction"], 2) == 0.79
+    assert holotrace.trust(trace).doubts["rule"].to_list() == ["work_before_recording"]
+
+
+def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
+    """A stream that gets its first work after 20 % of the recording was free until then."""
+    trace = late_stream(launched_us=20_000)
+
+    assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0
+    assert holotrace.trust(trace).doubts.is_empty()
+
+
+def synchronising_job(*, call_us: int) -> pl.Series:
+    """Return the rules found in 4 steps of 1 ms: a kernel until 300 µs, and a call at `call_us` that waits for the device."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 1_000 * number
+        trace.step(number, begin, 1_000)
+        trace.kernel("gemm", start_us=begin + 20, duration_us=280, launch_us=begin + 10)
+        end = max(begin + 305, begin + call_us + 5)
+        trace.runtime("cudaDeviceSynchronize", start_us=begin + call_us, duration_us=end - begin - call_us)
+        trace.kernel("gemm", start_us=begin + 900, duration_us=95, launch_us=begin + 890)
+    return holotrace.diagnosis(trace.build()).per_finding["rule"]
+
+
+def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
+    """A call at 50 µs makes the device run dry; at 600 µs, the device is idle already."""
+    assert "device_synchronisation" in synchronising_job(call_us=50)
+    assert "device_synchronisation" not in synchronising_job(call_us=600)
+
+
+def test_the_wait_at_the_end_of_a_recording_keeps_no_work_back() -> None:
+    """Without steps, nothing is launched after the last wait, so the device has nothing to run."""
+    trace = TraceBuilder()
+    trace.operator("aten::mm", start_us=0, duration_us=60)
+    trace.kernel("gemm", start_us=50, duration_us=500, launch_us=40)
+    trace.runtime("cudaDeviceSynchronize", start_us=100, duration_us=455)
+    trace.operator("aten::numpy_T", start_us=640, duration_us=10)
+
+    assert "device_synchronisation" not in holotrace.diagnosis(trace.build()).per_finding["rule"]
+
+
+def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
+    """Files of 2021 record steps as operators; findings name the operator inside."""
+    trace = TraceBuilder()
+    for number in range(4):
+        begin = 1_000 * number
+        trace.operator(f"ProfilerStep#{number}", start_us=begin, duration_us=1_000)
+        for place in range(9):
+            start = begin + 100 * place
+            trace.operator("aten::relu", start_us=start, duration_us=90)
+            trace.kernel("relu", start_us=start + 85, duration_us=10, launch_us=start + 80)
+
+    found = holotrace.diagnosis(trace.build()).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["operator"]) == ("launch_bound", "aten::relu")
