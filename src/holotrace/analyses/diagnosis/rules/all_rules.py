@@ -13,11 +13,8 @@ from holotrace.analyses.diagnosis.rules.device import (
     streams,
 )
 from holotrace.analyses.diagnosis.rules.host import (
-<<<<<<< HEAD
-    host_operators,
-=======
     first_calls,
->>>>>>> acd51b91 (Diagnosis and trust: name first calls and work from before the recording; blame no wait that keeps nothing back)
+    host_operators,
     host_time,
     launches,
     operator_loops,
