@@ -15,7 +15,7 @@ from holotrace.enrich.host.frames import is_user_frame
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
-_NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
+NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 """Functions that Python makes for an expression; readers look for the function around them."""
 
 
@@ -36,7 +36,7 @@ def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iter
     is_user = is_python & is_user_frame(texts).to_numpy()[name]
     trains = is_user & texts.is_in(list(training)).fill_null(value=False).to_numpy()[name]
     trains = is_user & np.isin(name, name[_with_callers(parent, is_user, trains)])
-    has_name = is_user & ~trains & ~texts.str.contains(_NAMELESS).fill_null(value=False).to_numpy()[name]
+    has_name = is_user & ~trains & ~texts.str.contains(NAMELESS).fill_null(value=False).to_numpy()[name]
     below = np.where((parent != NO_PARENT) & trains[parent], NO_PARENT, parent)
     rows = rows_of_events(known.ranges, events)
     above = furthest_above(below, has_name, rows)

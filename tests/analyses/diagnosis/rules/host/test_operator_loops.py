@@ -75,6 +75,35 @@ def test_a_loop_over_several_modules_is_one_finding() -> None:
     assert case.place.module is None
 
 
+def calling_modules(*modules: str) -> holotrace.Trace:
+    """Return a step of 3 ms in which `predict` calls these modules one after the other, each with a linear layer of 20 µs."""
+    trace = TraceBuilder().step(0, 0, 3_000).python("net.py(5): predict", start_us=0, duration_us=2_990)
+    for number, module in enumerate(modules):
+        begin = 5 + 40 * number
+        trace.python(f"nn.Module: {module}", start_us=begin, duration_us=38)
+        trace.python("net.py(9): forward", start_us=begin + 1, duration_us=36)
+        trace.python(f"nn.Module: Linear_{module}", start_us=begin + 5, duration_us=30)
+        trace.operator("aten::linear", start_us=begin + 8, duration_us=20)
+    return trace.build()
+
+
+def test_a_module_called_for_one_sample_after_the_other_is_a_loop() -> None:
+    """`predict` calls the same module 70 times for 38 µs: 2.66 of 3 ms."""
+    trace = calling_modules(*["Score_0"] * 70)
+    (case,) = cases_of(trace, "operator_loops").values()
+
+    assert case.value == pytest.approx(70 * 38 / 3_000)
+    assert (case.count, case.place.module, case.place.source_line) == (70, "Score_0", "net.py(5): predict")
+    assert said(trace, "operator_loops").what == (
+        "training calls Score_0 in a loop: 70 times in each call of net.py(5): predict"
+    )
+
+
+def test_the_layers_of_a_deep_model_are_not_a_loop() -> None:
+    """Each of 70 layers is a module of its own, called once."""
+    assert not cases_of(calling_modules(*(f"Block_{number}" for number in range(70))), "operator_loops")
+
+
 def test_what_the_backward_pass_calls_for_each_parameter_is_not_a_loop() -> None:
     """DDP copies each gradient into its bucket at the end of the backward pass, which the training function calls."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=0, duration_us=990)

@@ -8,11 +8,14 @@ import numpy as np
 import polars as pl
 
 from holotrace.algorithms.intervals import holding, intervals_of, union_of
-from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.analyses.diagnosis.evidence.callers import NAMELESS
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said
 from holotrace.analyses.diagnosis.rules.host.launches import OPTIMIZER, named_ranges
-from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.enrich.events.event_rows import rows_of_events
+from holotrace.enrich.host.frames import OF_AUTOGRAD, is_user_frame
+from holotrace.enrich.host.host_names import MODULE_PREFIX
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
@@ -43,6 +46,15 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or evidence.has_device_work:
         return
+    found = list(_loops_in_functions(evidence, pieces))
+    yield from found
+    yield from (
+        case for case in _loops_over_modules(evidence, pieces) if case.subject not in {of.subject for of in found}
+    )
+
+
+def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
+    """Yield a case for each function that calls an operator many times, or modules that do."""
     calls = _calls(evidence, pieces).filter(pl.col("median_ns") <= _SMALL_NS)
     most = pl.col("per_function").max().over("frame")
     loops = calls.filter((most >= _MANY) & (pl.col("per_function") >= pl.max_horizontal(most / _OF_SAME_LOOP, _FEWEST)))
@@ -68,6 +80,55 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
                 "module": module,
             },
         )
+
+
+def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
+    """Yield a case for each function that calls the same module many times, for example for one sample after the other.
+
+    Equal layers of a deep model are different modules.
+    """
+    known, calls = host_ranges(evidence.rank_trace), _repeated_modules(evidence)
+    for (function,), repeated in calls.group_by("function", maintain_order=True):
+        outermost = repeated.filter(pl.col("module") == pl.col("module").first())
+        module = str(outermost["module"][0])
+        is_call = np.zeros(len(known.ranges), np.bool_)
+        is_call[repeated["row"].to_numpy()] = True
+        rows = rows_of_events(known.ranges, pieces["event_index"])
+        inside = pieces.filter(pl.Series(itself_or_above(known.parent, is_call, rows) != NO_PARENT))
+        operators = inside.filter(pl.col("cause") == "operator")
+        if operators.is_empty() or _length(operators) > _SMALL_NS * operators["event_index"].n_unique():
+            continue
+        of_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
+        modules = operators["module"].drop_nulls().unique()
+        backward = pieces.filter(of_autograd & pl.col("module").is_in(modules.implode()))
+        times = union_of(pl.concat([inside, backward]).sort("start_ns"))
+        first = inside.row(0, named=True)
+        yield Case(
+            times,
+            evidence.share(times),
+            count=len(outermost),
+            subject=str(function),
+            place=Place(module, None, None, str(function), first["event_index"], first["start_ns"]),
+            words={"per_function": len(outermost) / outermost["caller"].n_unique(), "called_module": module},
+        )
+
+
+def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
+    """Return the calls of modules that one call of a function of the user calls many times: row, caller (a row), function, module."""
+    known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
+    name = known.ranges["name"].to_numpy()
+    is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
+    is_user = is_python & (is_user_frame(texts) & ~texts.str.contains(NAMELESS).fill_null(value=False)).to_numpy()[name]
+    is_module = is_python & texts.str.starts_with(MODULE_PREFIX).fill_null(value=False).to_numpy()[name]
+    is_module &= holding(evidence.step_windows, known.ranges["start_ns"].to_numpy()) >= 0
+    rows = np.flatnonzero(is_module)
+    calls = pl.DataFrame({"row": rows, "caller": nearest_above(known.parent, is_user, rows), "module": name[rows]})
+    many = calls.filter((pl.col("caller") != NO_PARENT) & (pl.len().over("caller", "module") >= _MANY))
+    callers = pl.Series(name[many["caller"].to_numpy()], dtype=pl.UInt32)
+    return many.with_columns(
+        evidence.rank_trace.texts(callers).alias("function"),
+        evidence.rank_trace.texts(many["module"].cast(pl.UInt32)).str.strip_prefix(MODULE_PREFIX).alias("module"),
+    )
 
 
 def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
@@ -141,6 +202,12 @@ def _length(pieces: pl.DataFrame) -> int:
 
 def _say(cases: Sequence[RankCase]) -> Said:
     words, place = cases[0].words, cases[0].place
+    if "called_module" in words:
+        return Said(
+            f"training calls {words['called_module']} in a loop: {words['per_function']:,.0f} times in each call of "
+            f"{place.source_line}",
+            _BATCHING,
+        )
     times = f"{words['per_function']:,.0f} times"
     where = f"in each call of {place.source_line}" if words["has_function"] else "in each step"
     what = f"{words['module']} runs" if words["module"] else "training runs"
@@ -154,6 +221,10 @@ _READING = (
     "Compute with whole tensors (comparisons, masks, sums) instead of reading one element after the other, or copy the tensor to a "
     "Python list once with tolist()."
 )
+_BATCHING = (
+    "Stack the samples and call the module once: each call costs microseconds per operator, however little it computes. For steps "
+    "that need the result of the step before, use a fused module such as nn.LSTM, or compile the loop with torch.compile."
+)
 _CALLING = (
     "Run one operator on a stacked tensor (batched or torch._foreach_ functions, the fused module such as nn.LSTM), or compile the "
     "loop with torch.compile: each call costs microseconds however little it computes."
@@ -162,7 +233,7 @@ _CALLING = (
 RULES = (
     Rule(
         "operator_loops",
-        "loops of at least 64 calls of a small operator in one call of a function, in jobs without device work",
+        "loops of at least 64 calls of a small operator or of a module in one call of a function, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="A function or module of a model rarely calls an operator more than a few dozen times. Below 5 % of the step, a loop is "
