@@ -50,7 +50,7 @@ class Place(NamedTuple):
 class Case:
     """A problem that a rule found on one rank.
 
-    explained       the time that the case explains: when the rank would do something else without the cause
+    explained       the time that the case explains: the rank would do something else then if the cause were fixed
     further         more idle time that the case explains if its replay saves more than `explained`
     is_certain      the explained time is the cost of the case even if the replay saves less
     value           what the rule measured, in the unit of its threshold

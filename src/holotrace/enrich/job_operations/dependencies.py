@@ -34,9 +34,9 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
         data-loading, preparation   before the first pass
         passes                      one after another on their rank
         messages                    one after another, per kind
-        receive                     after the pass before the one that needs its data, which starts after the receive
+        receive                     before the pass that needs its data, and after the previous pass of that kind
         send                        after the pass that computes its content
-        first backward message      after the second-last pass before the first backward pass
+        first backward message      after the pass that comes two passes before the first backward pass
         params-all-gather           before the first forward pass of its chunk
         grads-reduce-scatter        with separate-grads-all-reduce: after the last backward pass of its chunk; else
                                     after the embedding gradients

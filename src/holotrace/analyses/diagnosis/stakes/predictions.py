@@ -33,8 +33,8 @@ class _Step(NamedTuple):
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> list[float | None]:
     """Return how much shorter the replayed step of the rank gets without each case, in ns.
 
-    The value is None for cases without a change, for all but the costliest cases, and if the graph does not replay the
-    step.
+    The value is None for cases without a change, for all but the costliest cases, and if a replay without changes does not
+    reproduce the step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]

@@ -21,14 +21,14 @@ LARGE = 0.2
 """A rank that causes this fraction of all waiting may pass on up to twice as much as it causes and still be a culprit."""
 
 NOT_OWN = ("communication", "launch_delay", "unknown")
-"""Slow transfers, a GPU that starts work late and what was not recorded are not a rank's own work."""
+"""Causes other than a rank's own work: slow transfers, a GPU that starts work late, and time that was not recorded."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
 _OF_NAME = {"computation": "kernel", "python": "Python's"}
 _WITHOUT_NAME = {"python": "Python"}
 _PYTHON = ("python", "data_loading")
 MOSTLY_PYTHON = 3
-"""A function spends this many times as much in Python as in operators; otherwise it is a part of the model."""
+"""A function that spends less than this many times as much in Python as in operators is a part of the model, not a cause."""
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
