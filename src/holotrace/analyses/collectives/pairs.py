@@ -37,7 +37,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
     other rank that it sends data to. A transfer begins when the last rank joins the all-to-all, and ends when the first of its
-    own two ranks leaves:
+    two ranks leaves:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 

@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let both calls of a message end at the earlier of their recorded ends, unless the other call begins after that end.
+    """Set the ends of the send and the receive of a message to the earlier of the two, unless the other call begins after it.
 
     A host notices that a send or receive has ended only when it waits for the message, perhaps at the end of the step.
     """
