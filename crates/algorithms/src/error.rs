@@ -24,7 +24,7 @@ pub enum AlgorithmError {
     /// A row is its own ancestor.
     #[error("the parents form a cycle")]
     ParentCycle,
-    /// A node is its own successor.
+    /// A path leads from a node back to itself.
     #[error("the graph has a cycle")]
     GraphCycle,
 }

@@ -28,7 +28,7 @@ _FEWEST_IN_SEGMENT = 3
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""A clock jumps if at least three of the 16 operations around a conflict differ from the line by the same time (within 30 %)."""
+"""A clock jumps if at least three of the 16 operations around a conflict differ from the line by the same amount (within 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 

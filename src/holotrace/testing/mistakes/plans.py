@@ -37,7 +37,7 @@ class Pair:
 
 
 _Plant = Callable[[str, JobOptions, random.Random], Pair]
-"""Takes a rule, a job and dice, and returns a pair with the mistake that the rule describes."""
+"""Takes a rule, a job and a random generator, and returns a pair with the mistake that the rule describes."""
 
 
 def drawn_pair(rule: str, seed: int) -> Pair:
