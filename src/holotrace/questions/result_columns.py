@@ -314,7 +314,7 @@ DEVICE_USE = (
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "tensor_core_fraction if the cores of some kernels are unknown",
+        "tensor_core_fraction in printed tables, if the cores of some kernels are unknown",
         "on tensor cores, at least",
     ),
     _fraction(
@@ -344,7 +344,7 @@ DEVICE_USE = (
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "tensor_core_self_fraction if the names of some kernels do not show which cores they use",
+        "tensor_core_self_fraction in printed tables, if the cores of some kernels are unknown",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -494,7 +494,7 @@ COLLECTIVES = (
         "bus_bytes", "bytes that cross the rank's link, computed with the bus factor; null if unknown", "over the link"
     ),
     _fraction("wait_fraction", "wait_ns over the time in those collectives that other ranks recorded too", "waiting"),
-    _mean("median_transfer_ns", "median transfer", "transfer"),
+    _mean("median_transfer_ns", "median transfer time", "transfer"),
     _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
     _bandwidth("bus_bytes_per_s", "bus_bytes over the transfer", "bus bandwidth"),
     _bandwidth("low_bytes_per_s", "lower end of the 95 % interval of bus_bytes_per_s", "at least"),
@@ -536,13 +536,13 @@ COLLECTIVES = (
     ),
     _number("drift_half_width_ppb", "largest error of drift_ppb", "± (ppb)"),
     _count("size_count", "different message sizes", "sizes"),
-    _mean("latency_ns", "time of a message without bytes", "latency"),
+    _mean("latency_ns", "time that a message without bytes would take", "latency"),
     _mean("latency_low_ns", "lower end of the 95 % interval of latency_ns", "at least"),
     _mean("latency_high_ns", "upper end of the 95 % interval of latency_ns", "at most"),
     ResultColumn("source_rank", "int32", "rank that sends", heading="from"),
     ResultColumn("destination_rank", "int32", "rank that receives", heading="to"),
     _text("part", "the host, link or group that is slow"),
-    _mean("peer_transfer_ns", "median transfer of the peers of the part", "transfer of peers"),
+    _mean("peer_transfer_ns", "median transfer time of the peers of the slow host, link or group", "transfer of peers"),
     _number(
         "slowdown",
         "time divided by the time of the peers: a transfer by that of other hosts, links, groups or pairs, a step by the ideal step",
@@ -873,12 +873,12 @@ INFERENCE = (
     _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
     _length(
         "compute_bound_ns",
-        "time in kernels whose arithmetic takes longer than their memory at peak rates",
+        "time in kernels whose arithmetic takes longer at peak rates than moving their bytes",
         "compute-bound",
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels whose memory takes longer than their arithmetic, while no compute-bound kernel runs",
+        "time in kernels that take longer to move their bytes than to compute, while no compute-bound kernel runs",
         "memory-bound",
     ),
     _length(
@@ -921,7 +921,7 @@ INFERENCE = (
     _length("elapsed_ns", "from the start of the first steady step to the end of the last", "elapsed"),
     _mean(
         "inter_token_ns",
-        "how long a request waits for a token: elapsed_ns over the steps that decode",
+        "how long a request waits for a token: elapsed_ns divided by the number of steps that decode",
         "between tokens",
     ),
     _number("tokens_per_s", "new tokens of all steady steps per second; null if some are unknown", "tokens/s"),
