@@ -6,7 +6,7 @@ from typing import Any
 
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
 from holotrace.drawing.names import short_name
-from holotrace.units import duration_text, percent_text
+from holotrace.units import duration_text, percent_text, small_percent_text
 
 _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
 """The words before a cost, by its basis."""
@@ -49,9 +49,7 @@ def _device_clause(row: dict[str, Any]) -> str:
         unknown = (
             f"; {percent_text(row['unknown_fraction'])} is unknown, because the GPU may run work that was not recorded"
         )
-        return (
-            f"and {subject} busy {percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
-        )
+        return f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]

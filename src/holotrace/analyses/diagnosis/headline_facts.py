@@ -83,4 +83,4 @@ def _memory(row: dict[str, Any]) -> Fact | None:
 
 
 def _share_of_step(row: dict[str, Any], share: str) -> str:
-    return f"{percent_text(row[share])} of the {'step' if row['step_count'] else 'recording'}"
+    return f"{small_percent_text(row[share])} of the {'step' if row['step_count'] else 'recording'}"

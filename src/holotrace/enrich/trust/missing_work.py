@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from holotrace.algorithms.intervals import Intervals, gaps, intersection, intervals_of, union
+from holotrace.algorithms.intervals import Intervals, gaps, intersection, intervals_of, union, union_of
 from holotrace.algorithms.matching import NO_MATCH, only_matches
 from holotrace.enrich.device.device_work import device_rows, device_work
 from holotrace.enrich.device.graph_replays import graph_launches, incomplete_replays, with_until
 from holotrace.enrich.device.launches import launches
+from holotrace.enrich.device.left_out_launches import calls_between_launches
 from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.trust.doubts import Doubt
@@ -83,6 +84,23 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
         times=doubtful,
         from_ns=missing.item(0, "start_ns"),
         to_ns=missing.item(-1, "start_ns"),
+    )
+
+
+def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
+    """Doubt all idle time between the first and the last work if most launches, with their work, are missing from the file.
+
+    Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records numbers all calls of the runtime.
+    """
+    between = calls_between_launches(rank_trace)
+    if between is None:
+        return
+    times = gaps(*union_of(device_rows(rank_trace)))
+    yield Doubt(
+        "launches_left_out",
+        f"By their numbers, {between:,.0f} calls of the runtime lie between two recorded launches on average, where 20 are usual: "
+        "most launches and their work seem to be missing from the file, so whether the GPU was idle is unknown",
+        times=times,
     )
 
 

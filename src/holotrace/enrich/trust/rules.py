@@ -8,7 +8,7 @@ from holotrace.enrich.trust.device_rules import overlapping_work, starts_before_
 from holotrace.enrich.trust.doubts import Doubt
 from holotrace.enrich.trust.file_rules import cut_off_file, lost_events, other_program
 from holotrace.enrich.trust.host_rules import gaps_in_host_recording, shared_sequence_numbers, waits_end_early
-from holotrace.enrich.trust.missing_work import incomplete_graph_replays, launches_without_work
+from holotrace.enrich.trust.missing_work import incomplete_graph_replays, launches_left_out, launches_without_work
 from holotrace.enrich.trust.profiler_rules import profiler_overhead, steps_with_profiler_start
 from holotrace.enrich.trust.start_up import (
     slow_first_calls,
@@ -24,6 +24,7 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
     lost_events,
     incomplete_graph_replays,
     launches_without_work,
+    launches_left_out,
     gaps_in_host_recording,
     overlapping_work,
     starts_before_launch,

@@ -28,6 +28,7 @@ from holotrace.enrich.device.earlier_work import earlier_work
 from holotrace.enrich.device.first_calls import first_calls
 from holotrace.enrich.device.graph_replays import unknown_work
 from holotrace.enrich.device.launches import launched_work, launches
+from holotrace.enrich.device.left_out_launches import calls_between_launches
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.device.synchronisations import host_synchronisations
 from holotrace.enrich.job.outliers import stands_out
@@ -136,7 +137,9 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and the idle time in which a device probably still runs work from before the recording."""
+        """`unknown`, and the idle time in which a device probably runs work from before the recording, or that was left out."""
+        if calls_between_launches(self.rank_trace) is not None:
+            return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
         return union(*concatenated([self.unknown, before]))
 

@@ -132,3 +132,36 @@ def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
     found = holotrace.diagnosis(trace.build()).per_finding.row(0, named=True)
 
     assert (found["rule"], found["operator"]) == ("launch_bound", "aten::relu")
+
+
+def sampled_job(*, calls_between: int) -> holotrace.Trace:
+    """Return a recording with 200 kernels of 50 µs, one per 500 µs, launched 0.4 ms before they start."""
+    trace = TraceBuilder()
+    for number in range(200):
+        launch = 500 * number
+        trace.runtime("cudaLaunchKernel", start_us=launch, duration_us=5, correlation=1 + calls_between * number)
+        trace.event(
+            ph="X", cat="kernel", name="gemm", ts=400 + launch, dur=50, pid=0, tid=7,
+            args={"correlation": 1 + calls_between * number, "device": 0, "stream": 7},
+        )  # fmt: skip
+    return trace.build()
+
+
+def test_launches_left_out_make_idle_time_unknown() -> None:
+    """If 216 calls lie between two launches, the gaps held work that is missing from the file."""
+    trace = sampled_job(calls_between=216)
+
+    result = holotrace.diagnosis(trace)
+    first = result.per_finding.row(0, named=True)
+    assert (first["rule"], first["confidence"]) == ("late_starts", "low")
+    assert "missing from the file" in first["finding"]
+    assert result.headline["unknown_fraction"][0] > 0.8
+    assert holotrace.trust(trace).doubts["rule"].to_list() == ["launches_left_out"]
+
+
+def test_a_usual_number_of_calls_between_launches_is_no_doubt() -> None:
+    """With 12 calls between launches, nothing is missing."""
+    trace = sampled_job(calls_between=12)
+
+    assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0
+    assert holotrace.trust(trace).doubts.is_empty()

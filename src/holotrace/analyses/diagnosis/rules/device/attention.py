@@ -113,8 +113,8 @@ def _say(_: Sequence[RankCase]) -> Said:
     return Said(
         "attention runs as separate kernels: a product, a softmax and another product, with the whole matrix of scores in "
         "memory",
-        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs and is_causal=True, or FlexAttention for "
-        "other masks; do not force SDPBackend.MATH.",
+        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs, with is_causal=True instead of a causal mask, or "
+        "FlexAttention for other masks; do not force SDPBackend.MATH.",
     )
 
 

@@ -290,6 +290,10 @@ _MORE_IN_GRAPHS = (
 )
 
 
+def _kernels(count: float) -> str:
+    return "1 kernel or copy" if round(count) == 1 else f"{count:,.0f} kernels and copies"
+
+
 def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["computes"]:
@@ -299,7 +303,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
             "the data loader.",
         )
     return Said(
-        f"the GPU waits for the host to launch work: {words['kernels']:,.0f} kernels and copies per step, "
+        f"the GPU waits for the host to launch work: {_kernels(words['kernels'])} per step, "
         f"{duration_text(words['kernel_ns'])} each on average; mostly for {cases[0].place.operator}{in_line(cases[0].place)}",
         _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
     )

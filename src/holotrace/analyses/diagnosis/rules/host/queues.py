@@ -16,6 +16,7 @@ from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.drawing.names import short_name
 from holotrace.enrich.device.device_work import device_rows
 from holotrace.enrich.device.graph_replays import GRAPH_LAUNCH
+from holotrace.enrich.device.left_out_launches import calls_between_launches
 from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.steps.steps import windows
@@ -60,8 +61,11 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
     """Return a reason why the GPU may not have been idle during most of this time, or "" if none applies.
 
     `before`: the time precedes the first work of a stream, so work from before the recording may have run. `graph`: the time
-    precedes graph replays, so nodes of the graph that the profiler lost may have run.
+    precedes graph replays, so nodes of the graph that the profiler lost may have run. `left_out`: most launches are missing from
+    the file, with their work.
     """
+    if calls_between_launches(evidence.rank_trace) is not None:
+        return "left_out"
     rows = device_rows(evidence.rank_trace.unselected)
     firsts = rows.sort("start_ns").unique(["device", "stream"], keep="first")["event_index"]
     time, all_time = pl.col("start_ns") - pl.col("from_ns"), (pl.col("start_ns") - pl.col("from_ns")).sum()
@@ -125,6 +129,12 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
             f"the first recorded work of CUDA graph replays starts late (longest before {kernel}): the profiler probably lost "
             "kernels of these graphs",
             "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether this time is there, too.",
+        )
+    if reason == "left_out":
+        return Said(
+            f"launched work starts late, although no recorded work runs on the GPU (longest before {kernel}): most launches and "
+            "their work seem to be missing from the file",
+            "Do not count this time: the missing work probably ran then. Record again without a filter or a sample of the events.",
         )
     if reason == "rare":
         return Said(

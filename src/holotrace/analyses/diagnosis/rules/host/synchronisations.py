@@ -159,9 +159,11 @@ def _in(case: RankCase) -> str:
 
 def _per_step(case: RankCase) -> str:
     if not case.words["steps"]:
-        return f"{case.count:,} time{'' if case.count == 1 else 's'}"
+        return "once" if case.count == 1 else f"{case.count:,} times"
     count = case.count / case.words["steps"]
-    return f"{count:.0f} time{'' if round(count) == 1 else 's'} per step" if count >= 1 else "in some steps"
+    if count < 1:
+        return "in some steps"
+    return "once per step" if round(count) == 1 else f"{count:.0f} times per step"
 
 
 def _say(what: str, advice: str, cases: Sequence[RankCase]) -> Said:

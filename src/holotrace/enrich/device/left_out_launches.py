@@ -1,0 +1,33 @@
+"""Recordings that were thinned: they lack most launches and their device work, so that the device seems idle."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.device.launches import launched_work
+from holotrace.store.derived import derived
+from holotrace.store.trace import RankTrace
+
+_FEWEST_LAUNCHES = 100
+_MOST_CALLS = 100
+"""The runtime numbers all its calls, also those that the profiler leaves out. In all recordings at hand, 4 to 20 calls lie between
+two launches on average."""
+
+_MOST_BETWEEN_HALF = 30
+"""A process that polls the device for a while skips many numbers, but only between few launches."""
+
+
+@derived
+def calls_between_launches(rank_trace: RankTrace) -> float | None:
+    """Return how many calls of the runtime lie between two recorded launches on average, if far more than in whole recordings.
+
+    None if the number is as usual, or if there are fewer than 100 launches.
+    """
+    launched = launched_work(rank_trace.unselected)["launch_index"].drop_nulls().unique()
+    events = rank_trace.unselected.table("events", ["event_index", "correlation"])
+    numbers = events.filter(pl.col("event_index").is_in(launched.implode()), pl.col("correlation") > 0)["correlation"]
+    steps = numbers.unique().sort().diff().drop_nulls()
+    mean, median = steps.mean(), steps.median()
+    if len(steps) < _FEWEST_LAUNCHES or not isinstance(mean, float) or not isinstance(median, float):
+        return None
+    return mean if mean > _MOST_CALLS and median > _MOST_BETWEEN_HALF else None
