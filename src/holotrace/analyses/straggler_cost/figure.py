@@ -9,7 +9,7 @@ from holotrace.analyses.straggler_cost.compute import StragglerCost
 from holotrace.analyses.straggler_cost.question import QUESTION
 from holotrace.drawing.category_axis import category_axis
 from holotrace.drawing.colors import LITTLE_TO_MUCH
-from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
+from holotrace.drawing.theme import Theme, empty_figure, template
 
 _EXPLANATION = "Slowdown of the ideal step if only one worker keeps its recorded times"
 _WIDTH, _TALLEST, _SHORTEST = 720, 700, 300
@@ -35,7 +35,6 @@ def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.
         margin={"t": 104},
         xaxis=category_axis(list(map(str, steps)), "step") | {"range": [-0.5, len(steps) - 0.5]},
         yaxis=category_axis(list(map(str, ranks)), "rank") | {"range": [len(ranks) - 0.5, -0.5]},
-        plot_bgcolor=SURFACES[theme].background,
     )
 
 

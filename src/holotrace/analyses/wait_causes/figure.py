@@ -11,7 +11,7 @@ from holotrace.drawing.category_axis import category_axis
 from holotrace.drawing.colors import LITTLE_TO_MUCH
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit
-from holotrace.drawing.theme import SURFACES, Theme, empty_figure, template
+from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.enrich.job_graph.causes.roles import cause_text, main_causes
 from holotrace.units import percent_text
 
@@ -45,7 +45,6 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
         margin={"t": 104},
         xaxis={**category_axis(columns, "rank that waits"), "range": [-0.5, len(columns) - 0.5]},
         yaxis={**category_axis(rows, "rank that causes it"), "range": [len(rows) - 0.5, -0.5]},
-        plot_bgcolor=SURFACES[theme].background,
     )
 
 

@@ -36,24 +36,27 @@ const loadAll = (scripts) => Promise.all(scripts.map(load));
 const loadPlotly = () => {
   const script = document.getElementById("holotrace-plotly");
   const arrives = () => (window.Plotly ? Promise.resolve() : script ? loaded(script) : loadAll(addresses.plotly));
-  loading.plotly ??= arrives().then(drawInTurn);
+  loading.plotly ??= arrives().then(() => drawInTurn(addresses.plotlyTypes));
   window.Plotly ??= /** @type {Promise<void>} */ (loading.plotly);
 };
 
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
-// Draws one figure at a time, so that the first one shows before the next begins. Loads all of plotly.js for a figure
-// that the small bundle cannot draw.
-const drawInTurn = () => {
+/**
+ * Draw one figure at a time, so that the first one shows before the next begins, with texts that fit its width. Load all
+ * of plotly.js for a figure that the small bundle cannot draw.
+ * @param {string[]} [types] the types of traces that the loaded bundle draws; all of plotly.js draws every type
+ */
+const drawInTurn = (types) => {
   const plotly = /** @type {Plotly} */ (window.Plotly);
   const { react } = plotly;
   /** @param {{ type?: string }} trace */
-  const isPossible = ({ type = "scatter" }) => addresses.plotlyTypes?.includes(type) ?? true;
+  const isPossible = ({ type = "scatter" }) => types?.includes(type) ?? true;
   /** @type {Promise<unknown>} */
   let last = Promise.resolve();
   plotly.react = (element, figure, ...rest) => {
     if (!(figure.data ?? []).every(isPossible)) {
-      loading.wholePlotly ??= loadAll(addresses.wholePlotly);
+      loading.wholePlotly ??= loadAll(addresses.wholePlotly).then(() => drawInTurn()); // it replaces window.Plotly
       return loading.wholePlotly.then(() => /** @type {Plotly} */ (window.Plotly).react(element, figure, ...rest));
     }
     const drawn = last.then(() => react(element, fitted(element, figure), ...rest));
