@@ -28,7 +28,7 @@ LONGEST_MESSAGE = 10_000
 FAILED = 1
 MISUSED = 2
 
-_OBJECTS_PER_COLLECTION = 100_000
+_OBJECTS_PER_COLLECTION = 200_000
 """Number of new objects after which Python collects garbage; loading modules would exceed the default of 700 many times."""
 
 
