@@ -97,13 +97,28 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
     assert result._repr_html_().startswith("<p><b>")
 
 
+def test_a_prompt_shows_the_answer_and_the_size_of_each_table(small: Trace) -> None:
+    """`repr` prints no table, which would take hundreds of lines; a summary lists the results that it holds."""
+    assert repr(holotrace.communication_overlap(small)) == (
+        f"CommunicationOverlap: {ANSWERS['communication_overlap']}\n  per_rank: 2 rows"
+    )
+    assert repr(holotrace.modules(small)).endswith(
+        "\n  finding: ranks 0-1: no module calls were recorded; record with with_stack=True"
+    )
+    whole = holotrace.summary(small)
+    assert repr(whole).startswith(f"Summary: {whole.verdict}\n  results: diagnosis, temporal_breakdown, ")
+    assert repr(holotrace.check(small)) == "Check: 2 files: 2 clean."
+
+
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
-    """The HTML of a result escapes `<img` and `<script` in names."""
-    html = entry.compute(built_hostile_job())._repr_html_()
+    """The HTML of a result escapes `<img` and `<script` in names, and `repr` escapes control characters."""
+    result = entry.compute(built_hostile_job())
+    html = result._repr_html_()
 
     assert "<img" not in html
     assert "<script" not in html
+    assert repr(result).replace("\n", "").isprintable()
 
 
 def test_hostile_names_appear_in_some_result() -> None:

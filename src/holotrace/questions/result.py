@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,14 +12,14 @@ import polars as pl
 
 from holotrace.content_equality import EqualByContent
 from holotrace.units import counted
-from holotrace.visible_text import html_table, html_text
+from holotrace.visible_text import html_table, html_text, visible
 
 if TYPE_CHECKING:
     from holotrace.questions.tables import PrintedTable, View
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
-"""Maximum number of rows, and of findings, that a notebook shows; the tables and `findings` hold all."""
+"""Maximum number of rows, and of findings, that a notebook or prompt shows; the tables and `findings` hold all."""
 
 
 class Result(EqualByContent):
@@ -57,6 +57,11 @@ class Result(EqualByContent):
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {**fields, **tables_of(self)}
 
+    def __repr__(self) -> str:
+        """Show the answer, the size of each table, and the caveats."""
+        sizes = [f"{name}: {counted(len(value), 'row')}" for name, value in _tables(self)]
+        return text_of(f"{type(self).__name__}: {self.answer}", sizes, self.findings)
+
     def _repr_html_(self) -> str:
         """Show the answer, the main table and the caveats in a notebook."""
         from holotrace.questions.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
@@ -68,7 +73,7 @@ class Result(EqualByContent):
         return view
 
     def _main_table(self) -> pl.DataFrame:
-        return next(value for value in vars(self).values() if isinstance(value, pl.DataFrame))
+        return next(table for _, table in _tables(self))
 
     def _beside(self, part: str) -> ModuleType:
         """Import a module of the folder that this result belongs to."""
@@ -77,7 +82,25 @@ class Result(EqualByContent):
 
 def tables_of(result: object) -> dict[str, list[dict[str, Any]]]:
     """Return the tables of a result by name, as lists of rows."""
-    return {name: value.to_dicts() for name, value in vars(result).items() if isinstance(value, pl.DataFrame)}
+    return {name: table.to_dicts() for name, table in _tables(result)}
+
+
+def _tables(result: object) -> Iterator[tuple[str, pl.DataFrame]]:
+    return ((name, value) for name, value in vars(result).items() if isinstance(value, pl.DataFrame))
+
+
+def text_of(sentence: str, contents: Sequence[str], findings: Sequence[str]) -> str:
+    """Return the text for a Python prompt: the answer, what the result contains, and the first findings.
+
+    >>> print(text_of("Modules: 3 ms is the forward pass.", ["per_module: 4 rows"], ["rank 1: no module calls"]))
+    Modules: 3 ms is the forward pass.
+      per_module: 4 rows
+      finding: rank 1: no module calls
+    """
+    caveats = [f"finding: {finding}" for finding in findings[:_MOST_FINDINGS]]
+    more = len(findings) - _MOST_FINDINGS
+    rest = [f"… and {counted(more, 'more finding')} in .findings"] if more > 0 else []
+    return "\n  ".join(visible(line) for line in (sentence, *contents, *caveats, *rest))
 
 
 def html_of(sentence: str, table: PrintedTable, findings: Sequence[str]) -> str:

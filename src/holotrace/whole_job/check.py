@@ -14,7 +14,7 @@ from holotrace.analyses.trust.compute import Trust, trust
 from holotrace.enrich.trust.across_ranks import missing_ranks
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.ingest.file_health import FileHealth, State, health_of_rank
-from holotrace.questions.result import tables_of
+from holotrace.questions.result import tables_of, text_of
 from holotrace.store.trace import SkippedFile, Trace
 from holotrace.units import counted, size_text
 from holotrace.validation import Violation, validate
@@ -82,14 +82,21 @@ class Check:
             **({} if self.trust is None else {"trust": {"answer": self.trust.answer, **tables_of(self.trust)}}),
         }
 
+    def __repr__(self) -> str:
+        """Show the verdict, and the rules that files break."""
+        return text_of(f"Check: {self.verdict}", (), self._broken_rules)
+
     def _repr_html_(self) -> str:
         """Show the verdict and one row per file in a notebook."""
         rest = len(self.files) - _MOST_ROWS
         more = f"<p>… and {counted(rest, 'more file')}: <code>.files</code></p>" if rest > 0 else ""
-        sentences = [*map(_sentence, self.violations or ()), *map(doubt_text, self.doubts)]
-        broken = "".join(f"<li>{html_text(sentence)}</li>" for sentence in sentences)
+        broken = "".join(f"<li>{html_text(sentence)}</li>" for sentence in self._broken_rules)
         table = html_table(_HEADINGS, map(_cells, self.files[:_MOST_ROWS]))
         return f"<p><b>{html_text(self.verdict)}</b></p>{table}{more}{f'<ul>{broken}</ul>' if broken else ''}"
+
+    @property
+    def _broken_rules(self) -> tuple[str, ...]:
+        return (*map(_sentence, self.violations or ()), *map(doubt_text, self.doubts))
 
 
 def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:

@@ -16,7 +16,7 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS, Wholeness, file_facts, w
 from holotrace.enrich.steps.steps import steps
 from holotrace.execution.executor import IN_PROCESS, Executor
 from holotrace.questions.question import Analysis, Result
-from holotrace.questions.result import MOST_ROWS, html_of, tables_of
+from holotrace.questions.result import MOST_ROWS, html_of, tables_of, text_of
 from holotrace.questions.tables import print_view
 from holotrace.schema import EventKind
 from holotrace.store.health import loss_text
@@ -95,6 +95,12 @@ class Summary(EqualByContent):
             "findings": self.findings,
             "skipped_files": [{"path": file.path, "reason": file.reason} for file in self.skipped],
         }
+
+    def __repr__(self) -> str:
+        """Show the verdict, the names of the results, and the caveats."""
+        return text_of(
+            f"Summary: {self.verdict}", [f"results: {', '.join(self.results)}"], (*self.doubts, *self.findings)
+        )
 
     def _repr_html_(self) -> str:
         """Show the verdict, the findings of the diagnosis, and the caveats in a notebook."""

@@ -81,7 +81,7 @@ _PER_RANK = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Collectives(Result):
     """Every collective of a job: who was late, who waited, and how fast the transfer was.
 

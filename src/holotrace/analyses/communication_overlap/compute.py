@@ -28,7 +28,7 @@ _PER_RANK = pl.Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CommunicationOverlap(Result):
     """How much of each rank's communication ran while the rank also computed.
 

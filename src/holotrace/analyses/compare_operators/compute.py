@@ -44,7 +44,7 @@ _OVERALL = {
 _PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED, **_PAIRS}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OperatorComparison(Result):
     """Two traces, aligned by call path.
 

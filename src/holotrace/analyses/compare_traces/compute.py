@@ -44,7 +44,7 @@ _VALUES = ("event_count", "total_ns", "event_count_in_steps", "ns_in_steps")
 _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceComparison(Result):
     """What two traces have in common, and where they differ, by event name.
 

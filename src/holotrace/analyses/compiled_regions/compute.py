@@ -92,7 +92,7 @@ _PER_KERNEL = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompiledRegions(Result):
     """What torch.compile compiled, and what it costs.
 

@@ -30,7 +30,7 @@ _CLASS_NAMES = {int(path_class): path_class.name.lower() for path_class in PathC
 _UNKNOWN = _CLASS_NAMES[PathClass.UNKNOWN]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class JobCriticalPath(Result):
     """The chain of work, waiting and transfers on all ranks that spans the step of a job.
 

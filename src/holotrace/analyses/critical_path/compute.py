@@ -29,7 +29,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import counted, duration_text
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CriticalPath(Result):
     """The chain of activities and delays that spans a whole window, on each rank.
 

@@ -43,7 +43,7 @@ _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", 
 """Numbers that identify the measured kernel; the reader stores them as values, like the counters."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CuptiCounters(Result):
     """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
 

@@ -33,7 +33,7 @@ ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
 """The analyses whose results the rules about several ranks read, by name."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
     """The causes of lost time, ranked by what they cost, and what to do about each.
 

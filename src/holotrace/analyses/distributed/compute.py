@@ -29,7 +29,7 @@ _WAITING = ("collective_ns", "transfer_ns", "synchronising_ns", "unmatched_ns")
 _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_bytes", "compute_capability")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Distributed(Result):
     """How each rank's steps, and its time in collectives, divide into parts.
 

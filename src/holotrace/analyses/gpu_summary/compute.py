@@ -66,7 +66,7 @@ _SERIES = pl.Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GpuSummary(Result):
     """How well each device is used, over all steps and over time.
 

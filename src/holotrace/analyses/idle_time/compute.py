@@ -34,7 +34,7 @@ _DEVICE = ("device",)
 _STREAM = ("device", "stream")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class IdleTime(Result):
     """What the devices waited for between pieces of work.
 

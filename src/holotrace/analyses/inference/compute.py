@@ -103,7 +103,7 @@ _SUMMARY = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inference(Result):
     """The inference steps of each rank, their times, and what bounds them.
 

@@ -31,7 +31,7 @@ _STATE_NAMES = [
 ]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelBreakdown(Result):
     """What ran on the devices, by kind and by name.
 

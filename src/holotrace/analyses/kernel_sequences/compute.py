@@ -26,7 +26,7 @@ SEPARATOR = "|"
 """Separates the names of a pattern."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelSequences(Result):
     """The sequences of kernels that operators launched.
 

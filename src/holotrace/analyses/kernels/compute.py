@@ -26,7 +26,7 @@ from holotrace.units import counted
 _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kernels(Result):
     """The kernels of each rank, grouped in two ways; both tables add up to the same calls and times.
 

@@ -47,7 +47,7 @@ _PER_LAUNCH = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LaunchStatistics(Result):
     """What launching costs: statistics of the launch calls and of the device work that they launched.
 

@@ -30,7 +30,7 @@ _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|D
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryBandwidth(Result):
     """How fast data moved, for each device and each kind of copy.
 

@@ -57,7 +57,7 @@ _AT_PEAK = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MemoryTimeline(Result):
     """The memory of the devices over time, from the profiler's `[memory]` events.
 

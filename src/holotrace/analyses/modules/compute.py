@@ -24,7 +24,7 @@ _DEVICE = ("device_total_ns", "device_self_ns", "backward_device_total_ns", "bac
 _PER_MODULE = {"rank": pl.Int32(), **MODULE_TIMES}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Modules(Result):
     """The time of a model's modules.
 

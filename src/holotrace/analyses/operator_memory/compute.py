@@ -47,7 +47,7 @@ _BLOCKS = {
 _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OperatorMemory(Result):
     """The memory that operators allocate and free.
 

@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operators(Result):
     """The host and device time of the operators.
 

@@ -65,7 +65,7 @@ _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parallelism(Result):
     """The parallelism axes of a job, and the communication on each axis that computation does not hide.
 

@@ -34,7 +34,7 @@ _LENGTHS = ("mean", "std", "p25", "median", "p75", "max")
 _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class QueueLength(Result):
     """How much work of each stream has been launched but has not begun.
 

@@ -32,7 +32,7 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Roofline(Result):
     """The operators of each rank, compared with the peak rates of the device.
 

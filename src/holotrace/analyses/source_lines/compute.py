@@ -27,7 +27,7 @@ _NOT_RECORDED = "no Python functions were recorded; record with with_stack=True 
 _ONLY_OPERATORS = "only operators have call stacks, so time outside operators has no line"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 

@@ -43,7 +43,7 @@ NO_STEPS = "there are no steps, so the whole recording counts as step 0: call pr
 """The finding on a rank without steps."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StepTime(Result):
     """What each step spent its time on.
 

@@ -52,7 +52,7 @@ _MERGED = {
 """Kinds that S_t counts together, because they are the two ends of a message."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class StragglerCost(Result):
     """What stragglers cost a job, after "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
 

@@ -70,7 +70,7 @@ _PER_STEP = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Stragglers(Result):
     """How long the ranks wait for each other in collectives.
 

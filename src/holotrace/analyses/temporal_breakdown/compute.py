@@ -35,7 +35,7 @@ _PER_DEVICE = pl.Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TemporalBreakdown(Result):
     """How each device spent the time from its first to its last work.
 

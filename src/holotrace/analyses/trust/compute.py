@@ -34,7 +34,7 @@ _PER_RANK = pl.Schema(
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trust(Result):
     """The doubts about a recording, and the share of it that can be trusted.
 

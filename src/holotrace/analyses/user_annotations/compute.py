@@ -73,7 +73,7 @@ _DURATION = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class UserAnnotations(Result):
     """The time of user annotations on the host and on the devices, and their kernels.
 

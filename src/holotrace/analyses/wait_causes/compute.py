@@ -55,7 +55,7 @@ _PER_PAIR = {"cause_rank": pl.Int32, "waiting_rank": pl.Int32, "cost_ns": pl.Int
 _PER_STEP = {"step": pl.Int64, "rank": pl.Int32, "cost_ns": pl.Int64, "wait_ns": pl.Int64}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class WaitCauses(Result):
     """The causes of all waiting between ranks, and what each cause costs.
 
