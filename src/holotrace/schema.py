@@ -16,7 +16,7 @@ from typing import Literal
 
 ColumnType = Literal["int64", "int32", "uint32", "uint64", "uint8", "float64", "bool", "string", "json", "text"]
 
-READER_VERSION = 4
+READER_VERSION = 5
 """Increase this number when the reader stores different rows for the same bytes; caches of other versions are rebuilt."""
 
 
@@ -287,14 +287,14 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("sycl_queue", "string", "SYCL queue"),
         Column("l0_queue", "string", "Level Zero queue"),
         Column("l0_call", "string", "Level Zero call"),
-        Column("appended_ns", "int64", "time at which the work was appended to the list", "ns"),
+        Column("appended_ns", "int64", "time at which the work was appended to the command list", "ns"),
         Column("submitted_ns", "int64", "time at which the work was submitted", "ns"),
         Column("sycl_task_begin_ns", "int64", "start of the SYCL task", "ns"),
         Column("sycl_enqueue_begin_ns", "int64", "start of the enqueue call", "ns"),
-        Column("appended_after_ns", "int64", "appended_ns, from the start of the recording", "ns"),
-        Column("submitted_after_ns", "int64", "submitted_ns, from the start of the recording", "ns"),
-        Column("sycl_task_begin_after_ns", "int64", "sycl_task_begin_ns, from the start of the recording", "ns"),
-        Column("sycl_enqueue_begin_after_ns", "int64", "sycl_enqueue_begin_ns, from the start of the recording", "ns"),
+        Column("appended_after_ns", "int64", "appended_ns minus the start of the work", "ns"),
+        Column("submitted_after_ns", "int64", "submitted_ns minus the start of the work", "ns"),
+        Column("sycl_task_begin_after_ns", "int64", "sycl_task_begin_ns minus the start of the work", "ns"),
+        Column("sycl_enqueue_begin_after_ns", "int64", "sycl_enqueue_begin_ns minus the start of the work", "ns"),
         Column("kernel_id", "int64", "number of the kernel"),
         Column("sycl_node_id", "int64", "number of the SYCL node"),
         Column("sycl_invocation_id", "int64", "number of the SYCL invocation"),

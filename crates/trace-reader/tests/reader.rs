@@ -315,6 +315,28 @@ fn streams() {
     assert_eq!(int64(&events, "stream"), [Some(7), Some(31), Some(-1), Some(-1), Some(11)]);
 }
 
+/// Work on an Intel GPU has hexadecimal handles; its times are microseconds in text, in older traces nanoseconds in numbers.
+#[test]
+fn work_on_xpu() {
+    let event = |times: &str| {
+        format!(
+            r#"{{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 0, "ts": 1, "dur": 1, "args": {{{times},
+            "device": 0, "context": "0x000055d0c8b1a2f0", "sycl queue": 0, "l0 queue": "0xf00055d0c8b1a2f0",
+            "kernel_id": 7, "correlation": 5}}}}"#
+        )
+    };
+    let times = [
+        r#""appended": "12.345", "appended_rel_to_start": "-1.500""#,
+        r#""appended": 1725000000000000001, "submitted": 1725000000000000002"#,
+    ];
+    let read = read_text(&trace_of(&times.map(event).join(",")));
+    let xpu = read.table(Table::Xpu);
+    assert_eq!(int64(&xpu, "appended_ns"), [Some(12_345), Some(1_725_000_000_000_000_001)]);
+    assert_eq!(int64(&xpu, "appended_after_ns"), [Some(-1_500), None]);
+    assert_eq!(int64(&xpu, "submitted_ns"), [None, Some(1_725_000_000_000_000_002)]);
+    assert_eq!(read.findings(), []);
+}
+
 /// Members of a gzip file and frames of a zstd file are read one after the other, whatever the file name.
 #[test]
 fn compression() {

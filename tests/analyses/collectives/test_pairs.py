@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import polars as pl
 import pytest
@@ -84,6 +86,24 @@ def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
 
     assert pairs["median_transfer_ns"].n_unique() == 1
     assert not pairs["is_slow"].any()
+
+
+@pytest.mark.parametrize(("dtype", "slowdowns"), [("Float", [2 / 3, 4 / 3]), ("Unknown", [None, None])])
+def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[float | None]) -> None:
+    """Sends of 100 and 200 µs are peers only if their sizes are known."""
+    builder = TraceBuilder()
+    for rank, number in product(range(4), range(3)):
+        source = rank - rank % 2
+        builder.rank(rank).collective(
+            "recv" if rank % 2 else "send",
+            dtype=dtype,
+            group_ranks=range(4),
+            start_us=1_000 * number,
+            duration_us=200 if source else 100,
+            args={"Src Rank": source, "Dst Rank": source + 1},
+        )
+
+    assert collectives(builder.build()).per_pair["slowdown"].to_list() == pytest.approx(slowdowns)
 
 
 def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] | None, int]:

@@ -10,6 +10,7 @@ import pytest
 
 from holotrace.analyses.collectives.compute import collectives
 from holotrace.analyses.collectives.slow_parts import slow_parts
+from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
 
@@ -75,23 +76,54 @@ def test_messages_of_different_sizes_are_not_compared():
     assert _parts(pl.concat([_instances(_PAIRS), large])) == []
 
 
-@pytest.mark.parametrize(("dtype", "size"), [("Float", "4 KiB"), ("Unknown", "unknown size")])
-def test_the_finding_names_the_size(dtype: str, size: str):
-    """The all-reduces of ranks 6 and 7 are slow; if their element type is unknown, the finding says `unknown size`."""
+@pytest.mark.parametrize("column", ["dtype", "message_bytes", "group_size"])
+def test_collectives_of_unknown_size_are_not_compared(column: str):
+    """If the size, element type or group size is unknown, the slow link may just move more data."""
+    slow = _instances(_PAIRS | {("b", "d"): 3_000.0})
+
+    assert _parts(slow.with_columns(pl.lit(None, slow.schema[column]).alias(column))) == []
+
+
+def test_barriers_are_compared():
+    """A barrier has no size and no element type, because it moves no data."""
+    unsized = {"collective": "barrier", "dtype": None, "message_bytes": None}
+    barriers = _instances(_PAIRS | {("b", "d"): 3_000.0}).with_columns(
+        **{name: pl.lit(value) for name, value in unsized.items()}
+    )
+
+    assert _parts(barriers) == [("link", "b and d", 3.0)]
+
+
+@pytest.mark.parametrize(
+    ("called", "text"),
+    [
+        ({}, "is slow: its all_reduce of 4 KiB takes 300 µs, its peers' 100 µs"),
+        ({"collective": "barrier"}, "is slow: its barrier takes 300 µs, its peers' 100 µs"),
+    ],
+)
+def test_the_finding_names_collective_and_size(called: dict[str, str], text: str):
+    """The collectives of ranks 6 and 7 are slow; a barrier has no size to name."""
+    assert text in collectives(_job_with_a_slow_group(**called)).findings[0]
+
+
+def test_a_slow_group_of_unknown_size_is_not_named():
+    """If the element type is unknown, so is the size, and the slow group may just move more data."""
+    assert collectives(_job_with_a_slow_group(dtype="Unknown")).slow.is_empty()
+
+
+def _job_with_a_slow_group(**called: str) -> Trace:
+    """Return a job of six groups of two ranks; the collectives of ranks 6 and 7 take 300 instead of 100 µs."""
     trace = TraceBuilder()
     for rank, number in product(range(12), range(5)):
         group = rank // 2
         trace.rank(rank).collective(
             group=str(group),
             group_ranks=(2 * group, 2 * group + 1),
-            dtype=dtype,
             start_us=1_000 * number,
             duration_us=300 if group == 3 else 100,
+            **called,
         )
-
-    assert (
-        f"is slow: its all_reduce of {size} takes 300 µs, its peers' 100 µs" in collectives(trace.build()).findings[0]
-    )
+    return trace.build()
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:

@@ -14,7 +14,7 @@ pub(crate) enum Target {
     Column { table: Table, column: u8 },
     /// A column of streams: also accepts hexadecimal text and an unsigned −1.
     Stream { table: Table, column: u8 },
-    /// A column of times: microseconds in the file, stored as nanoseconds.
+    /// A column of times of Intel GPUs, stored as nanoseconds.
     Time { table: Table, column: u8 },
     /// Three adjacent columns that hold a list of three numbers.
     Triple { table: Table, column: u8 },

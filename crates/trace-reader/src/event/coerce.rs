@@ -62,6 +62,17 @@ pub(crate) fn nanoseconds(raw: Raw<'_>) -> Option<i64> {
     nanoseconds_from_microseconds(raw.scalar()?.trim_ascii())
 }
 
+/// A time in an arg of Kineto's XPU plugin: microseconds as text or, in traces before March 2026, nanoseconds as a number.
+///
+/// Source: <https://github.com/pytorch/kineto/commit/c6c84d09>
+pub(crate) fn time_on_xpu(raw: Raw<'_>) -> Option<i64> {
+    if raw.shape == Shape::Number {
+        integer(raw)
+    } else {
+        nanoseconds(raw)
+    }
+}
+
 /// A list of exactly three whole numbers.
 pub(crate) fn triple(raw: Raw<'_>) -> Option<[i64; 3]> {
     let inner = raw.bytes.strip_prefix(b"[")?.strip_suffix(b"]")?;
@@ -137,6 +148,14 @@ mod tests {
         assert_eq!(stream(number("4294967295")), Some(-1));
         assert_eq!(stream(string("0x0")), Some(0));
         assert_eq!(stream(number("94276541234560")), Some(94_276_541_234_560));
+    }
+
+    /// The XPU plugin writes times as microseconds in text, older versions as nanoseconds in numbers.
+    #[test]
+    fn times_on_xpu() {
+        assert_eq!(time_on_xpu(string("12.345")), Some(12_345));
+        assert_eq!(time_on_xpu(string("-1.500")), Some(-1_500));
+        assert_eq!(time_on_xpu(number("1725000000000000001")), Some(1_725_000_000_000_000_001));
     }
 
     /// A triple has exactly three whole numbers.

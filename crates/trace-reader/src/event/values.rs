@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
         match target {
             Target::Column { table, column } => self.put_column(table, column, value),
             Target::Stream { table, column } => self.put_integer(table, column, coerce::stream(value)),
-            Target::Time { table, column } => self.put_integer(table, column, coerce::nanoseconds(value)),
+            Target::Time { table, column } => self.put_integer(table, column, coerce::time_on_xpu(value)),
             Target::Triple { table, column } => match coerce::triple(value) {
                 Some(numbers) => {
                     (column..).zip(numbers).all(|(at, number)| self.put_integer(table, at, Some(number)))

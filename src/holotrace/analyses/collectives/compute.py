@@ -159,7 +159,7 @@ class Collectives(Result):
         kind                str      host, link or group
         part                str      which one
         collective          str
-        message_bytes       int64
+        message_bytes       int64    null for barriers
         instance_count      int64
         median_transfer_ns  float64
         peer_transfer_ns    float64  median over the peers
@@ -331,11 +331,11 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
 def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
     worst = slow.unique(["kind", "part"], keep="first", maintain_order=True)
     return tuple(
-        f"{row['kind']} {row['part']} is slow: its {row['collective']} of {_size_text(row['message_bytes'])} takes "
+        f"{row['kind']} {row['part']} is slow: its {row['collective']}{_of_size(row['message_bytes'])} takes "
         f"{duration_text(row['median_transfer_ns'])}, its peers' {duration_text(row['peer_transfer_ns'])}"
         for row in worst.iter_rows(named=True)
     )
 
 
-def _size_text(byte_count: int | None) -> str:
-    return "unknown size" if byte_count is None else size_text(byte_count)
+def _of_size(byte_count: int | None) -> str:
+    return "" if byte_count is None else f" of {size_text(byte_count)}"

@@ -44,7 +44,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     If the clocks are not exact enough, all pairs of an all-to-all get the transfer time of the whole all-to-all.
 
     The slowdown is the transfer time divided by the median of its peers: pairs in the same all-to-all, or sends of the same
-    size and type. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median
+    size and type; it is null for sends of unknown size. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median
     slowdown stands out (`holotrace.enrich.job.outliers`).
 
     Args:
@@ -53,7 +53,8 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     """
     transfers = pl.concat([_sends(calls), _exchanges(calls, groups)])
     peers = pl.col("transfer_ns").median().over(*_PEERS, "alike")
-    compared = transfers.with_columns(pl.when(peers > 0).then(pl.col("transfer_ns") / peers).alias("slowdown"))
+    has_peers = pl.col("alike").is_not_null() & (peers > 0)
+    compared = transfers.with_columns(pl.when(has_peers).then(pl.col("transfer_ns") / peers).alias("slowdown"))
     pairs = compared.group_by(*_PAIR, "is_one_host").agg(
         pl.len().alias("instance_count"),
         pl.when(pl.col("bytes").null_count() == 0).then(pl.col("bytes").sum()).alias("bytes"),
@@ -114,7 +115,7 @@ def _sends(calls: pl.DataFrame) -> pl.DataFrame:
         pl.lit("send").alias("collective"),
         "source_rank",
         "destination_rank",
-        pl.struct("message_bytes", "dtype").hash().alias("alike"),
+        pl.when(pl.col("message_bytes").is_not_null()).then(pl.struct("message_bytes", "dtype").hash()).alias("alike"),
         _is_one_host(pl.col("host")),
         pl.col("message_bytes").alias("bytes"),
         "transfer_ns",

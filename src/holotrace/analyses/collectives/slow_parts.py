@@ -26,7 +26,8 @@ _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
-    Groups are peers if they run the same collective with the same element type and message size, on as many ranks and hosts. A
+    Groups are peers if they run the same collective with the same element type and message size, on as many ranks and hosts.
+    Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
     group is slow if even the lower quartile of its transfer times is an outlier among its peers
     (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile over its groups is an outlier among the hosts.
     If a group has a slow host, that host is named. For any other slow group, the link is named if the group has two hosts,
@@ -39,14 +40,24 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
         The columns `SLOW`, the largest slowdown first.
     """
     counted = instances.with_columns(pl.col("hosts").list.len().alias("host_count"))
-    by_group = counted.group_by(*_EQUAL, "process_group", "hosts").agg(
-        pl.len().cast(pl.Int64).alias("instance_count"),
-        pl.col("transfer_ns").median().alias("median_transfer_ns"),
-        _faster("transfer_ns"),
+    by_group = (
+        counted.filter(_is_known())
+        .group_by(*_EQUAL, "process_group", "hosts")
+        .agg(
+            pl.len().cast(pl.Int64).alias("instance_count"),
+            pl.col("transfer_ns").median().alias("median_transfer_ns"),
+            _faster("transfer_ns"),
+        )
     )
     several = by_group.filter(pl.col("instance_count") >= FEWEST_INSTANCES)
     judged = several.with_columns(stands_out(several, "faster_ns", _EQUAL).alias("is_slow"))
     return _named(judged, _slow_hosts(judged))
+
+
+def _is_known() -> pl.Expr:
+    """Whether it is known how much data a collective moves between how many ranks; a barrier moves none."""
+    is_sized = pl.all_horizontal(pl.col("dtype", "message_bytes").is_not_null())
+    return pl.col("group_size").is_not_null() & (is_sized | (pl.col("collective") == "barrier"))
 
 
 def _faster(name: str) -> pl.Expr:
