@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Callable
 from functools import partial
 
 from markdown_table import table
@@ -19,8 +21,17 @@ You can add [your own rules and devices](analyses/roofline.md#your-own-rules-and
 ## Rules
 
 An operator's costs come from the first rule whose pattern matches the operator's whole name. E is the number of elements of the result or,
-in reductions, of the input. Names such as `product` and `flash` are functions in `holotrace.enrich.operator_costs.formulas`. The options of a rule's
-function are in parentheses; most of them give the position of an input among the operator's arguments, counted from 0.
+in reductions, of the input. A matrix product multiplies `[M, K] x [K, N]`, B times if it is batched. In attention, B is the batch size, H the number of
+heads, Nq and Nk the numbers of queries and keys, d the width of a head in queries and keys, and dv in values. Names such as `product` and `flash` stand
+for [formulas that several rules share](#shared-formulas). The options of a rule's formula are in parentheses; most of them give the position of an input
+among the operator's arguments, counted from 0.
+
+"""
+
+_SHARED = """
+## Shared formulas
+
+Other formulas refer to these by name. They are functions in `holotrace.enrich.operator_costs.formulas`.
 
 """
 
@@ -46,7 +57,22 @@ def operator_costs_page() -> str:
         "not confirmed",
         "source",
     )
-    return _BEGINNING + rules + _DEVICES + table(headings, map(_device, DEVICES))
+    shared = table(("name", "formula"), _shared_formulas())
+    return _BEGINNING + rules + _SHARED + shared + _DEVICES + table(headings, map(_device, DEVICES))
+
+
+def _shared_formulas() -> list[tuple[str, str]]:
+    """Return the names of functions that formulas refer to, and what these functions compute, sorted by name."""
+    shared: dict[str, str] = {}
+    functions = [_function(rule) for rule in RULES]
+    while functions:
+        function = functions.pop()
+        for name in re.findall(r"`(\w+)`", _description(function)):
+            named = vars(inspect.getmodule(function)).get(name)
+            if inspect.isfunction(named) and name not in shared:
+                shared[name] = _description(named)
+                functions.append(named)
+    return [(f"`{name}`", text) for name, text in sorted(shared.items())]
 
 
 def _rule(rule: Rule) -> tuple[str, str, str]:
@@ -59,12 +85,20 @@ def _rule(rule: Rule) -> tuple[str, str, str]:
 
 def _formula(rule: Rule) -> str:
     formula = rule.formula
-    function = formula.func if isinstance(formula, partial) else formula
-    first = (inspect.getdoc(function) or "").split("\n\n")[0].replace("\n", " ")
+    first = _description(_function(rule), paragraphs=1)
     options = (
         ", ".join(f"{name}={value}" for name, value in formula.keywords.items()) if isinstance(formula, partial) else ""
     )
     return f"{first} ({options})" if options else first
+
+
+def _function(rule: Rule) -> Callable[..., object]:
+    return rule.formula.func if isinstance(rule.formula, partial) else rule.formula
+
+
+def _description(function: Callable[..., object], paragraphs: int | None = None) -> str:
+    """Return the first paragraphs of a function's docstring, or all of them, in one line."""
+    return " ".join(" ".join((inspect.getdoc(function) or "").split("\n\n")[:paragraphs]).split())
 
 
 def _device(device: Device) -> tuple[str, ...]:

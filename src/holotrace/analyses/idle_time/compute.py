@@ -42,7 +42,7 @@ class IdleTime(Result):
 
         host_wait    the part before the call: the device had nothing to run
         kernel_wait  the part from the call on, if shorter than the threshold: launch delay
-        other        the part from the call on, if longer: the work waited, for example for another stream
+        other        the part from the call on, if longer: the work waited for an event, another stream, or an unknown cause
 
     During graph replays that lack device rows, it is unknown whether the device was idle, so this time has a category of its
     own, `unknown`. Only ranks with graph replays that lack device rows have rows of `unknown`.

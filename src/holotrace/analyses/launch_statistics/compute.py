@@ -54,8 +54,9 @@ class LaunchStatistics(Result):
     A launch can be bad in three ways; the cutoffs are options:
 
         short_kernel  the kernel is shorter than its call, and the call is not slow
-        slow_call     the call takes longer than the cutoff
-        late_start    the kernel starts later than the cutoff after the end of its call
+        slow_call     the call takes longer than the runtime cutoff: the host waits inside it, for example for a full queue
+        late_start    the kernel starts later than the delay cutoff after the end of its call: it waits, usually for work
+                      launched before
 
     per_rank   one row per rank, sorted by rank:
 

@@ -172,7 +172,10 @@ def efficient_backward(arguments: Arguments, ends: int, mask: int) -> Cost:
 
 
 def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
-    """`[batch, length, heads, width]`; `custom_mask_type` 1 aligns the causal mask with the first query and key, 2 with the last."""
+    """As `scaled_dot_product` or, if `custom_mask_type` is 2, `flash`, on `[batch, length, heads, width]`.
+
+    `custom_mask_type` 1 aligns the causal mask with the first query and key, 2 with the last.
+    """
     if arguments.is_given(ends):
         query, value = arguments.shape(0, 4), arguments.shape(2, 4)
         output = prod(query[:3]) * value[3] * arguments.element_bytes(0)
