@@ -31,6 +31,7 @@ from holotrace.enrich.device.launches import launched_work, launches
 from holotrace.enrich.device.left_out_launches import calls_between_launches
 from holotrace.enrich.device.peaks import Device, device_named
 from holotrace.enrich.device.synchronisations import host_synchronisations
+from holotrace.enrich.host.source_lines import records_python
 from holotrace.enrich.job.outliers import stands_out
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.enrich.job_graph.causes.host_lines import main_track, segments
@@ -227,8 +228,9 @@ class RankEvidence:
         """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
 
         The device runs dry if it is idle when the call returns: without the call, the host would have launched more
-        work. Calls that wait for nothing do not count, nor do those at the end of a recording without steps, after which
-        the host launches nothing.
+        work. Calls that wait for nothing do not count, unless Python functions were recorded: without that, the host would
+        have been faster and may have had to wait, so idle time as long as the host's delay counts on both sides of the call.
+        Calls at the end of a recording without steps, after which the host launches nothing, do not count.
 
         event_index, end_ns       of the call
         call                      its name
@@ -251,10 +253,15 @@ class RankEvidence:
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
         # In an operator, the copy before the call may have waited.
-        is_needed = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call"))
+        has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
+            value=True
+        )
+        delay = pl.col("start_ns") - pl.col("gap_start_ns")
+        gap_end = pl.min_horizontal("gap_end_ns", pl.when(~has_waited).then(pl.col("end_ns") + delay))
         last_ns = None if self.has_steps else self.work["launch_start_ns"].max()
         is_followed = pl.lit(last_ns is None) | (pl.col("end_ns") < pl.lit(last_ns, pl.Int64))
-        return waits.filter(is_needed.fill_null(value=True), is_followed).drop("start_ns")
+        may_wait = has_waited | pl.lit(records_python(self.rank_trace))
+        return waits.with_columns(gap_end.alias("gap_end_ns")).filter(may_wait, is_followed).drop("start_ns")
 
     @cached_property
     def has_graph_launches(self) -> bool:

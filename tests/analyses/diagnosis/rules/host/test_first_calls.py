@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import polars as pl
-
 import holotrace
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.testing.builder import TraceBuilder
 
 
@@ -88,8 +87,13 @@ def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
     assert holotrace.trust(trace).doubts.is_empty()
 
 
-def synchronising_job(*, call_us: int) -> pl.Series:
-    """Return the rules found in 4 steps of 1 ms: a kernel until 300 µs, and a call at `call_us` that waits for the device."""
+def rules_of(trace: holotrace.Trace) -> list[str]:
+    """Return the rules of the findings."""
+    return holotrace.diagnosis(trace).per_finding["rule"].to_list()
+
+
+def synchronising_job(*, call_us: int, with_python: bool = False) -> holotrace.Trace:
+    """Return 4 steps of 1 ms: a kernel until 300 µs, and a call at `call_us` that waits for the device."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1_000 * number
@@ -98,13 +102,25 @@ def synchronising_job(*, call_us: int) -> pl.Series:
         end = max(begin + 305, begin + call_us + 5)
         trace.runtime("cudaDeviceSynchronize", start_us=begin + call_us, duration_us=end - begin - call_us)
         trace.kernel("gemm", start_us=begin + 900, duration_us=95, launch_us=begin + 890)
-    return holotrace.diagnosis(trace.build()).per_finding["rule"]
+        if with_python:
+            trace.python("train.py(3): step", start_us=begin, duration_us=1_000)
+    return trace.build()
 
 
 def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
     """A call at 50 µs makes the device run dry; at 600 µs, the device is idle already."""
-    assert "device_synchronisation" in synchronising_job(call_us=50)
-    assert "device_synchronisation" not in synchronising_job(call_us=600)
+    assert "device_synchronisation" in rules_of(synchronising_job(call_us=50))
+    assert "device_synchronisation" not in rules_of(synchronising_job(call_us=600))
+
+
+def test_recorded_python_may_have_made_a_call_late() -> None:
+    """The device is idle from 300 to 900 µs; a call from 400 to 405 µs is at most 100 µs late, and costs no more after it."""
+    trace = synchronising_job(call_us=400, with_python=True)
+
+    assert "device_synchronisation" in rules_of(trace)
+    calls = RankEvidence(trace.ranks[0]).synchronisations
+    length_us = (calls["gap_end_ns"] - calls["gap_start_ns"]) // 1_000
+    assert set(length_us) == {205}
 
 
 def test_the_wait_at_the_end_of_a_recording_keeps_no_work_back() -> None:
