@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before, holding
+from holotrace.algorithms.intervals import covered_before
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.frames import is_user_frame
@@ -18,10 +18,6 @@ def user_functions(evidence: RankEvidence) -> dict[str, int]:
     calls = event_ranges(evidence.rank_trace, [EventKind.PYTHON_FUNCTION], ["name", "start_ns", "end_ns"], names=ids)
     starts, ends = (covered_before(evidence.step_windows, calls[name].to_numpy()) for name in ("start_ns", "end_ns"))
     steady = calls.with_columns(pl.Series("in_steps_ns", ends - starts)).filter(pl.col("in_steps_ns") > 0)
-    # A function that began before the steps, like the training loop or a thread that waits, delays no step by its length.
-    steady = steady.with_columns(
-        pl.Series("begins", holding(evidence.step_windows, steady["start_ns"].to_numpy()) >= 0)
-    )
-    time_ns = pl.col("in_steps_ns").filter("begins").sum() // evidence.step_count
+    time_ns = pl.col("in_steps_ns").sum() // evidence.step_count
     sums = steady.group_by("name", maintain_order=True).agg(time_ns.alias("time_ns"))
     return dict(zip(evidence.rank_trace.texts(sums["name"]).to_list(), sums["time_ns"].to_list(), strict=True))
