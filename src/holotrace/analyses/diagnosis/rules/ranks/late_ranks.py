@@ -116,7 +116,7 @@ def in_functions_alone(evidence: JobEvidence) -> pl.DataFrame:
     """
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls(["step", "frame"])
-    found: pl.DataFrame = in_steps.clear()
+    found = in_steps.clear()
     known = {*blamed(causes), *overloaded(evidence)}
     for rank, functions in sorted(_functions_alone(evidence).items()):
         if rank in known:
