@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from holotrace.algorithms.intervals import covered_before
+from holotrace.algorithms.intervals import holding
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.enrich.events.event_ranges import event_ranges
 from holotrace.enrich.host.frames import is_user_frame
@@ -16,8 +16,7 @@ def user_functions(evidence: RankEvidence) -> dict[str, int]:
     texts = evidence.rank_trace.strings
     ids = pl.Series("name", is_user_frame(texts).arg_true(), pl.UInt32)
     calls = event_ranges(evidence.rank_trace, [EventKind.PYTHON_FUNCTION], ["name", "start_ns", "end_ns"], names=ids)
-    starts, ends = (covered_before(evidence.step_windows, calls[name].to_numpy()) for name in ("start_ns", "end_ns"))
-    steady = calls.with_columns(pl.Series("in_steps_ns", ends - starts)).filter(pl.col("in_steps_ns") > 0)
-    time_ns = pl.col("in_steps_ns").sum() // evidence.step_count
+    steady = calls.filter(pl.Series(holding(evidence.step_windows, calls["start_ns"].to_numpy()) >= 0))
+    time_ns = (pl.col("end_ns") - pl.col("start_ns")).sum() // evidence.step_count
     sums = steady.group_by("name", maintain_order=True).agg(time_ns.alias("time_ns"))
     return dict(zip(evidence.rank_trace.texts(sums["name"]).to_list(), sums["time_ns"].to_list(), strict=True))

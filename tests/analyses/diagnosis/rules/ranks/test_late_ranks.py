@@ -217,39 +217,6 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
     assert ("which no other rank runs" in row["finding"]) is not on_all_ranks
 
 
-def saving_job(*, saves: bool) -> holotrace.Trace:
-    """Return six steps of 1 ms of three ranks; rank 0 delays the others by 300 µs in every second step, rank 1 in the rest.
-
-    With `saves`, rank 0 saves a checkpoint in its own function; otherwise, it calls a function that all ranks call. Rank 1 always
-    calls that function.
-    """
-    trace = TraceBuilder()
-    for rank in range(3):
-        trace.rank(rank).python("train.py(3): loop", start_us=0, duration_us=6_000)
-        for number in range(6):
-            begin, late = 1000 * number, 300 if rank == number % 2 else 20
-            trace.step(number, begin, 1000)
-            function = "train.py(9): save" if saves and rank == 0 and late == 300 else "train.py(12): mix"
-            trace.python(function, start_us=begin + 3, duration_us=late)
-            trace.kernel("gemm", start_us=begin + late + 10, duration_us=200, launch_us=begin + late + 5)
-            start = begin + late + 220
-            placement = {"start_us": start, "duration_us": begin + 900 - start, "launch_us": begin + late + 8}
-            trace.collective(group_ranks=range(3), sequence=number, **placement)
-            trace.runtime("cudaDeviceSynchronize", start_us=begin + late + 12, duration_us=890 - late)
-    return trace.build()
-
-
-@pytest.mark.parametrize("saves", [True, False])
-def test_a_rank_with_a_function_of_its_own_is_late_although_others_are_late_in_turn(*, saves: bool) -> None:
-    """Two ranks are late equally often, so neither stands out, but only rank 0 saves checkpoints."""
-    found = holotrace.diagnosis(saving_job(saves=saves)).per_finding
-    late = [(row["rank"], row["source_line"]) for row in found.filter(rule="late_rank").to_dicts()]
-    (rest,) = found.filter(rule="jitter").to_dicts()
-
-    assert late == ([(0, "train.py(9): save")] if saves else [])
-    assert rest["finding"].startswith("further waiting") is saves
-
-
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
     """Rank 1 loads data for 280 µs longer; the finding about the late rank covers this, even without Python functions."""

@@ -12,7 +12,7 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Delay, JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.needs import needs_results
 from holotrace.analyses.diagnosis.rules.ranks.experts import WORK, overloaded
-from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed, in_functions_alone, is_part_of_training
+from holotrace.analyses.diagnosis.rules.ranks.late_ranks import blamed, is_part_of_training
 from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs, share_of_step, steps_of, wait_count
 from holotrace.analyses.diagnosis.rules.ranks.own_work import with_own_share
 from holotrace.analyses.diagnosis.rules.ranks.uneven_inputs import (
@@ -168,13 +168,9 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
     If `is_work` is true, there is a case only if work causes at least half of the waiting; otherwise, only if it causes less.
     """
     causes = evidence.results["wait_causes"]
-    alone = in_functions_alone(evidence)
     named = [*blamed(causes), *overloaded(evidence)]
     known = causes.per_cause.drop_nulls(["step", "cause_rank"]).filter(
         ~pl.col("cause").is_in(["communication", "unknown"]) & ~pl.col("cause_rank").is_in(named)
-    )
-    known = known.join(
-        alone.select("cause_rank", "cause", "frame").unique(), on=["cause_rank", "cause", "frame"], how="anti"
     )
     rest = with_own_share(evidence, without_larger_inputs(evidence, known)).with_columns(
         pl.col("cost_ns", "own_ns") * _share_outside_pipelines(evidence)
@@ -195,7 +191,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
             "of_rank": first["rank"],
             "is_training": is_part_of_training(rest, first),
             "kind": first["cause"],
-            "others": len(named) + alone["cause_rank"].n_unique(),
+            "others": len(named),
             "has_sizes": has_sizes,
             "has_devices": any(rank.numbers.busy_ns is not None for rank in evidence.ranks.values()),
             **({} if has_sizes or not is_work else {"confidence": "low"}),

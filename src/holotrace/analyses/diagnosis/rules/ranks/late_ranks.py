@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -54,97 +53,64 @@ def blamed(causes: WaitCauses) -> list[int]:
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of other ranks, unless it has more tokens or larger inputs.
-
-    If no rank stands out, or another one does, a rank is also late if it runs functions of its own that cause much waiting.
-    """
+    """Yield a case for each rank that causes much of the waiting of other ranks, unless it has more tokens or larger inputs."""
     causes = evidence.results["wait_causes"]
-    culprits = blamed(causes)
-    for row in causes.per_rank.filter(pl.col("rank").is_in(culprits)).iter_rows(named=True):
-        of_rank = causes.per_cause.drop_nulls("step").filter(pl.col("cause_rank") == row["rank"])
+    in_steps = causes.per_cause.drop_nulls("step")
+    once = _counted_once(evidence)
+    for row in causes.per_rank.filter(pl.col("rank").is_in(blamed(causes))).iter_rows(named=True):
+        of_rank = in_steps.filter(pl.col("cause_rank") == row["rank"])
         own = without_larger_inputs(evidence, of_rank)
         mine = own.filter(~pl.col("cause").is_in(WORK)) if row["rank"] in overloaded(evidence) else own
-        if not mine.is_empty():
-            fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
-            yield _late(evidence, row["rank"], fraction, mine)
-    for (rank,), mine in in_functions_alone(evidence).group_by("cause_rank", maintain_order=True):
-        yield _late(evidence, int(str(rank)), mine["cost_ns"].sum() / causes.per_cause["cost_ns"].sum(), mine)
-
-
-def _late(evidence: JobEvidence, rank: int, fraction: float, mine: pl.DataFrame) -> JobCase:
-    """Return the case of a rank that causes this fraction of all waiting, for the causes `mine`."""
-    own_causes = with_own_share(evidence, mine).with_columns(pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns"))
-    cause = largest_causes(own_causes).row(0, named=True)
-    steps = steps_of(evidence.results["wait_causes"])
-    sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
-    once = _counted_once(evidence)
-    costs = {waiting: cost_ns * once.get(waiting, 1.0) / steps for waiting, cost_ns in sums.iter_rows()}
-    alone = _functions_alone(evidence).get(rank, {})
-    function = next(iter(alone), None)
-    explains = function is not None and 2 * alone[function] >= max(costs.values())
-    return JobCase(
-        costs,
-        fraction,
-        rank,
-        wait_count(mine),
-        str(rank),
-        Place(
-            module=cause["module"],
-            source_line=function if explains else cause["frame"],
-            at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
-        ),
-        {
-            "rank": rank,
-            "fraction": fraction,
-            "cause": cause_text(
-                {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
-            ),
-            "kind": cause["cause"],
-            "times_as_many": times_as_many_calls(evidence, rank),
-            **_how_often(own_causes, cause, steps),
-            **(_of_function(str(function)) if explains else {}),
-            "lines": [*alone, *filter(None, [cause["frame"]])],
-        },
-    )
-
-
-def in_functions_alone(evidence: JobEvidence) -> pl.DataFrame:
-    """Return the causes of waiting in functions that only one rank runs, unless that rank is blamed for all it causes.
-
-    The rows are those of `WaitCauses.per_cause`, of ranks whose functions cause at least a tenth of all waiting. Functions that
-    also spend much time in operators are left out: in a pipeline, each rank has its own part of the model.
-    """
-    causes = evidence.results["wait_causes"]
-    in_steps = causes.per_cause.drop_nulls(["step", "frame"])
-    found = in_steps.clear()
-    known = {*blamed(causes), *overloaded(evidence)}
-    for rank, functions in sorted(_functions_alone(evidence).items()):
-        if rank in known:
+        if mine.is_empty():
             continue
-        rows = in_steps.filter((pl.col("cause_rank") == rank) & pl.col("frame").is_in(list(functions)))
-        is_work = pl.col("cause").is_in(WORK)
-        work_ns = pl.col("cost_ns").filter(is_work).sum().over("frame")
-        mine = rows.filter(~is_work & (pl.col("cost_ns").sum().over("frame") >= (1 + MOSTLY_PYTHON) * work_ns))
-        if mine["cost_ns"].sum() >= LEAST_CULPRIT * causes.per_cause["cost_ns"].sum() > 0:
-            found = pl.concat([found, mine])
-    return found
-
-
-def _functions_alone(evidence: JobEvidence) -> dict[int, dict[str, int]]:
-    """Return, by rank, the functions that no other rank runs, with their time per step, the longest first.
-
-    Empty if a rank recorded no functions.
-    """
-    functions = {rank: known.user_functions for rank, known in evidence.ranks.items()}
-    if not all(functions.values()):
-        return {}
-    rank_counts = Counter(name for own in functions.values() for name in own)
-    return {
-        rank: dict(
-            sorted(((name, ns) for name, ns in own.items() if rank_counts[name] == 1), key=lambda known: -known[1])
+        fraction = row["cost_fraction"] * mine["cost_ns"].sum() / of_rank["cost_ns"].sum()
+        own_causes = with_own_share(evidence, mine).with_columns(
+            pl.col("own_ns").round().cast(pl.Int64).alias("cost_ns")
         )
-        for rank, own in functions.items()
-    }
+        cause = largest_causes(own_causes).row(0, named=True)
+        steps = steps_of(causes)
+        sums = mine.group_by("waiting_rank").agg(pl.col("cost_ns").sum()).sort("waiting_rank")
+        costs = {rank: cost_ns * once.get(rank, 1.0) / steps for rank, cost_ns in sums.iter_rows()}
+        alone = _functions_alone(evidence, row["rank"])
+        function = next(iter(alone), None)
+        explains = function is not None and 2 * alone[function] >= max(costs.values())
+        yield JobCase(
+            costs,
+            fraction,
+            row["rank"],
+            wait_count(mine),
+            str(row["rank"]),
+            Place(
+                module=cause["module"],
+                source_line=function if explains else cause["frame"],
+                at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
+            ),
+            {
+                "rank": row["rank"],
+                "fraction": fraction,
+                "cause": cause_text(
+                    {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
+                ),
+                "kind": cause["cause"],
+                "times_as_many": times_as_many_calls(evidence, row["rank"]),
+                **_how_often(own_causes, cause, steps),
+                **(_of_function(str(function)) if explains else {}),
+                "lines": [*alone, *filter(None, [cause["frame"]])],
+            },
+        )
+
+
+def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
+    """Return the functions that only this rank runs, with their time per step, the longest first.
+
+    Empty if another rank recorded no functions.
+    """
+    others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
+    if not all(others):
+        return {}
+    own = evidence.ranks[rank].user_functions.items()
+    alone = [(name, time_ns) for name, time_ns in own if not any(name in other for other in others)]
+    return dict(sorted(alone, key=lambda known: -known[1]))
 
 
 def _of_function(name: str) -> dict[str, Any]:
