@@ -10,5 +10,7 @@ from holotrace.questions.answers import change_text
 
 def answer(result: OperatorComparison) -> str:
     """Name the operator whose time differs the most."""
+    if result.per_operator.is_empty():
+        return "Control and test have no operators to compare."
     most = result.per_operator.sort(pl.col("difference_ns_per_step").abs(), descending=True).row(0, named=True)
     return f"{change_text(most['difference_ns_per_step'])} per step from control to test in {most['operator']}, the largest difference."
