@@ -312,3 +312,9 @@ def test_an_operator_is_the_same_in_every_process() -> None:
     result = compare_operators(control, test)
     assert result.per_operator.select("operator", "change").rows() == [("<bound method step>", "unchanged")]
     assert result.tree.filter(kind="operator")["change"].to_list() == ["unchanged"]
+
+
+def test_traces_without_operators_have_nothing_to_compare() -> None:
+    """Of an empty comparison, the answer names no operator."""
+    trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).build()
+    assert compare_operators(trace, trace).answer == "Control and test have no operators to compare."
