@@ -229,10 +229,7 @@ def _findings(
         yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
-        yield (
-            f"how much of {duration_text(unmatched)} of communication is waiting is unknown, since no other rank recorded "
-            "its counterpart"
-        )
+        yield f"{duration_text(unmatched)} of communication may be waiting: no other rank recorded its counterpart"
     if not _has_stacks(per_cause):
         yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
 

@@ -60,7 +60,10 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Also pair the work between two pairs if its count and kinds agree and the captured launches have no names."""
+    """Also pair the replayed work between two neighbouring pairs with the captured launches between them.
+
+    This is possible if both are equally many, of the same kinds, and these launches have no names.
+    """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])
     for row, next_row, other, next_other in zip(rows, rows[1:], others, others[1:], strict=False):
