@@ -195,7 +195,7 @@ impl Placing {
     }
 }
 
-/// A new value of an event.
+/// What replaces an identifier or a time of an event.
 enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.

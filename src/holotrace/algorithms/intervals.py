@@ -162,7 +162,7 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return starts, ends, and the row of each set that covers a piece, or -1."""
+    """Cut time at each start and end; return starts, ends and, for each set, the row that covers the piece, or -1."""
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)

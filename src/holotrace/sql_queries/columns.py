@@ -85,7 +85,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Print values as dates if possible, else as their distance from 1970."""
+    """Print values as dates if possible, else as the number of units since 1970."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)

@@ -380,7 +380,7 @@ def test_waiting_of_a_single_rank_is_unknown() -> None:
 
 
 def test_one_sentence_without_steps() -> None:
-    """The answer of a training job is the reason why it has no steps."""
+    """For a training job, the answer says why it has no inference steps."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
     builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=10, duration_us=5)
     result = inference(builder.build())

@@ -21,7 +21,7 @@ _GENERAL_ENGINES = ("annotation", "pattern")
 
 
 class NamedStep(NamedTuple):
-    """A range, its name, and the meaning of the name, combined with the names of ranges inside that mark the same step."""
+    """A range that marks a step. Its meaning comes from its name and the names of ranges inside it that mark the same step."""
 
     event_index: int
     name: str

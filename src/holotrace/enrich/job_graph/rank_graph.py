@@ -143,7 +143,7 @@ def reduced(known: CallGraph, graph: OpenGraph, window: PathWindow) -> RankGraph
 
 
 def before_each(graph: OpenGraph) -> _Rows:
-    """Return the source of each node's binding edge; -1 if the node has none."""
+    """Return the source of each node's binding edge, the one that arrives last; -1 if the node has none."""
     return np.where(graph.binding == NO_PARENT, NO_PARENT, graph.edges.source[graph.binding].astype(np.int64))
 
 

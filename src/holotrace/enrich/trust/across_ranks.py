@@ -105,7 +105,7 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt times compared across ranks if one rank leaves a collective more than 1 ms before another enters it.
+    """Doubt comparisons of times across ranks if one rank leaves a collective more than 1 ms before another enters it.
 
     Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
     """

@@ -86,7 +86,7 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt times in which no host event begins, although the device later runs work launched in them.
+    """Doubt periods in which no host event begins, although the device later runs work launched in them.
 
     Correlation numbers ascend as the host launches work. If device work has a number between those of two successive
     recorded calls, the call that launched it was lost. If no operator or frame begins for at least 1 ms between the two

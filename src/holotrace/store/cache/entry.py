@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file cannot have changed between the two stamps: its version or, if old enough, its times are equal."""
+        """Whether the file is certainly unchanged: its version is equal or, without a version, its times are equal and old."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS

@@ -133,7 +133,7 @@ class RankEvidence:
 
     @cached_property
     def unknown(self) -> Intervals:
-        """When no work was recorded, but a device may have run a graph replay that lacks its device rows."""
+        """The periods without recorded work in which a device may have run a graph replay that lacks its device rows."""
         return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
 
     @cached_property

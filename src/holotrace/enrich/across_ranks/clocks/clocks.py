@@ -161,7 +161,7 @@ class ClockModel(NamedTuple):
     fit        lines and bounds, relative to `base_ns`
     base_ns    the time that each clock's times are relative to
     reference  number of the reference clock
-    of_ranks   the clocks of each rank: rank, clock, and from_ns and to_ns, between which its line applies if it jumped
+    of_ranks   one row for each clock of a rank: rank, clock, and from_ns and to_ns, between which its line applies if it jumped
     """
 
     fit: Fit
@@ -323,7 +323,7 @@ def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Serie
 
 
 def _of_ranks(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the clocks of each rank; see `ClockModel`."""
+    """Return one row for each clock of a rank; see `ClockModel`."""
     schema = {"rank": pl.Int32, "source": pl.Int64}
     ranks = pl.DataFrame(list(owners.clock_of_rank.items()), schema=schema, orient="row")
     return ranks.join(_windows(model, spans), on="source").select("rank", "clock", "from_ns", "to_ns")

@@ -86,7 +86,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the last operation, up to and including this call, that all ranks of the group share in the step."""
+    """Add `gap`: the instance of the last operation, up to and including this call, that all ranks of the group share in the step."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)

@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that fit the tokens: inputs of inner operators that have one matrix for each expert."""
+    """Return the distinct pairs of weights that fit the tokens, from inputs of inner operators with one matrix per expert."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related

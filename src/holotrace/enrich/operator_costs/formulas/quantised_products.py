@@ -12,7 +12,7 @@ _RESULT_BYTES = 2
 
 
 def product(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = None) -> Cost:
-    """`[M, K] x [K, N]`: 2·M·N·K; every tensor once: factors, scales, bias and result."""
+    """`[M, K] x [K, N]`: 2·M·N·K; each tensor is moved once: factors, scales, bias and result."""
     left, right = arguments.shape(a), arguments.shape(b, 2)
     if not left or left[-1] != right[0]:
         message = f"{list(left)} x {list(right)} is not a product of matrices"
@@ -21,7 +21,7 @@ def product(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = N
 
 
 def linear(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = None, packed: int = 1) -> Cost:
-    """`[…, K] x [N, K]` transposed: 2·M·N·K, where K counts unpacked values; every tensor once."""
+    """`[…, K] x [N, K]` transposed: 2·M·N·K, where K counts unpacked values; each tensor is moved once."""
     left, right = arguments.shape(a), arguments.shape(b, 2)
     if not left or left[-1] != right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer"
@@ -30,7 +30,7 @@ def linear(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = No
 
 
 def sparse_linear(arguments: Arguments) -> Cost:
-    """`[M, K] x [N, K / 2]`, where two of every four weights are zero and not stored: 2·M·N·K / 2; every tensor once."""
+    """`[M, K] x [N, K / 2]`, where two of every four weights are zero and not stored: 2·M·N·K / 2; each tensor is moved once."""
     left, right = arguments.shape(0), arguments.shape(2, 2)
     if not left or left[-1] != 2 * right[1]:
         message = f"{list(left)} x {list(right)} is not a linear layer that stores half of its weights"
@@ -39,7 +39,7 @@ def sparse_linear(arguments: Arguments) -> Cost:
 
 
 def batched_linear(arguments: Arguments) -> Cost:
-    """`[B, M, K] x [B, N, K]` transposed: 2·B·M·N·K; every tensor once."""
+    """`[B, M, K] x [B, N, K]` transposed: 2·B·M·N·K; each tensor is moved once."""
     left, right = arguments.shape(0, 3), arguments.shape(1, 3)
     if (left[0], left[2]) != (right[0], right[2]):
         message = f"{list(left)} x {list(right)} is not a product of matrices"
@@ -48,7 +48,7 @@ def batched_linear(arguments: Arguments) -> Cost:
 
 
 def packed_weights(arguments: Arguments, scales: int = 3) -> Cost:
-    """`[M, K]` x 4-bit weights in a special order: 2·M·N·K with N from their scales `[K / group, N, …]`; every tensor once."""
+    """`[M, K]` x 4-bit weights in a special order: 2·M·N·K with N from their scales `[K / group, N, …]`; each tensor is moved once."""
     left, scale = arguments.shape(0, 2), arguments.shape(scales)
     if len(scale) < 2:  # noqa: PLR2004 -- groups and columns
         message = "the scales have no dimension for the columns"

@@ -22,7 +22,7 @@ def linear(arguments: Arguments) -> Cost:
 
 
 def _alike(arguments: Arguments) -> tuple[int, int]:
-    """Return the first and the last input with the same last dimension: tokens and weights."""
+    """Return the positions of the first and last inputs that share their last dimension: tokens and weights."""
     matrices = _matrices(arguments)
     shared = arguments.shape(matrices[0])[-1]
     alike = [index for index in matrices if arguments.shape(index)[-1] == shared]

@@ -43,7 +43,7 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
     Recording Python functions makes the host up to twice as slow, so the device may become idle even without the wait, and a
-    replay may show no gain. Needless calls still cost the idle time after them.
+    replay may show no gain. The cost of needless calls is therefore the whole idle time after them, whatever the replay shows.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():

@@ -29,5 +29,5 @@ def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
 
 
 def wait_count(costs: pl.DataFrame) -> int:
-    """Return in how many calls ranks waited for the most frequent of these causes; one call may wait for many causes."""
+    """Return the number of calls in which ranks waited for the most frequent cause; one call may wait for several causes."""
     return int(costs["wait_count"].max() or 0)  # type: ignore[arg-type]
