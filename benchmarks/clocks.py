@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers" / "truths"))
 
 from clock_truth import Comparison, compared
 from holotrace.enrich.across_ranks.clocks.clocks import clocks

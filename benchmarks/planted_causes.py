@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers" / "truths"))
 
 from holotrace.testing.planted.options import PlantedOptions
 from planted_truth import Comparison, Named, compared

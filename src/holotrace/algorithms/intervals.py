@@ -1,7 +1,7 @@
 """Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
 Every function except `gap_begins` and `covered_before` takes intervals in any order, overlapping or not. Intervals without
-length (end <= start) cover nothing and are ignored. `tests/helpers/oracles.py` has slow, obviously correct versions.
+length (end <= start) cover nothing and are ignored. `tests/helpers/truths/oracles.py` has slow, obviously correct versions.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from holotrace.ingest.open_trace import open_trace
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "gpu" / "traces"
+EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
 
 H100 = {
     "id": 0,

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-TESTS = Path(__file__).parent.parent
+TESTS = Path(__file__).parents[2]
 BESIDE_THE_REPOSITORY = TESTS.parent.parent / "shared"
 IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
