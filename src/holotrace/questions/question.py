@@ -8,10 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from holotrace.questions.options import Option
+from holotrace.schema import EventKind
 
 if TYPE_CHECKING:
     from holotrace.questions.tables import View
     from holotrace.store.plan import Plan
+    from holotrace.store.trace import RankTrace
 
 
 class Result(Protocol):
@@ -38,6 +40,9 @@ class Analysis:
     options      options of its command besides the common ones
     alias        name of its command, if it differs from the folder's
     most_rows    maximum number of rows of a table on the terminal
+    needs        kinds of events; a trace that has none of them has no data for it
+    has_input    name of a function of its `compute` that says whether a rank has its input, if no kind of event shows it
+    fewest_ranks a trace with fewer ranks has no data for it
 
     The computation and the tables of a question are imported at first use, since both need polars.
     """
@@ -50,6 +55,9 @@ class Analysis:
     options: tuple[Option, ...] = ()
     alias: str = ""
     most_rows: int = 50
+    needs: tuple[EventKind, ...] = ()
+    has_input: str = ""
+    fewest_ranks: int = 1
 
     @property
     def name(self) -> str:
@@ -82,6 +90,11 @@ class Analysis:
         """`plan(**options)`: `compute` in two parts, one for each rank and one for all; comparisons have no plan."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
+
+    @property
+    def input_check(self) -> Callable[[RankTrace], bool] | None:
+        """The function that `has_input` names."""
+        return getattr(self._module("compute"), self.has_input) if self.has_input else None
 
     @property
     def views(self) -> tuple[View, ...]:

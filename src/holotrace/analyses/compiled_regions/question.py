@@ -10,6 +10,7 @@ QUESTION = Analysis(
     title="Compiled regions",
     question="What did torch.compile compile, and what do compiling, guards and graph breaks cost?",
     section="Work",
+    has_input="has_signs_of_compile",
     definitions=(
         (
             "region",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import COMPAT, Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="GPU summary",
     question="How well is each GPU used?",
     section="Devices",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         ("utilization", "the share of the steps in which a kernel runs"),
         ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the steps"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option, nanoseconds
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Idle time",
     question="What were the idle GPUs waiting for?",
     section="Devices",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         ("the host", "the part of a gap before the host launches the next work; the device has nothing to do"),
         ("the kernel's start", "the rest of a gap, if shorter than 30 µs, which is roughly the time to start a kernel"),

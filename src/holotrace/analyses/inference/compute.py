@@ -237,6 +237,11 @@ def plan(*, device: str | None = None, patterns: Sequence[str] | None = None) ->
     return Plan(partial(_one_rank, device=device, patterns=checked), _combine)
 
 
+def has_inference_steps(rank_trace: RankTrace) -> bool:
+    """Say whether a rank recorded any inference step."""
+    return not inference_steps(rank_trace).table.is_empty()
+
+
 def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str, ...]) -> InferenceRank:
     found = inference_steps(rank_trace, patterns)
     if found.table.is_empty():

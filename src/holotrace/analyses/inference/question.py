@@ -10,6 +10,7 @@ QUESTION = Analysis(
     title="Inference",
     question="What does each step of serving spend its time on?",
     section="Work",
+    has_input="has_inference_steps",
     definitions=(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (

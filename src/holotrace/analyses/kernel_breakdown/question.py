@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Kernel breakdown",
     question="What do the GPUs run?",
     section="Work",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         (
             "communication",

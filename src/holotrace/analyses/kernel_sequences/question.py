@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Frequent kernel sequences",
     question="Which sequences of kernels do operators launch again and again?",
     section="Work",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         (
             "sequence",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import COMPAT
 from holotrace.questions.question import Analysis
+from holotrace.schema import EventKind
 
 QUESTION = Analysis(
     __package__,
     title="Kernels",
     question="Which kernels take the time, and do they use tensor cores?",
     section="Work",
+    needs=(EventKind.KERNEL,),
     definitions=(
         ("tensor cores", "whether the kernel's name shows that it uses tensor or matrix cores"),
         ("eligible", "whether tensor cores could do the work of the operator"),

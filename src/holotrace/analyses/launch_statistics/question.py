@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option, nanoseconds
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Launch statistics",
     question="What does launching cost?",
     section="Host",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         ("call", "a call of the runtime or driver that launched device work; a graph launch starts many kernels"),
         ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),

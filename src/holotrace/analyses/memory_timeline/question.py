@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holotrace.questions.question import Analysis
+from holotrace.schema import EventKind
 
 QUESTION = Analysis(
     __package__,
     title="Memory",
     question="How much memory was allocated, and what held it at the peak?",
     section="Devices",
+    needs=(EventKind.MEMORY,),
     definitions=(
         ("allocated", "memory that PyTorch's allocator has handed out, after each memory event of the profiler"),
         ("reserved", "memory that the allocator holds on the device, handed out or not"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import COMPAT
 from holotrace.questions.question import Analysis
+from holotrace.schema import EventKind
 
 QUESTION = Analysis(
     __package__,
     title="Modules",
     question="Which modules take the time?",
     section="Work",
+    needs=(EventKind.PYTHON_FUNCTION,),
     definitions=(
         ("module", "dots count the enclosing modules; repeated calls at the same position in the model share a row"),
         ("operators", "calls directly in the module: not inside another operator or module"),

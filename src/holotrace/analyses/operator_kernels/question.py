@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Operators and their kernels",
     question="Which operators cause the device time?",
     section="Work",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
         ("backward", "kernels launched by the backward operator that the profiler links with the operator"),

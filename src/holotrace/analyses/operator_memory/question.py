@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import COMPAT, Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import EventKind
 
 QUESTION = Analysis(
     __package__,
     title="Memory of operators",
     question="Which operators allocate memory, and what stays?",
     section="Devices",
+    needs=(EventKind.MEMORY,),
     definitions=(
         ("allocated, itself", "memory that the operator itself allocates; with inner: also operators inside it"),
         ("not released", "the part of the operator's own allocations that is still allocated when the recording ends"),

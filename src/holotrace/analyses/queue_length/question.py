@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Queue length",
     question="Does the host keep the GPUs supplied?",
     section="Host",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         ("waits", "work waits from the start of its launch call on the host until it starts on the device"),
         ("length", "how many pieces of work wait for one stream; statistics are weighted by time"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from holotrace.questions.options import Option
 from holotrace.questions.question import Analysis
+from holotrace.schema import EventKind
 
 QUESTION = Analysis(
     __package__,
     title="Source lines",
     question="Which lines of my code take the time, on the host and on the devices?",
     section="Work",
+    needs=(EventKind.PYTHON_FUNCTION,),
     definitions=(
         (
             "line",

@@ -10,6 +10,7 @@ QUESTION = Analysis(
     title="Stragglers",
     question="Which rank do the others wait for?",
     section="Distributed",
+    fewest_ranks=2,
     definitions=(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
         ("mean skew", "how much later the rank arrives than the first"),

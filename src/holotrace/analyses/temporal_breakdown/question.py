@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from holotrace.questions.question import Analysis
+from holotrace.schema import DEVICE_WORK_KINDS
 
 QUESTION = Analysis(
     __package__,
     title="Temporal breakdown",
     question="Where does each GPU's time go?",
     section="Devices",
+    needs=DEVICE_WORK_KINDS,
     definitions=(
         (
             "from first to last work",
