@@ -1,4 +1,4 @@
-"""Every public function has an example in its docstring, and every example is correct."""
+"""Public functions, and the methods of the main classes, have an example in their docstring, and every example is correct."""
 
 from __future__ import annotations
 
@@ -29,6 +29,20 @@ def test_the_example_of_a_function_is_correct(name: str) -> None:
 
     assert result.attempted > 0, f"{name} has no example"
     assert result.failed == 0
+
+
+CLASSES = (holotrace.Trace, holotrace.RankTrace, holotrace.testing.TraceBuilder)
+
+
+@pytest.mark.parametrize("class_", CLASSES, ids=lambda class_: class_.__name__)
+def test_the_examples_of_a_class_and_its_methods_are_correct(class_: type) -> None:
+    """The class and each of its public methods and properties has an example, which runs alone."""
+    examples = [test for test in doctest.DocTestFinder().find(class_, globs={}) if "._" not in test.name]
+    results = {test.name: doctest.DocTestRunner().run(test) for test in examples}
+
+    assert len(results) > 1
+    assert [name for name, result in results.items() if result.attempted == 0] == []
+    assert [name for name, result in results.items() if result.failed] == []
 
 
 MODULES = sorted(

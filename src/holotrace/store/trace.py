@@ -111,6 +111,12 @@ class RankTrace:
     Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections, captures), so a worker
     opens its own copy. Workers of `holotrace.processes` keep their most recently used copies. All copies of a RankTrace have
     the same `identity`; a trace that is opened again has a new one.
+
+    >>> from holotrace.testing import TraceBuilder
+    >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+    >>> rank_trace = builder.kernel("gemm", start_us=3, duration_us=9).build().ranks[0]
+    >>> rank_trace.table("events", ["start_ns", "duration_ns"]).rows()
+    [(0, 5000), (3000, 9000)]
     """
 
     def __init__(
@@ -139,42 +145,91 @@ class RankTrace:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A string that this RankTrace shares only with its copies in other processes."""
+        """A string that this RankTrace shares only with its copies in other processes.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> from pickle import dumps, loads
+        >>> loads(dumps(rank_trace)).identity == rank_trace.identity
+        True
+        """
         return uuid.uuid4().hex
 
     @property
     def source(self) -> str:
-        """Path of the file, as the user wrote it."""
+        """Path of the file, as the user wrote it.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.source.endswith("rank0.pt.trace.json")
+        True
+        """
         return self._file.path
 
     @property
     def file(self) -> RankFile:
-        """The source of the tables."""
+        """The source of the tables.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.file.path == rank_trace.source
+        True
+        """
         return self._file
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        """The selections that the events must pass."""
+        """The selections that the events must pass.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.selections
+        ()
+        """
         return self._selections
 
     @property
     def has_selections(self) -> bool:
-        """Whether the events are filtered by selections."""
+        """Whether the events are filtered by selections.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.has_selections
+        False
+        """
         return bool(self._selections)
 
     @property
     def header(self) -> Header:
-        """The header of the file: everything outside its events."""
+        """The header of the file: everything outside its events.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.header.world_size
+        1
+        """
         return self._file.header
 
     @property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed."""
+        """What the reader repaired, dropped or noticed.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.health.event_count
+        1
+        """
         return self._file.health
 
     @property
     def unselected(self) -> RankTrace:
-        """The same rank with all events; without selections, the rank itself."""
+        """The same rank with all events; without selections, the rank itself.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.unselected is rank_trace
+        True
+        """
         if not self._selections:
             return self
         if self._unselected is None:
@@ -182,17 +237,35 @@ class RankTrace:
         return self._unselected
 
     def with_captures(self, source: CaptureSource | None) -> RankTrace:
-        """Return this rank with these recordings of its graphs."""
+        """Return this rank with these recordings of its graphs.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.with_captures(None) is rank_trace
+        True
+        """
         return self if source is None else RankTrace(self.rank, self._file, self._selections, source)
 
     @property
     def capture_source(self) -> CaptureSource | None:
-        """The recordings that say which operators launched the kernels of graphs; None if there are none."""
+        """The recordings that say which operators launched the kernels of graphs; None if there are none.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.capture_source is None
+        True
+        """
         return self._capture_source
 
     @functools.cached_property
     def captures(self) -> tuple[Capture, ...]:
-        """The recordings for the graphs that this rank replays; empty if it replays none."""
+        """The recordings for the graphs that this rank replays; empty if it replays none.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.captures
+        ()
+        """
         if self is not self.unselected:
             return self.unselected.captures
         texts = self._own_strings
@@ -206,6 +279,11 @@ class RankTrace:
 
         The strings of the file come first, then those of its captures, the modules in annotations of graphs, and the names of
         inferred layers.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> "aten::mm" in rank_trace.strings
+        True
         """
         texts = self._own_strings
         if not replays_graphs(texts):
@@ -218,7 +296,13 @@ class RankTrace:
         return self.table("strings")["text"].rechunk()
 
     def texts(self, ids: pl.Series) -> pl.Series:
-        """Return the string for each id of a `string` or `json` column; null for null."""
+        """Return the string for each id of a `string` or `json` column; null for null.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.texts(rank_trace.table("events")["name"]).to_list()
+        ['aten::mm']
+        """
         return self.unselected.strings[ids].alias(ids.name)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -229,6 +313,11 @@ class RankTrace:
         Raises:
             InvalidOptionError: the table or column does not exist.
             NotATraceError, UnreadableTraceError: the file, opened at first use, is not a trace or cannot be read.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.table("events", ["start_ns", "duration_ns"]).rows()
+        [(0, 5000)]
         """
         self._is_used = True
         if name != "events" or not self._selections:
@@ -242,6 +331,13 @@ class RankTrace:
 
         For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
         The events are not kept in memory, but facts derived from them are (`holotrace.store.derived`).
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+        >>> rank_trace = builder.kernel("gemm", start_us=3, duration_us=9).build().ranks[0]
+        >>> from holotrace.schema import EventKind
+        >>> rank_trace.events_of([EventKind.KERNEL], ["duration_ns"])["duration_ns"].to_list()
+        [9000]
         """
         self._is_used = True
         if not self._selections:
@@ -250,7 +346,15 @@ class RankTrace:
         return events.filter(self._is_selected[events["event_index"].to_numpy()]).select(columns)
 
     def derive(self, function: Callable[Concatenate[RankTrace, P], T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Return `function(self, *arguments, **options)`, computed once; `holotrace.store.derived` calls this for facts."""
+        """Return `function(self, *arguments, **options)`, computed once; `holotrace.store.derived` calls this for facts.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> def event_count(rank_trace):
+        ...     return rank_trace.table("events").height
+        >>> rank_trace.derive(event_count), rank_trace.derive(event_count)  # the second call takes the first result
+        (1, 1)
+        """
         derived, key = self._derived, (function, arguments, tuple(options.items()))
         if key not in derived:
             derived[key] = function(self, *arguments, **options)
@@ -262,19 +366,39 @@ class RankTrace:
 
         `selection` receives the rank with all events and returns one bool for each row of `events`. Use a module-level
         function, or a `functools.partial` of one, so that the result pickles.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+        >>> rank_trace = builder.kernel("gemm", start_us=3, duration_us=9).build().ranks[0]
+        >>> long = rank_trace.where(lambda rank_trace: rank_trace.table("events")["duration_ns"].to_numpy() > 5_000)
+        >>> long.event_counts()
+        {<EventKind.KERNEL: 6>: 1}
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
         selected._unselected = self.unselected  # so that what was derived from all events is not computed again
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
-        """Return {kind: number of selected events}, without kinds that do not occur."""
+        """Return {kind: number of selected events}, without kinds that do not occur.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
+        >>> rank_trace = builder.kernel("gemm", start_us=3, duration_us=9).build().ranks[0]
+        >>> rank_trace.event_counts()
+        {<EventKind.CPU_OP: 1>: 1, <EventKind.KERNEL: 6>: 1}
+        """
         counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
         return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
 
     @property
     def events_held(self) -> int:
-        """Approximate number of events in memory; 0 if only header and health were used."""
+        """Approximate number of events in memory; 0 if only header and health were used.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> rank_trace.events_held  # nothing was used yet
+        0
+        """
         is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
@@ -282,7 +406,15 @@ class RankTrace:
             return 0
 
     def forget(self) -> None:
-        """Free the memory of tables and derived results; the next use opens the file again."""
+        """Free the memory of tables and derived results; the next use opens the file again.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
+        >>> _ = rank_trace.table("events")
+        >>> rank_trace.forget()
+        >>> rank_trace.events_held
+        0
+        """
         self._file.forget()
         for view in {id(self): self, id(self.unselected): self.unselected}.values():
             view._forget_own()  # noqa: SLF001 -- the same class
@@ -345,6 +477,12 @@ class Trace:
     skipped   files that were found and skipped, with the reason
     on_error  if work on a rank fails: "skip" logs the error and continues with the other ranks; "fail" raises the error
     left_out  ranks of the job that `select` left out
+
+    >>> from holotrace.testing import TraceBuilder
+    >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+    >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+    >>> trace
+    Trace(ranks=[0, 1])
     """
 
     def __init__(
@@ -386,6 +524,12 @@ class Trace:
         Raises:
             UnknownRankError: the job does not have one of the ranks.
             InvalidOptionError: `ranks` is empty.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+        >>> list(trace.select([1]).ranks)
+        [1]
         """
         if ranks is None:
             return self
@@ -396,7 +540,15 @@ class Trace:
         return Trace(chosen, self.skipped, self.on_error, self.left_out | (self.ranks.keys() - chosen.keys()))
 
     def where(self, selection: Selection) -> Trace:
-        """Return the trace with fewer events on each rank; see `RankTrace.where`."""
+        """Return the trace with fewer events on each rank; see `RankTrace.where`.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+        >>> long = trace.where(lambda rank_trace: rank_trace.table("events")["duration_ns"].to_numpy() > 5_000)
+        >>> {rank: rank_trace.event_counts() for rank, rank_trace in long.ranks.items()}
+        {0: {}, 1: {<EventKind.KERNEL: 6>: 1}}
+        """
         chosen = {rank: rank_trace.where(selection) for rank, rank_trace in self.ranks.items()}
         return Trace(chosen, self.skipped, self.on_error, self.left_out)
 
@@ -405,13 +557,26 @@ class Trace:
 
         Raises:
             NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first file.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+        >>> list(trace.readable().ranks)
+        [0, 1]
         """
         visit = self.visit(_reading_error, executor)
         errors = {rank: error for rank, error in visit.results.items() if error is not None}
         return visit.trace._without(errors)  # noqa: SLF001 -- the same class
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
-        """Return {rank: function(rank_trace)}, sorted by rank: the results of a `visit`."""
+        """Return {rank: function(rank_trace)}, sorted by rank: the results of a `visit`.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+        >>> trace.map(lambda rank_trace: rank_trace.table("events")["duration_ns"].sum())
+        {0: 5000, 1: 9000}
+        """
         return self.visit(function, executor).results
 
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
@@ -420,6 +585,13 @@ class Trace:
         The first error is raised, and work that has not started is cancelled. If the trace was opened with `on_error="skip"`,
         a rank whose error concerns only this rank is skipped instead, with a warning. For an executor with processes,
         `function` must be a module-level function or a `functools.partial` of one.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).kernel("gemm", start_us=3, duration_us=9).build()
+        >>> visit = trace.visit(lambda rank_trace: rank_trace.table("events").height)
+        >>> visit.results
+        {0: 1, 1: 1}
         """
         under_current_rules = functools.partial(under_rules, rules_in_force(), function)
         futures: dict[int, Future[T]] = {}

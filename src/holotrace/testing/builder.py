@@ -53,14 +53,17 @@ class _RankEvents:
 class TraceBuilder:
     """Builds the traces of a job event by event; every method returns the builder.
 
-        trace = (
-            TraceBuilder()
-            .operator("aten::mm", start_us=0, duration_us=5)
-            .kernel("gemm", start_us=10, duration_us=20, launch_us=2)
-            .rank(1)
-            .kernel("gemm", start_us=12, duration_us=20)
-            .build()
-        )
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = (
+    ...     TraceBuilder()
+    ...     .operator("aten::mm", start_us=0, duration_us=5)
+    ...     .kernel("gemm", start_us=10, duration_us=20, launch_us=2)
+    ...     .rank(1)
+    ...     .kernel("gemm", start_us=12, duration_us=20)
+    ...     .build()
+    ... )
+    >>> {rank: len(rank_trace.table("events")) for rank, rank_trace in trace.ranks.items()}
+    {0: 3, 1: 1}
 
     Events are written, and numbered by `event_index`, in the order of the calls. The builder itself adds only launches, each
     before the work that it launches, and flows, after all other events. Host rows of rank r have the pid 1000 + r; the pid of a
@@ -74,18 +77,36 @@ class TraceBuilder:
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Add this rank and make it the current one: all later events without a `rank` belong to it."""
+        """Add this rank and make it the current one: all later events without a `rank` belong to it.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
+        >>> builder = builder.rank(1).kernel("gemm", start_us=3, duration_us=5)
+        >>> list(builder.build().ranks)
+        [0, 1]
+        """
         self._rank = number
         self._events_of(None)
         return self
 
     def header(self, **keys: object) -> TraceBuilder:
-        """Set top-level keys in the file of the current rank; None removes a key."""
+        """Set top-level keys in the file of the current rank; None removes a key.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> TraceBuilder().header(host_name="node7").build().ranks[0].header.host_name
+        'node7'
+        """
         self._events_of(None).header.update(keys)
         return self
 
     def event(self, *, rank: int | None = None, **raw: object) -> TraceBuilder:
-        """Add an event with exactly these keys of the file format, such as `ph` and `ts`; times in microseconds."""
+        """Add an event with exactly these keys of the file format, such as `ph` and `ts`; times in microseconds.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().event(ph="i", cat="cpu_instant_event", name="marker", s="t", pid=1000, tid=1, ts=2.5)
+        >>> builder.build().ranks[0].table("events")["start_ns"].to_list()
+        [2500]
+        """
         self._events_of(rank).events.append({key: _exact(value) for key, value in raw.items()})
         return self
 
@@ -109,6 +130,11 @@ class TraceBuilder:
         """Add a kernel and, with `launch_us`, the call that launches it at that time and the flow between the two.
 
         A row with neither `launch_us` nor `correlation` has no correlation and no launch.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=20, launch_us=2)
+        >>> builder.build().ranks[0].table("events")["start_ns"].to_list()  # the launch, then the kernel
+        [2000, 10000]
         """
         if launch_us is not None:
             correlation = self._free_correlation(rank) if correlation is None else correlation
@@ -142,7 +168,14 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a copy; takes the same stream, times and other options as `kernel`."""
+        """Add a copy; takes the same stream, times and other options as `kernel`.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().copy(start_us=0, duration_us=2, byte_count=48_000).build()
+        >>> holotrace.memory_bandwidth(trace).answer
+        '24 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 46.9 KiB.'
+        """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
 
@@ -155,7 +188,14 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a memset; takes the same stream, times and other options as `kernel`."""
+        """Add a memset; takes the same stream, times and other options as `kernel`.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().memset(start_us=0, duration_us=2, byte_count=48_000).build()
+        >>> holotrace.memory_bandwidth(trace).answer
+        '24 GB/s is the mean bandwidth of Memset, which moves the most, 46.9 KiB.'
+        """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
 
@@ -176,6 +216,13 @@ class TraceBuilder:
         """Add an NCCL kernel with its args; takes the same times and other options as `kernel`.
 
         By default, `sequence` counts up from 1 within the rank and the group.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().collective(start_us=0, duration_us=5)
+        >>> trace = builder.rank(1).collective(start_us=2, duration_us=3).build()
+        >>> holotrace.stragglers(trace).answer
+        '2 µs is how long the others wait for rank 1, which is late.'
         """
         known = {
             "Collective name": collective,
@@ -201,7 +248,14 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add an operator on the host."""
+        """Add an operator on the host.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()
+        >>> holotrace.operators(trace).answer
+        '100.0 % of the host self time (5 µs) is aten::mm, the largest part.'
+        """
         return self._row(
             "cpu_op",
             name,
@@ -222,7 +276,14 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a Python function, named like `train.py(3): main`, `<built-in function sleep>` or `nn.Module: Linear_0`."""
+        """Add a Python function, named like `train.py(3): main`, `<built-in function sleep>` or `nn.Module: Linear_0`.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=5).build()
+        >>> holotrace.source_lines(trace).answer
+        '100.0 % of the host time (5 µs) comes from train.py(3): main, the largest part.'
+        """
         return self._row(
             "python_function",
             name,
@@ -243,7 +304,14 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a user annotation on the host."""
+        """Add a user annotation on the host.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=5).build()
+        >>> holotrace.user_annotations(trace).answer
+        '5 µs on the host of rank 0 go into forward, the costliest annotation, in 1 call.'
+        """
         track = (self._process_id(rank), thread)
         return self._row(
             "user_annotation", name, track, start_us=start_us, duration_us=duration_us, args=args or {}, rank=rank
@@ -252,7 +320,15 @@ class TraceBuilder:
     def step(
         self, number: int, start_us: Time, duration_us: Time, *, thread: int = 1, rank: int | None = None
     ) -> TraceBuilder:
-        """Add the annotation with which the profiler marks a training step."""
+        """Add the annotation with which the profiler marks a training step.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> builder = TraceBuilder().step(1, 0, 100).kernel("gemm", start_us=10, duration_us=60)
+        >>> trace = builder.step(2, 100, 100).kernel("gemm", start_us=110, duration_us=60).build()
+        >>> holotrace.step_time(trace).answer
+        '100 µs is the mean step; its largest part is kernels (60.0 %).'
+        """
         name = f"ProfilerStep#{number}"
         return self.annotation(name, start_us=start_us, duration_us=duration_us, thread=thread, rank=rank)
 
@@ -267,7 +343,14 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a user annotation that the profiler projected onto a stream."""
+        """Add a user annotation that the profiler projected onto a stream.
+
+        >>> import holotrace
+        >>> from holotrace.testing import TraceBuilder
+        >>> trace = TraceBuilder().gpu_annotation("forward", start_us=3, duration_us=9).build()
+        >>> holotrace.user_annotations(trace).answer
+        '9 µs on the device of rank 0 go into forward, the costliest annotation, in 1 call.'
+        """
         known = {"device": device, "stream": stream, **(args or {})}
         return self._row(
             "gpu_user_annotation",
@@ -290,7 +373,12 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a call to the CUDA or HIP runtime, or to the driver if its name is like `cuLaunchKernelEx`."""
+        """Add a call to the CUDA or HIP runtime, or to the driver if its name is like `cuLaunchKernelEx`.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> TraceBuilder().runtime("cudaMalloc", start_us=0, duration_us=5).build().ranks[0].event_counts()
+        {<EventKind.RUNTIME: 7>: 1}
+        """
         category = "cuda_driver" if name.startswith("cu") and not name.startswith("cuda") else "cuda_runtime"
         known = {"correlation": correlation, **(args or {})}
         return self._row(
@@ -315,7 +403,12 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a `cuda_sync` row: the time spent waiting for a stream, an event or, with stream -1, the device."""
+        """Add a `cuda_sync` row: the time spent waiting for a stream, an event or, with stream -1, the device.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> TraceBuilder().sync(start_us=0, duration_us=5).build().ranks[0].event_counts()
+        {<EventKind.SYNCHRONISATION: 13>: 1}
+        """
         known = {
             "cuda_sync_kind": kind,
             "stream": stream,
@@ -333,6 +426,11 @@ class TraceBuilder:
 
         Raises:
             UnknownRankError: nothing was added for the rank.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> import json
+        >>> json.loads(TraceBuilder().rank(2).json(rank=2))["traceName"]
+        'rank2.pt.trace.json'
         """
         self._exists_at_all()
         if rank not in self._ranks:
@@ -343,11 +441,22 @@ class TraceBuilder:
         return document(keys, chosen.events + chosen.flows, {"traceName": f"rank{rank}.pt.trace.json"})
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `rank<n>.pt.trace.json` for every rank into the folder, creating it if necessary; return the paths."""
+        """Write `rank<n>.pt.trace.json` for every rank into the folder, creating it if necessary; return the paths.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> from tempfile import mkdtemp
+        >>> [path.name for path in TraceBuilder().rank(1).write(mkdtemp())]
+        ['rank1.pt.trace.json']
+        """
         return list(self._write_ranks(Path(folder)).values())
 
     def build(self) -> Trace:
-        """Write the job to a temporary folder and open it; the files stay until the process ends."""
+        """Write the job to a temporary folder and open it; the files stay until the process ends.
+
+        >>> from holotrace.testing import TraceBuilder
+        >>> TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build().ranks[0].event_counts()
+        {<EventKind.KERNEL: 6>: 1}
+        """
         folder = Path(tempfile.mkdtemp(dir=_scratch_folder()))
         return open_trace(self._write_ranks(folder), cache=False)
 
