@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 import holotrace
+import holotrace.figures
 import holotrace.testing
 import hta
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": inspect.unwrap(getattr(module, name))
-    for module in (holotrace, holotrace.testing)
+    for module in (holotrace, holotrace.testing, holotrace.figures)
     for name in module.__all__
     if inspect.isfunction(inspect.unwrap(getattr(module, name)))
 }

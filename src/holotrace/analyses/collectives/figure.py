@@ -35,7 +35,14 @@ _MOST_MARKER = 26
 
 
 def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` combinations of kind, size and group, divided into waiting and transfer."""
+    """Draw a bar for each of the `top` combinations of kind, size and group, divided into waiting and transfer.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_collectives(holotrace.collectives(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['waiting for the last rank', 'transfer']
+    """
     shown = result.per_collective.head(top)
     if shown.is_empty():
         return empty_figure(_HEADING.question, "No rank has collectives.", theme)

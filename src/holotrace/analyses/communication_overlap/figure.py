@@ -18,7 +18,14 @@ _HEADING = Heading(
 
 
 def plot_communication_overlap(result: CommunicationOverlap, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: its communication time, split into hidden and exposed."""
+    """Draw one bar for each rank: its communication time, split into hidden and exposed.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_communication_overlap(holotrace.communication_overlap(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['hidden', 'exposed']
+    """
     table = result.per_rank
     if not table.get_column("communication_ns").sum():
         return empty_figure(_HEADING.question, "No rank communicates.", theme)

@@ -26,6 +26,14 @@ def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light"
     """Draw two bars for each of the operators, listed by phase and module, whose self time changed most.
 
     The time of an operator includes its kernels. Names are above the bars.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> job = small_job()
+    >>> result = holotrace.compare_operators(job.select([0]), job.select([1]))
+    >>> figure = holotrace.figures.plot_compare_operators(result)
+    >>> [bars.name for bars in figure.data]
+    ['control', 'test']
     """
     own = _own_times(result.tree, [max(1, count) for count in result.sides["step_count"]])
     difference = pl.col("test") - pl.col("control")

@@ -22,7 +22,15 @@ HEADINGS = {
 def plot_compare_traces(
     result: TraceComparison, *, by: Literal["duration", "count"] = "duration", theme: Theme = "light"
 ) -> go.Figure:
-    """Draw two bars for each of the names whose time or count changed most."""
+    """Draw two bars for each of the names whose time or count changed most.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> job = small_job()
+    >>> figure = holotrace.figures.plot_compare_traces(holotrace.compare_traces(job.select([0]), job.select([1])))
+    >>> [bars.name for bars in figure.data]
+    ['control', 'test']
+    """
     column, difference = (
         ("total_ns", "difference_ns") if by == "duration" else ("event_count", "event_count_difference")
     )

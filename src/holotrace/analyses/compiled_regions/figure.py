@@ -21,7 +21,16 @@ _EXPLANATION = "Device time of the kernels that torch.compile generated, over al
 
 
 def plot_compiled_regions(result: CompiledRegions, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` generated kernels or, without device work, for each region's host time."""
+    """Draw a bar for each of the `top` generated kernels or, without device work, for each region's host time.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().operator("Torch-Compiled Region: 0/1", start_us=0, duration_us=50)
+    >>> trace = trace.kernel("triton_poi_fused_add_0", start_us=60, duration_us=9, launch_us=10).build()
+    >>> figure = holotrace.figures.plot_compiled_regions(holotrace.compiled_regions(trace))
+    >>> [bars.name for bars in figure.data]
+    ['time']
+    """
     kernels = _kernels(result).head(top)
     if not kernels.is_empty():
         return _bars(kernels, Heading(QUESTION.question, _EXPLANATION), COMPUTATION, theme)

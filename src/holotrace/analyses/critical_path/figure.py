@@ -47,6 +47,12 @@ def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme =
     """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window.
 
     For a path through all ranks, the bars show each rank's part of the path, and the lanes below show these parts over time.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_critical_path(holotrace.critical_path(small_job()))
+    >>> figure.data[0].name
+    'CPU operator'
     """
     if isinstance(result, JobCriticalPath):
         return _plot_job(result, theme)

@@ -25,7 +25,17 @@ _UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0
 
 
 def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` operators with the floating-point operations of its kernels."""
+    """Draw a bar for each of the `top` operators with the floating-point operations of its kernels.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    >>> place = {"ph": "X", "cat": "cuda_profiler_range", "pid": 0, "tid": 0}
+    >>> trace = TraceBuilder().event(name="gemm", ts=0, dur=5, args={ffma: 10}, **place).build()
+    >>> figure = holotrace.figures.plot_cupti_counters(holotrace.cupti_counters(trace))
+    >>> [bars.name for bars in figure.data]
+    ['floating-point operations']
+    """
     table = _by_operator(result.per_kernel).head(top)
     most = max(table.get_column("flop").to_list(), default=0)
     if not most:

@@ -28,7 +28,14 @@ _LONGEST = 120
 
 
 def plot_diagnosis(result: Diagnosis, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each finding with a known cost, the costliest first."""
+    """Draw a bar for each finding with a known cost, the costliest first.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_diagnosis(holotrace.diagnosis(small_job()))
+    >>> figure.data[0].name
+    'what-if: predicted by a replay of the step'
+    """
     rows = [row for row in shown_findings(result) if row["stake_ns"]]
     if not rows:
         return empty_figure(QUESTION.question, f"{headline_text(result)}; no finding has a known cost.", theme)

@@ -70,7 +70,14 @@ _TOP_MARGIN = 130
 
 
 def plot_distributed(result: Distributed, *, step: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each rank: its mean step, or the step with this number, and its time in collectives."""
+    """Draw two bars for each rank: its mean step, or the step with this number, and its time in collectives.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_distributed(holotrace.distributed(small_job()))
+    >>> figure.data[0].name
+    'computing'
+    """
     table = _mean_steps(result) if step is None else result.per_step.filter(pl.col("step") == step)
     table = table.drop_nulls("step_ns")
     if table.is_empty():

@@ -65,6 +65,12 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
         device: rank and device to draw over time; by default, draw all devices side by side or, if there is only one, this
             device over time.
         theme: the theme of the page around the figure.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_gpu_summary(holotrace.gpu_summary(small_job()))
+    >>> [lines.name for lines in figure.data]
+    ['utilization', 'kernel time on tensor cores']
     """
     devices = result.per_device.select("rank", "device").rows()
     if not devices or (device is not None and device not in devices):

@@ -45,7 +45,14 @@ _UNKNOWN = ("unknown", "unknown", UNRECORDED)
 def plot_idle_time(
     result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw one bar for each device or stream: its idle time by reason, as durations or as shares."""
+    """Draw one bar for each device or stream: its idle time by reason, as durations or as shares.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_idle_time(holotrace.idle_time(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['the host', "the kernel's start", 'something else']
+    """
     table = result.per_device if by == "device" else result.per_stream
     heading = _HEADINGS[by]
     if not table.get_column("idle_ns").sum():

@@ -37,7 +37,16 @@ _LOOKS = {
 
 
 def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for the mean step of each kind and batch or, if there are many batches, of each kind."""
+    """Draw one bar for the mean step of each kind and batch or, if there are many batches, of each kind.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
+    >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
+    >>> figure = holotrace.figures.plot_inference(holotrace.inference(trace))
+    >>> figure.data[0].name
+    'compute-bound kernels'
+    """
     table = _means(result)
     if table.is_empty():
         return empty_figure(_QUESTION, "No inference steps were found.", theme)

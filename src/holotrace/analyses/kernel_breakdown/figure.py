@@ -43,7 +43,14 @@ _HEADING = Heading(QUESTION.question, "Share of the busy time in which these kin
 
 
 def plot_kernel_breakdown(result: KernelBreakdown, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the shares of the kinds of work on each device and, below, the `top` kernels by summed time."""
+    """Draw the shares of the kinds of work on each device and, below, the `top` kernels by summed time.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_kernel_breakdown(holotrace.kernel_breakdown(small_job()))
+    >>> figure.data[0].name
+    'computation'
+    """
     if result.per_state.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
     devices = result.per_state.select("rank", "device").unique(maintain_order=True)

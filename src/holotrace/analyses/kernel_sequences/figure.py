@@ -23,7 +23,14 @@ _HEADING = Heading(
 
 
 def plot_kernel_sequences(result: KernelSequences, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each of the most frequent sequences over all ranks: the time of its kernels."""
+    """Draw one bar for each of the most frequent sequences over all ranks: the time of its kernels.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_kernel_sequences(holotrace.kernel_sequences(small_job(), min_kernel_count=1))
+    >>> [bars.name for bars in figure.data]
+    ['kernels']
+    """
     if result.per_pattern.is_empty():
         return empty_figure(_HEADING.question, "No call of an operator launches the required number of kernels.", theme)
     shown = sequences_over_ranks(result).head(MOST_BARS)

@@ -27,7 +27,14 @@ _PARTS = (
 
 
 def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the `top` kernels by summed time over all ranks, coloured by the cores they use."""
+    """Draw the `top` kernels by summed time over all ranks, coloured by the cores they use.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_kernels(holotrace.kernels(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['on tensor or matrix cores', 'on ordinary cores', 'unknown']
+    """
     kernels = joined_over_ranks(result)
     if kernels.is_empty():
         return empty_figure(_QUESTION, "No rank runs a kernel.", theme)

@@ -37,7 +37,14 @@ _PANELS = (
 
 
 def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") -> go.Figure:
-    """Draw three panels of bars: short kernels, slow calls and late starts of all ranks, in classes of length."""
+    """Draw three panels of bars: short kernels, slow calls and late starts of all ranks, in classes of length.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_launch_statistics(holotrace.launch_statistics(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['Kernels shorter than their launch', 'Launches slower than the cutoff', 'Starts later than the cutoff']
+    """
     if result.lengths.is_empty():
         return empty_figure(
             _QUESTION, "No kernel is shorter than its launch, and no launch exceeds the cutoffs.", theme

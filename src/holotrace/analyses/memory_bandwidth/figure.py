@@ -34,7 +34,14 @@ _BAR_HEIGHT = 18
 
 
 def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") -> go.Figure:
-    """Draw a group of bars for each device: its mean bandwidth for each kind of copy."""
+    """Draw a group of bars for each device: its mean bandwidth for each kind of copy.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_memory_bandwidth(holotrace.memory_bandwidth(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['Memcpy HtoD']
+    """
     table = result.time_weighted.with_columns(pl.col("mean_bytes_per_s").fill_null(0.0))
     fastest = max(table["mean_bytes_per_s"], default=0.0)
     if not fastest:

@@ -33,7 +33,17 @@ _PANEL_HEIGHT, _AROUND = 300, 170
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device, and mark its peak; host memory has its own panel below the devices."""
+    """Draw a line for each device, and mark its peak; host memory has its own panel below the devices.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1}
+    >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
+    >>> trace = TraceBuilder().event(ts=3, args=args, **place).build()
+    >>> figure = holotrace.figures.plot_memory_timeline(holotrace.memory_timeline(trace))
+    >>> figure.data[0].name
+    'rank 0 · cuda 0'
+    """
     if result.series.is_empty():
         return empty_figure(_HEADING.question, "No memory events were recorded.", theme)
     is_host = pl.col("device_type") == "cpu"

@@ -38,7 +38,17 @@ _EXPLANATIONS = {
 def plot_modules(
     result: Modules, *, side: Literal["device", "host"] | None = None, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the modules by device time or host time; the default is device time, if anything ran on a device."""
+    """Draw the modules by device time or host time; the default is device time, if anything ran on a device.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
+    >>> trace = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=30, **place)
+    >>> trace = trace.kernel("gemm", start_us=40, duration_us=9, launch_us=5).build()
+    >>> figure = holotrace.figures.plot_modules(holotrace.modules(trace))
+    >>> list(figure.data[0].labels)
+    ['Linear_0']
+    """
     table = summed_modules(result.per_module)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No calls of modules were recorded.", theme)

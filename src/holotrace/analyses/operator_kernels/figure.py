@@ -22,7 +22,14 @@ _DIRECTIONS = (("forward", FORWARD), ("backward", BACKWARD))
 
 
 def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each of the operators with the longest kernel time, split into forward and backward."""
+    """Draw one bar for each of the operators with the longest kernel time, split into forward and backward.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_operator_kernels(holotrace.operator_kernels(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['forward', 'backward']
+    """
     if result.per_forward.is_empty():
         return empty_figure(_HEADING.question, "No kernel belongs to a known operator.", theme)
     shown = operators_over_ranks(result).head(MOST_BARS)

@@ -30,6 +30,15 @@ def plot_operator_memory(
     """Draw a bar for each of the `top` operators that themselves allocate the most memory on one type of device.
 
     The default is the type on which the most memory was allocated.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1000, "tid": 1}
+    >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
+    >>> trace = TraceBuilder().operator("aten::empty", start_us=0, duration_us=9).event(ts=3, args=args, **place).build()
+    >>> figure = holotrace.figures.plot_operator_memory(holotrace.operator_memory(trace))
+    >>> [bars.name for bars in figure.data]
+    ['not released by the end']
     """
     allocating = summed_operator_memory(result.per_operator).filter(pl.col("self_allocated_bytes") > 0)
     if allocating.is_empty():

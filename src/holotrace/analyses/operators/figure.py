@@ -40,7 +40,14 @@ def plot_operators(
     top: int = TOP_OPERATORS,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by self time on the devices, if it is known, or on the host."""
+    """Draw a bar for each of the `top` operators by self time on the devices, if it is known, or on the host.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_operators(holotrace.operators(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['itself, on unknown cores', 'itself, elsewhere']
+    """
     table = summed_operators(result.per_operator)
     if table.is_empty():
         return empty_figure(_QUESTION, "No operators were recorded.", theme)

@@ -27,7 +27,14 @@ _KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: waiting and transfer on each axis."""
+    """Draw one bar for each rank: waiting and transfer on each axis.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_parallelism(holotrace.parallelism(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['unknown: waiting', 'unknown: transfer', 'unknown: recorded on no other rank']
+    """
     table = result.per_axis
     if not table["exposed_ns"].sum():
         return empty_figure(_HEADING.question, "No rank communicates without computing at the same time.", theme)

@@ -33,7 +33,14 @@ _PARTS = (
 
 
 def plot_queue_length(result: QueueLength, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each stream: the shares of time in which its queue was empty, had waiting work and was full."""
+    """Draw one bar for each stream: the shares of time in which its queue was empty, had waiting work and was full.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_queue_length(holotrace.queue_length(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['nothing waits', 'work waits', 'the queue is full']
+    """
     table = result.time_weighted.filter(pl.col("window_ns") > 0)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No work has a known launch.", theme)

@@ -26,7 +26,14 @@ _SIDE = 4.0  # the logarithmic axis extends beyond the outermost dots by this fa
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
-    """Draw the longest operators as dots, whose areas show their times, and the roofs of the first rank."""
+    """Draw the longest operators as dots, whose areas show their times, and the roofs of the first rank.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_roofline(holotrace.roofline(small_job()))
+    >>> figure.layout.title.text
+    'How far is each operator from what the device can do?'
+    """
     dots = _dots(result)
     if dots.is_empty():
         return empty_figure(_QUESTION, "No operator has a known number of operations and bytes.", theme)

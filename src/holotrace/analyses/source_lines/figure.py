@@ -41,6 +41,14 @@ def plot_source_lines(
     """Draw a bar for each of the `top` lines over all ranks.
 
     By default, `side` is `device` if any work ran on a device, else `host`.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=50)
+    >>> trace = trace.python("<built-in function sleep>", start_us=10, duration_us=30).build()
+    >>> figure = holotrace.figures.plot_source_lines(holotrace.source_lines(trace))
+    >>> [bars.name for bars in figure.data]
+    ['Python and built-in functions', 'operators and runtime calls', 'waits']
     """
     if result.per_line.is_empty():
         return empty_figure(_QUESTION, "No Python functions were recorded; record with with_stack=True.", theme)

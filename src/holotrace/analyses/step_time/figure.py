@@ -39,6 +39,12 @@ def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = 
 
     Raises:
         UnknownRankError: the result has no such rank.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_step_time(holotrace.step_time(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['kernels', 'copies', 'memsets', 'communication', 'runtime', 'data loader', 'operators', 'other']
     """
     ranks = result.per_step.get_column("rank").unique().to_list()
     if rank is not None and rank not in ranks:

@@ -20,7 +20,14 @@ _LEAST_RANGE = 0.1
 
 
 def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.Figure:
-    """Draw a square for each rank (row) and step (column), coloured by the slowdown that this rank alone causes."""
+    """Draw a square for each rank (row) and step (column), coloured by the slowdown that this rank alone causes.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_straggler_cost(holotrace.straggler_cost(small_job()))
+    >>> figure.layout.title.text
+    'How much faster would the job be without stragglers?'
+    """
     table = result.per_worker_step.drop_nulls("slowdown")
     if table.is_empty():
         return empty_figure(QUESTION.question, "No rank has operations in a step.", theme)

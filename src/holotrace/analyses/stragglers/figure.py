@@ -24,7 +24,14 @@ _IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
 
 
 def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: its mean skew, with stragglers in another colour."""
+    """Draw one bar for each rank: its mean skew, with stragglers in another colour.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_stragglers(holotrace.stragglers(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['late: the others wait for it', 'other ranks']
+    """
     table = result.per_rank
     if table.is_empty():
         return empty_figure(_HEADING.question, "No collective can be compared between ranks.", theme)

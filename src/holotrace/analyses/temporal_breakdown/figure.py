@@ -32,7 +32,14 @@ _UNKNOWN = ("unknown", "unknown", UNRECORDED)
 
 
 def plot_temporal_breakdown(result: TemporalBreakdown, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each device: the shares of computing, other work only, and idle time."""
+    """Draw one bar for each device: the shares of computing, other work only, and idle time.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_temporal_breakdown(holotrace.temporal_breakdown(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['computing', 'other work only', 'idle']
+    """
     if result.per_device.is_empty():
         return empty_figure(_HEADING.question, "No device has any work.", theme)
     shown = (*_PARTS, _UNKNOWN) if result.per_device["unknown_ns"].sum() else _PARTS

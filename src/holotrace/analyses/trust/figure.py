@@ -24,7 +24,14 @@ _HEADING = Heading(QUESTION.question, "Share of the time from the first to the l
 
 
 def plot_trust(result: Trust, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: the share of its recording in which no rule is broken, and the share in which one is."""
+    """Draw one bar for each rank: the share of its recording in which no rule is broken, and the share in which one is.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_trust(holotrace.trust(small_job()))
+    >>> [bars.name for bars in figure.data]
+    ['trusted', 'doubtful']
+    """
     table = result.per_rank.filter(pl.col("recorded_ns") > 0)
     if table.is_empty():
         return empty_figure(_HEADING.question, "No rank has events with a duration.", theme)

@@ -27,7 +27,15 @@ _EXPLANATIONS = {
 def plot_user_annotations(
     result: UserAnnotations, *, side: str | None = None, top: int = TOP_ANNOTATIONS, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` annotations of one side, by default the GPU if it has any."""
+    """Draw a bar for each of the `top` annotations of one side, by default the GPU if it has any.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=50).build()
+    >>> figure = holotrace.figures.plot_user_annotations(holotrace.user_annotations(trace))
+    >>> [bars.name for bars in figure.data]
+    ['the part itself', 'annotated parts inside it']
+    """
     sides = result.per_annotation.get_column("side")
     chosen = side or ("gpu" if (sides == "gpu").any() else "cpu")
     table = _over_ranks(result.per_annotation.filter(pl.col("side") == chosen)).head(top)

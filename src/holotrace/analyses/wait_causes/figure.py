@@ -31,6 +31,12 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
 
     In jobs with more than `top` ranks, the rows are the `top` ranks that cause the most waiting, and the columns are the `top`
     ranks that wait the most.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> figure = holotrace.figures.plot_wait_causes(holotrace.wait_causes(small_job()))
+    >>> figure.layout.title.text
+    'Why do ranks wait for each other, and which rank causes it?'
     """
     pairs = result.per_pair.with_columns(pl.col("cause_rank").cast(pl.String).fill_null(_UNKNOWN))
     if pairs.is_empty():
