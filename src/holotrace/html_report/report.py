@@ -177,7 +177,7 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
     environment.filters["printable"] = printable
     environment.filters["sentence"] = _sentence
     environment.filters["file_name"] = name_of
-    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _resource("script.js"))]  # noqa: S704 -- ours
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _pages_script())]  # noqa: S704 -- ours
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         summary=contents.summary,
@@ -307,6 +307,13 @@ def _hash(script: str) -> str:
 def _script(text: str) -> str:
     """Return a script with the line endings that a browser sees, so that its hash matches."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _pages_script() -> str:
+    """Return the page's script after the module of the web pages that it imports, because the page may load no file."""
+    module = files("holotrace").joinpath("web/assets/shell/figure_names.js").read_text(encoding="utf-8")
+    _import, _, script = _resource("script.js").partition("\n")
+    return f"{module}\n{script}"
 
 
 def _style() -> str:

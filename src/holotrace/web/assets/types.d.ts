@@ -264,6 +264,7 @@ export interface PlotlyFigure {
   data?: { type?: string }[];
   layout?: {
     annotations?: { text?: string; whole?: string; xanchor?: string; yref?: string; align?: string; font?: { size?: number } }[];
+    legend?: { y?: number };
     xaxis?: CategoryAxis;
     xaxis2?: CategoryAxis;
     yaxis?: { showticklabels?: boolean };
@@ -272,6 +273,7 @@ export interface PlotlyFigure {
 }
 
 interface Plotly {
+  Plots: { resize(element: HTMLElement): Promise<unknown> };
   react(element: HTMLElement, figure: PlotlyFigure, ...rest: unknown[]): Promise<unknown>;
   relayout(element: HTMLElement, changes: object): Promise<unknown>;
 }

@@ -1,5 +1,5 @@
 // The texts of a figure fit its width: names above bars are cut, because their hover texts are whole; titles inside the figure
-// wrap; an axis of many categories names fewer of them.
+// wrap; an axis of many categories names fewer of them. The HTML report contains this file too.
 
 /** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
@@ -134,16 +134,29 @@ const fittedParts = (layout, width) => ({
 const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
+/**
+ * Change a figure once it has its new size. Naming the place of the legend makes plotly.js draw the legend again: it places the
+ * legend before it gives the lines that the legend no longer takes back to the bars, and so over the bars.
+ * @param {HTMLElement} plot
+ * @param {object} changes
+ * @param {Layout["legend"]} legend
+ */
+const changed = async (plot, changes, legend) => {
+  const { Plots, relayout } = /** @type {import("../types.js").Plotly} */ (window.Plotly);
+  await Plots.resize(plot);
+  await relayout(plot, { ...changes, ...(legend?.y !== undefined && { "legend.y": legend.y }) });
+};
+
 const fitAgain = () => {
-  const plots = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#page .js-plotly-plot")]);
+  const plots = /** @type {HTMLElement[]} */ ([...document.querySelectorAll(".js-plotly-plot")]);
   for (const plot of plots) {
     const known = drawn.get(plot);
     const width = plot.clientWidth;
-    if (known && width && width !== known.width) {
+    if (known && width && width !== known.width && plot.checkVisibility()) { // a closed section of the report has a width too
       drawn.set(plot, { ...known, width });
       const { annotations, xaxis, xaxis2 } = fittedParts(known.layout, width);
       const changes = { ...(annotations && { annotations }), ...ticksOf("xaxis", xaxis), ...ticksOf("xaxis2", xaxis2) };
-      /** @type {import("../types.js").Plotly} */ (window.Plotly).relayout(plot, changes);
+      changed(plot, changes, known.layout.legend).catch(() => drawn.set(plot, known)); // hidden meanwhile
     }
   }
 };
