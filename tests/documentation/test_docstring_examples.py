@@ -13,6 +13,7 @@ import holotrace
 import holotrace.figures
 import holotrace.testing
 import hta
+from holotrace.questions.result import Result
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": inspect.unwrap(getattr(module, name))
@@ -32,6 +33,11 @@ def test_the_example_of_a_function_is_correct(name: str) -> None:
     assert result.failed == 0
 
 
+def is_result(value: object) -> bool:
+    """Whether this is the class of the results of a question."""
+    return isinstance(value, type) and issubclass(value, Result) and value.__module__.endswith(".compute")
+
+
 CLASSES = (holotrace.Trace, holotrace.RankTrace, holotrace.testing.TraceBuilder)
 
 
@@ -46,6 +52,20 @@ def test_the_examples_of_a_class_and_its_methods_are_correct(class_: type) -> No
     assert [name for name, result in results.items() if result.failed] == []
 
 
+RESULTS = [value for name in holotrace.__all__ if is_result(value := getattr(holotrace, name))]
+
+
+@pytest.mark.parametrize("class_", RESULTS, ids=lambda class_: class_.__name__)
+def test_the_example_of_a_result_is_correct(class_: type) -> None:
+    """The example of a result shows its answer, and runs alone."""
+    (example,) = doctest.DocTestFinder(recurse=False).find(class_, class_.__name__, globs={})
+    result = doctest.DocTestRunner().run(example)
+
+    assert result.attempted > 0, f"{class_.__name__} has no example"
+    assert result.failed == 0
+
+
+METHODS_OF = {f"{class_.__module__}.{class_.__qualname__}" for class_ in CLASSES}
 MODULES = sorted(
     ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
     for root in (Path(holotrace.__file__).parent, Path(hta.__file__).parent)
@@ -57,10 +77,10 @@ MODULES = sorted(
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_are_correct(name: str) -> None:
     """The examples of private functions and classes print the documented output."""
-    public = {f"{function.__module__}.{function.__qualname__}" for function in FUNCTIONS.values()}
+    public = {f"{value.__module__}.{value.__qualname__}" for value in (*FUNCTIONS.values(), *CLASSES, *RESULTS)}
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(import_module(name)):
-        if example.name not in public:
+        if example.name not in public and example.name.rpartition(".")[0] not in METHODS_OF:
             runner.run(example)
 
     assert runner.failures == 0

@@ -172,6 +172,11 @@ class Collectives(Result):
 
     coverage        how the calls were matched: matched_by, call_count, call_fraction, byte_fraction, time_fraction
     findings        what stands out, and what could not be matched or aligned
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.collectives(small_job()).answer.split("; ")[0]
+    '50.0 % of the time in collectives (800 µs over all ranks) is waiting, most of it for rank 1'
     """
 
     per_collective: pl.DataFrame

@@ -70,6 +70,12 @@ class TraceComparison(Result):
         total_ns     int64  summed durations
 
     findings  what makes the traces hard to compare
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> job = small_job()
+    >>> holotrace.compare_traces(job.select([0]), job.select([1])).answer
+    '+400 µs from control to test in gemm, the largest difference.'
     """
 
     per_name: pl.DataFrame

@@ -143,6 +143,13 @@ class CompiledRegions(Result):
     findings     recompilations, graph breaks, and calls without a compiled region
 
     All tables are empty if the recording has no sign of torch.compile.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().operator("Torch-Compiled Region: 0/1", start_us=0, duration_us=50)
+    >>> trace = trace.kernel("triton_poi_fused_add_0", start_us=60, duration_us=9, launch_us=10).build()
+    >>> holotrace.compiled_regions(trace).answer
+    '1 compiled region ran; nothing was compiled during the recording.'
     """
 
     per_region: pl.DataFrame

@@ -69,6 +69,11 @@ class CriticalPath(Result):
         start_ns, end_ns, duration_ns  int64
 
     findings   what makes a path less certain, and what to record
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.critical_path(small_job()).answer
+    '55.0 % of the critical path is computation, in ProfilerStep#1 of rank 1, which takes 1 ms.'
     """
 
     per_rank: pl.DataFrame

@@ -64,6 +64,14 @@ class CuptiCounters(Result):
         rank int32, event_index uint32, counter str, value float64
 
     findings    ranks without counters, and ranks with ranges whose launch is unknown
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> ffma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+    >>> place = {"ph": "X", "cat": "cuda_profiler_range", "pid": 0, "tid": 0}
+    >>> trace = TraceBuilder().event(name="gemm", ts=0, dur=5, args={ffma: 10}, **place).build()
+    >>> holotrace.cupti_counters(trace).answer
+    '1 kernel was measured; gemm does the most work, 20 FLOP.'
     """
 
     per_kernel: pl.DataFrame

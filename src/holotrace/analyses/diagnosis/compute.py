@@ -95,6 +95,11 @@ class Diagnosis(Result):
         saved_ns        int64    what the replay without it saves in a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.diagnosis(small_job()).answer.split("; ")[0]
+    'A step takes 1 ms, and the GPUs are busy 70.0 % of it'
     """
 
     headline: pl.DataFrame

@@ -76,6 +76,11 @@ class Distributed(Result):
         mean_transfer_ns    float64  transfer_ns / matched_count
 
     findings       what was ignored, or could not be compared
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.distributed(small_job()).answer
+    '50.0 % of the time in collectives (800 µs over all ranks) is waiting for other ranks.'
     """
 
     per_device: pl.DataFrame

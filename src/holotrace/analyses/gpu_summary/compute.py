@@ -96,6 +96,11 @@ class GpuSummary(Result):
         utilization_fraction … tensor_core_unknown_fraction  float64  within the part; null without kernels to measure
 
     findings    ranks without device work, and what was not recorded
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.gpu_summary(small_job()).answer
+    '65.0 % of the time, the average device is busy; the least busy one, on rank 0, 65.0 %.'
     """
 
     per_device: pl.DataFrame

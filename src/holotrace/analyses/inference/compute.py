@@ -167,6 +167,13 @@ class Inference(Result):
         bound, the fractions     as in per_kind
 
     findings   how the steps were found, which are not steady, and what is unknown; without steps, the reason
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
+    >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
+    >>> holotrace.inference(trace).answer.split("; ")[0]
+    '100 µs is the median decode step, and these steps take the most time'
     """
 
     per_step: pl.DataFrame

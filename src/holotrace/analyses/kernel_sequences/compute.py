@@ -41,6 +41,11 @@ class KernelSequences(Result):
         operator_ns            int64  summed host time of those calls
 
     findings     one sentence per rank without device work
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.kernel_sequences(small_job(), min_kernel_count=1).answer
+    '1 ms go into the costliest sequence: 1 kernel per call of aten::mm on rank 1, in 2 calls.'
     """
 
     per_pattern: pl.DataFrame

@@ -95,6 +95,11 @@ class LaunchStatistics(Result):
                               int64
 
     findings   ranks without device work, and work whose launch is unknown
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.launch_statistics(small_job()).answer
+    '8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).'
     """
 
     per_rank: pl.DataFrame

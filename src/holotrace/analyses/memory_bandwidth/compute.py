@@ -64,6 +64,11 @@ class MemoryBandwidth(Result):
     findings   one sentence per rank without device work
 
     The tables are empty if nothing was copied.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.memory_bandwidth(small_job()).answer
+    '20 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 3.81 MiB.'
     """
 
     series: pl.DataFrame

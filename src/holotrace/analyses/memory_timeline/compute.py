@@ -94,6 +94,14 @@ class MemoryTimeline(Result):
         reserved_bytes   int64  bytes reserved after the event; null if not recorded
 
     findings    ranks without memory events, and data that the events lack
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1}
+    >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
+    >>> trace = TraceBuilder().event(ts=3, args=args, **place).build()
+    >>> holotrace.memory_timeline(trace).answer
+    '512 B is the peak of memory, on rank 0 (cuda); (outside operators) holds the most of it, 512 B.'
     """
 
     per_device: pl.DataFrame

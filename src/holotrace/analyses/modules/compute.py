@@ -53,6 +53,14 @@ class Modules(Result):
 
     Device columns are null on ranks without device work; backward columns are null on ranks whose backward pass is not linked
     to the forward pass.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
+    >>> trace = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=30, **place)
+    >>> trace = trace.kernel("gemm", start_us=40, duration_us=9, launch_us=5).build()
+    >>> holotrace.modules(trace).answer
+    '100.0 % of the device self time (9 µs) is Linear_0, the largest part.'
     """
 
     per_module: pl.DataFrame

@@ -80,6 +80,14 @@ class OperatorMemory(Result):
         lifetime_ns   int64  released_ns - allocated_ns; null if either is null
 
     findings      ranks without memory events, and data that the events lack
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> place = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1000, "tid": 1}
+    >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
+    >>> trace = TraceBuilder().operator("aten::empty", start_us=0, duration_us=9).event(ts=3, args=args, **place).build()
+    >>> holotrace.operator_memory(trace).answer
+    '100.0 % of all allocated memory (512 B) is allocated by aten::empty, the largest part.'
     """
 
     per_operator: pl.DataFrame

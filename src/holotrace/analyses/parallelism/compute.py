@@ -116,6 +116,11 @@ class Parallelism(Result):
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
     findings         what is ambiguous, uneven or unknown
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.parallelism(small_job()).answer.split("; ")[0]
+    '100.0 % of the exposed communication (800 µs over all ranks) is on groups of unknown axis'
     """
 
     per_axis: pl.DataFrame

@@ -72,6 +72,11 @@ class QueueLength(Result):
     findings   one sentence per rank without device work
 
     In `time_weighted`, lengths are null if no launch is known or the window is 0 ns long.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.queue_length(small_job()).answer
+    '0.7 launches wait on average in the longest queue, that of rank 1, stream 20; 1 at most.'
     """
 
     series: pl.DataFrame

@@ -105,6 +105,11 @@ class Roofline(Result):
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   coverage of every rank, contradictions, unknown devices, and what was not recorded
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.roofline(small_job()).answer
+    '80.0 % of the time has known costs, and no operator is above a known lower bound.'
     """
 
     per_operator: pl.DataFrame

@@ -79,6 +79,13 @@ class SourceLines(Result):
     findings   missing recordings, and device time without a line
 
     Device columns are null on ranks without device work.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=50)
+    >>> trace = trace.python("<built-in function sleep>", start_us=10, duration_us=30).build()
+    >>> holotrace.source_lines(trace).answer
+    '100.0 % of the host time (50 µs) comes from train.py(3): main, the largest part.'
     """
 
     per_line: pl.DataFrame

@@ -93,6 +93,11 @@ class StragglerCost(Result):
     per_worker_step  S_w of each rank and step: rank, step, slowdown
 
     findings         what is unknown or unusual
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.straggler_cost(small_job()).answer
+    "10.0 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 1."
     """
 
     slowdown: float | None

@@ -103,6 +103,11 @@ class Stragglers(Result):
         step, rank, collective_count, wait_ns, mean_skew_ns, last_count
 
     findings  the stragglers, and what could not be compared
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.stragglers(small_job()).answer
+    '400 µs is how long the others wait for rank 1, which is late.'
     """
 
     per_rank: pl.DataFrame

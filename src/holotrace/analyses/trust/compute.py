@@ -62,6 +62,11 @@ class Trust(Result):
         sentence          str      what was found, and what it means
 
     findings    ranks that could not be read
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.trust(small_job()).answer
+    '100.0 % of the recorded time can be trusted: the recording breaks no rule.'
     """
 
     per_rank: pl.DataFrame

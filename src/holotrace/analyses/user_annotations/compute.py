@@ -99,6 +99,12 @@ class UserAnnotations(Result):
         total_ns    int64
 
     findings    ranks whose GPU annotations are derived, and ranks without annotations
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=50).build()
+    >>> holotrace.user_annotations(trace).answer
+    '50 µs on the host of rank 0 go into forward, the costliest annotation, in 1 call.'
     """
 
     per_annotation: pl.DataFrame

@@ -103,6 +103,11 @@ class WaitCauses(Result):
         cost_excess_ns   int64    by how much
 
     findings   the culprits, and what is unknown
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.wait_causes(small_job()).answer
+    '100.0 % of all waiting (400 µs over all ranks) is caused by rank 1; 100.0 % of that is kernel gemm.'
     """
 
     per_cause: pl.DataFrame
