@@ -9,7 +9,7 @@ import time
 import pytest
 
 import holotrace
-from holotrace.errors import InvalidOptionError, MissingDataError, UnknownRankError
+from holotrace.errors import InvalidOptionError, MissingDataError, TraceNotFoundError, UnknownRankError
 from holotrace.execution.executor import InProcessExecutor
 from holotrace.testing.builder import TraceBuilder
 from holotrace.testing.synthetic import write_job
@@ -111,6 +111,18 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
     whole = session.whole(run.id)
     assert list(whole.ranks) == [0, 1]
     assert [file.reason for file in whole.skipped] == ["a link out of the served folder"]
+
+
+def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:
+    """The error says that only links were found, and what to serve instead."""
+    files = gpu_job().write(tmp_path / "elsewhere")
+    (tmp_path / "served").mkdir()
+    for file in files:
+        (tmp_path / "served" / file.name).symlink_to(file)
+    session = opened(tmp_path / "served")
+    (run,) = session.runs
+    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run are links out of the served folder"):
+        session.whole(run.id)
 
 
 def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
@@ -324,7 +336,8 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
     (store / "rank=1" / "events.parquet").rename(tmp_path / "events.parquet")
     (store / "rank=1" / "events.parquet").symlink_to(tmp_path / "events.parquet")
     session = opened(tmp_path / "logs")
-    assert list(session.whole(session.runs[0].id).ranks) == []
+    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run are links out of the served folder"):
+        session.whole(session.runs[0].id)
 
 
 def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:

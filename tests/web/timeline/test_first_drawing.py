@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 def test_events_are_requested_before_the_other_parts(url, browser) -> None:
     """The browser requests the first events before it requests the map and the modules that load later."""
     with visit(browser, url) as seen:
+        Drawn(seen).until("it.minimap?.busy.size === 2")  # so that no request of this first visit is counted
         requested: list[str] = []
         seen.page.on("request", lambda request: requested.append(request.url.partition("/timeline/")[2]))
         seen.page.reload()

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 
-from holotrace.errors import UnreadableTraceError
+from holotrace.errors import TraceNotFoundError, UnreadableTraceError
 from holotrace.ingest.captures import CAPTURE_FOLDERS, CaptureFiles
 from holotrace.ingest.discover import is_or_was_a_trace, natural_order
 from holotrace.ingest.kineto import KinetoReader
@@ -89,9 +89,18 @@ def contained(trace: Trace, root: str | None) -> Trace:
     """Leave out linked files outside `root`, and the reasons for skipping them, which may quote their content.
 
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
+
+    Raises:
+        TraceNotFoundError: all files are links out of the served folder.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
+    if bound and not inside:
+        message = (
+            f"all {len(bound)} trace files of this run are links out of the served folder, which the pages do not follow; "
+            "serve the folder that holds the files, or name the files: holotrace serve FILE…"
+        )
+        raise TraceNotFoundError(message)
     skipped = [file for file in trace.skipped if root is None or _is_inside(file.path, root)]
     paths = (
         *(file.path for file in trace.skipped if file not in skipped),
