@@ -231,8 +231,8 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under another name, and rename it."""
     draft = store / temporary_name()
-    draft.mkdir()
-    try:
+    try:  # around the creation, too, which Ctrl-C may interrupt
+        draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))
             stored = _stored(rank, source, entry, tables)

@@ -229,10 +229,10 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    with _write_errors(home.parent):
-        home.parent.mkdir(parents=True, exist_ok=True)
-        _make_folder(temporary)
-    try:
+    try:  # around the creation, too, which Ctrl-C may interrupt
+        with _write_errors(home.parent):
+            home.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(temporary)
         yield temporary
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
