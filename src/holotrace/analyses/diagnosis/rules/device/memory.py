@@ -11,6 +11,7 @@ import polars as pl
 from holotrace.algorithms.intervals import union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import NOTHING, OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rules.host.synchronisations import launching
 from holotrace.analyses.diagnosis.rules.needs import needs_device
 from holotrace.analyses.memory_timeline.compute import plan as memory_timeline
 from holotrace.enrich.critical_path.what_if import Remove
@@ -54,7 +55,8 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
     place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
     words = {"frees": frees / evidence.step_count, "calls": len(events) / evidence.step_count}
     change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None
-    yield Case(explained, evidence.share(explained), 1.0, len(events), "", place, change, words)
+    further = launching(evidence, int(pieces["start_ns"].min() or 0))  # type: ignore[arg-type]
+    yield Case(explained, evidence.share(explained), 1.0, len(events), "", place, change, words, further)
 
 
 def _emptying_calls(evidence: RankEvidence) -> int:

@@ -66,12 +66,12 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
         ),
         change=_without(calls, inside),
         words={"call": longest["call"], "steps": evidence.step_count if evidence.has_steps else 0},
-        further=_launching(evidence, int(calls["gap_start_ns"].min() or 0)),  # type: ignore[arg-type]
+        further=launching(evidence, int(calls["gap_start_ns"].min() or 0)),  # type: ignore[arg-type]
         is_certain=is_needless and records_python(evidence.rank_trace),
     )
 
 
-def _launching(evidence: RankEvidence, since_ns: int) -> Intervals:
+def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
     """Return the later idle time in which the host only launches work.
 
     The earlier wait is to blame: without it, the host would be ahead of the device.
