@@ -52,7 +52,7 @@ class Plan(Generic[Partial, Result]):
         """Combine the ranks that have the input; the findings of the result begin with the ranks that lack it.
 
         Raises:
-            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings in which to say so.
+            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings that could say so.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]

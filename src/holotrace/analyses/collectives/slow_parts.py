@@ -26,7 +26,7 @@ _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     """Compare the transfer times of equal collectives between groups, and name slow hosts, links and groups.
 
-    Groups are peers if they run the same collective with the same element type and message size, on as many ranks and hosts.
+    Groups are peers if they run the same collective with the same element type and message size, on the same number of ranks and hosts.
     Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
     group is slow if even the lower quartile of its transfer times is an outlier among its peers
     (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile over its groups is an outlier among the hosts.
@@ -55,7 +55,7 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_known() -> pl.Expr:
-    """Whether it is known how much data a collective moves between how many ranks; a barrier moves none."""
+    """Whether the group size and the amount of data are known; a barrier moves no data."""
     is_sized = pl.all_horizontal(pl.col("dtype", "message_bytes").is_not_null())
     return pl.col("group_size").is_not_null() & (is_sized | (pl.col("collective") == "barrier"))
 

@@ -98,7 +98,7 @@ def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
     times = gaps(*union_of(device_rows(rank_trace)))
     yield Doubt(
         "launches_left_out",
-        f"By their numbers, {between:,.0f} calls of the runtime lie between two recorded launches on average, where 20 are usual: "
+        f"By their correlation numbers, {between:,.0f} runtime calls lie between two recorded launches on average; 20 are usual: "
         "most launches and their work seem to be missing from the file, so whether the GPU was idle is unknown",
         times=times,
     )
