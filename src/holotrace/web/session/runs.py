@@ -91,13 +91,13 @@ def contained(trace: Trace, root: str | None) -> Trace:
     The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
 
     Raises:
-        TraceNotFoundError: all files are links out of the served folder.
+        TraceNotFoundError: all files lead out of the served folder.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
     if bound and not inside:
         message = (
-            f"all {len(bound)} trace files of this run are links out of the served folder, which the pages do not follow; "
+            f"all {len(bound)} trace files of this run lead out of the served folder, and pages do not follow such links; "
             "serve the folder that holds the files, or name the files: holotrace serve FILE…"
         )
         raise TraceNotFoundError(message)
