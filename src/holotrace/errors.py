@@ -52,7 +52,15 @@ def _distance(value: int | str, wanted: int | str) -> float:
 
 
 class HolotraceError(Exception):
-    """Base of all errors raised on purpose; `str(error)` is the whole message."""
+    """Base of all errors raised on purpose; `str(error)` is the whole message.
+
+    >>> import holotrace
+    >>> try:
+    ...     holotrace.open_trace("no_such_folder")
+    ... except holotrace.HolotraceError as error:
+    ...     print(type(error).__name__)
+    TraceNotFoundError
+    """
 
     def __str__(self) -> str:
         """Return the message as written; KeyError would otherwise show its repr."""
@@ -60,7 +68,15 @@ class HolotraceError(Exception):
 
 
 class TraceNotFoundError(HolotraceError, FileNotFoundError):
-    """There is no trace at a path."""
+    """There is no trace at a path.
+
+    >>> import holotrace
+    >>> try:
+    ...     holotrace.open_trace("no_such_folder")
+    ... except holotrace.TraceNotFoundError as error:
+    ...     print(str(error).split(";")[0])
+    no_such_folder does not exist
+    """
 
     @classmethod
     def nothing_under(cls, paths: Sequence[str]) -> TraceNotFoundError:
@@ -72,7 +88,20 @@ class TraceNotFoundError(HolotraceError, FileNotFoundError):
 
 
 class NotATraceError(HolotraceError, ValueError):
-    """A file exists, but is not a profiler trace."""
+    """A file exists, but is not a profiler trace.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "config.json")
+    ...     _ = path.write_text('{"lr": 0.1}')
+    ...     try:
+    ...         holotrace.open_trace(path)
+    ...     except holotrace.NotATraceError as error:
+    ...         print(str(error).replace(folder, "logs"))
+    logs/config.json is not a profiler trace: a JSON object without traceEvents
+    """
 
     may_be_damaged = False
     """Whether the file may be a damaged trace, rather than a file of another format."""
@@ -86,27 +115,67 @@ class NotATraceError(HolotraceError, ValueError):
 
 
 class UnreadableTraceError(HolotraceError, OSError):
-    """A file could not be read: permissions, a failing disk, or a compressed stream without any intact content."""
+    """A file could not be read: permissions, a failing disk, or a compressed stream without any intact content.
+
+    >>> from holotrace import UnreadableTraceError
+    >>> issubclass(UnreadableTraceError, OSError)
+    True
+    """
 
 
 class UnreachableError(UnreadableTraceError):
-    """A URL could not be reached: an extra is missing, access was refused, or the server does not answer."""
+    """A URL could not be reached: an extra is missing, access was refused, or the server does not answer.
+
+    >>> from holotrace import UnreachableError, UnreadableTraceError
+    >>> issubclass(UnreachableError, UnreadableTraceError)
+    True
+    """
 
 
 class NotASavedPathError(HolotraceError, ValueError):
-    """A file is not a saved critical path, is damaged, or was saved by another version."""
+    """A file is not a saved critical path, is damaged, or was saved by another version.
+
+    >>> from holotrace import NotASavedPathError
+    >>> issubclass(NotASavedPathError, ValueError)
+    True
+    """
 
 
 class InvalidOperationsError(HolotraceError, ValueError):
-    """A table of operations lacks a column, or has values that cannot be replayed."""
+    """A table of operations lacks a column, or has values that cannot be replayed.
+
+    >>> from holotrace import InvalidOperationsError
+    >>> issubclass(InvalidOperationsError, ValueError)
+    True
+    """
 
 
 class DuplicateRankError(HolotraceError, ValueError):
-    """Two files have the same rank."""
+    """Two files have the same rank.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from holotrace.testing import TraceBuilder
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     paths = [Path(folder, "first.json"), Path(folder, "second.json")]
+    ...     for path in paths:
+    ...         _ = path.write_text('{"distributedInfo": {"rank": 0}, "traceEvents": []}')
+    ...     try:
+    ...         holotrace.open_trace(paths)
+    ...     except holotrace.DuplicateRankError as error:
+    ...         print(str(error).replace(folder, "logs").split(". ")[0])
+    logs/first.json and logs/second.json are both rank 0
+    """
 
 
 class UnknownRankError(HolotraceError, KeyError, ValueError):
-    """The job does not have the requested rank."""
+    """The job does not have the requested rank.
+
+    >>> import holotrace
+    >>> print(holotrace.UnknownRankError.from_available(7, [0, 1]))
+    there is no rank 7 in this trace; its ranks are: 0, 1
+    """
 
     @classmethod
     def from_available(cls, rank: int, available: Iterable[int]) -> UnknownRankError:
@@ -115,7 +184,16 @@ class UnknownRankError(HolotraceError, KeyError, ValueError):
 
 
 class InvalidOptionError(HolotraceError, ValueError):
-    """An option has an invalid value."""
+    """An option has an invalid value.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> try:
+    ...     holotrace.critical_path(small_job(), segment_limit=0)
+    ... except holotrace.InvalidOptionError as error:
+    ...     print(error)
+    segment_limit=0 is not at least 1
+    """
 
     @classmethod
     def unknown(
@@ -135,6 +213,15 @@ class MissingDataError(HolotraceError, LookupError):
     """The input of an analysis was not recorded; the message says which profiler option was off.
 
     If other ranks have the input, the analysis leaves this rank out and adds `finding` to its findings.
+
+    >>> import holotrace
+    >>> from holotrace.testing import TraceBuilder
+    >>> trace = TraceBuilder().operator("aten::add", start_us=0, duration_us=5).build()
+    >>> try:
+    ...     _ = holotrace.temporal_breakdown(trace)
+    ... except holotrace.MissingDataError as error:
+    ...     print(str(error).split(". ")[-1])
+    Record with ProfilerActivity.CUDA, or leave the rank out with ranks=[...].
     """
 
     _finding = ""
@@ -173,7 +260,12 @@ class MissingDataError(HolotraceError, LookupError):
 
 
 class WorkerLostError(HolotraceError, RuntimeError):
-    """The worker process of a rank was killed repeatedly."""
+    """The worker process of a rank was killed repeatedly.
+
+    >>> import holotrace
+    >>> str(holotrace.WorkerLostError.after(3)).split(" during")[0]
+    'a worker process was lost 3 times'
+    """
 
     @classmethod
     def after(cls, losses: int) -> WorkerLostError:
@@ -191,11 +283,21 @@ class WorkerLostError(HolotraceError, RuntimeError):
 
 
 class InconsistentTimesError(HolotraceError, ValueError):
-    """The times of a trace are too contradictory to compute with."""
+    """The times of a trace are too contradictory to compute with.
+
+    >>> from holotrace import InconsistentTimesError
+    >>> issubclass(InconsistentTimesError, ValueError)
+    True
+    """
 
 
 class LimitReachedError(HolotraceError, RuntimeError):
-    """A query exceeded its time or memory limit; the message names the option and argument that raise it."""
+    """A query exceeded its time or memory limit; the message names the option and argument that raise it.
+
+    >>> from holotrace import LimitReachedError
+    >>> issubclass(LimitReachedError, RuntimeError)
+    True
+    """
 
 
 class OutputError(HolotraceError, OSError):

@@ -25,7 +25,12 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """The kind of an event; a value covers every name that its category in Kineto's files has had since 2020."""
+    """The kind of an event; a value covers every name that its category in Kineto's files has had since 2020.
+
+    >>> from holotrace import EventKind
+    >>> EventKind.KERNEL.name, int(EventKind.KERNEL)
+    ('KERNEL', 6)
+    """
 
     OTHER = 0
     CPU_OP = 1
@@ -62,7 +67,12 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a piece of device work, in the order of HTA's names for overlaps (`COMPUTATION overlapping COMMUNICATION`)."""
+    """The kind of a piece of device work, in the order of HTA's names for overlaps (`COMPUTATION overlapping COMMUNICATION`).
+
+    >>> from holotrace import KernelKind
+    >>> [kind.name for kind in KernelKind]
+    ['COMPUTATION', 'COMMUNICATION', 'MEMORY', 'OTHER']
+    """
 
     COMPUTATION = 0
     COMMUNICATION = 1

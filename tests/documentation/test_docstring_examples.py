@@ -13,7 +13,6 @@ import holotrace
 import holotrace.figures
 import holotrace.testing
 import hta
-from holotrace.questions.result import Result
 
 FUNCTIONS = {
     f"{module.__name__}.{name}": inspect.unwrap(getattr(module, name))
@@ -33,11 +32,6 @@ def test_the_example_of_a_function_is_correct(name: str) -> None:
     assert result.failed == 0
 
 
-def is_result(value: object) -> bool:
-    """Whether this is the class of the results of a question."""
-    return isinstance(value, type) and issubclass(value, Result) and value.__module__.endswith(".compute")
-
-
 CLASSES = (holotrace.Trace, holotrace.RankTrace, holotrace.testing.TraceBuilder)
 
 
@@ -52,12 +46,14 @@ def test_the_examples_of_a_class_and_its_methods_are_correct(class_: type) -> No
     assert [name for name, result in results.items() if result.failed] == []
 
 
-RESULTS = [value for name in holotrace.__all__ if is_result(value := getattr(holotrace, name))]
+OTHER_CLASSES = [
+    value for name in holotrace.__all__ if isinstance(value := getattr(holotrace, name), type) and value not in CLASSES
+]
 
 
-@pytest.mark.parametrize("class_", RESULTS, ids=lambda class_: class_.__name__)
-def test_the_example_of_a_result_is_correct(class_: type) -> None:
-    """The example of a result shows its answer, and runs alone."""
+@pytest.mark.parametrize("class_", OTHER_CLASSES, ids=lambda class_: class_.__name__)
+def test_the_example_of_a_class_is_correct(class_: type) -> None:
+    """The example of a result, a change, an enumeration or an error runs alone and prints the documented output."""
     (example,) = doctest.DocTestFinder(recurse=False).find(class_, class_.__name__, globs={})
     result = doctest.DocTestRunner().run(example)
 
@@ -77,7 +73,7 @@ MODULES = sorted(
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_are_correct(name: str) -> None:
     """The examples of private functions and classes print the documented output."""
-    public = {f"{value.__module__}.{value.__qualname__}" for value in (*FUNCTIONS.values(), *CLASSES, *RESULTS)}
+    public = {f"{value.__module__}.{value.__qualname__}" for value in (*FUNCTIONS.values(), *CLASSES, *OTHER_CLASSES)}
     runner = doctest.DocTestRunner()
     for example in doctest.DocTestFinder().find(import_module(name)):
         if example.name not in public and example.name.rpartition(".")[0] not in METHODS_OF:

@@ -65,7 +65,7 @@ def test_ten_causes_and_a_healthy_job_for_each() -> None:
 
 @pytest.mark.parametrize("name", WITH_FUNCTION)
 def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
-    """The function's frames are on the planted ranks and steps only, as often and as long as the job measured."""
+    """The function's frames appear only on the planted ranks and in the planted steps, as often and as long as the job measured."""
     truth = TRUTHS[name]
 
     planted = _planted(name, truth["function"])

@@ -78,6 +78,15 @@ class Run:
     """The recordings in one folder, sorted by span and worker.
 
     unreadable  files that look like recordings but cannot be read; a run may consist of these alone
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import write_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_job(folder, ranks=2, steps=1)
+    ...     (run,) = holotrace.find_runs(folder).runs
+    >>> len(run.recordings), run.spans
+    (2, (1,))
     """
 
     name: str
@@ -137,7 +146,17 @@ class RunChanges:
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs in a folder, sorted by name, and the files that belong to no run, with the reason."""
+    """The runs in a folder, sorted by name, and the files that belong to no run, with the reason.
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import write_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_job(folder, ranks=2, steps=1)
+    ...     found = holotrace.find_runs(folder)
+    >>> [len(run.recordings) for run in found.runs], [file.reason for file in found.skipped]
+    ([2], ['not a profiler trace: a JSON object without traceEvents'])
+    """
 
     folder: str
     runs: tuple[Run, ...]

@@ -46,6 +46,14 @@ class Ingested:
     written    ranks that were written
     unchanged  ranks that were already stored, from the same bytes
     contents   everything the store contains now
+
+    >>> import holotrace
+    >>> import tempfile
+    >>> from holotrace.testing import small_job
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = holotrace.write_store(small_job(), f"{folder}/job.store")
+    >>> [rank.rank for rank in result.written], result.unchanged
+    ([0, 1], ())
     """
 
     store: str

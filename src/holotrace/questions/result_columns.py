@@ -894,7 +894,7 @@ INFERENCE = (
     ),
     _length(
         "unknown_idle_ns",
-        "time in which nothing runs, and the launch of the next work, or kernels of a graph, were not recorded",
+        "idle time of unknown cause: the launch of the next work was not recorded, or kernels of a graph were not",
         "idle, unknown",
     ),
     _length("host_idle_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),

@@ -34,6 +34,11 @@ class Check:
     skipped     files that are not part of the job, with the reason
     violations  rules that files break; None without `strict`
     trust       how much of the recordings can be trusted; None without `strict`, or if no file can be read
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.check(small_job()).verdict
+    '2 files: 2 clean.'
     """
 
     files: tuple[FileHealth, ...]

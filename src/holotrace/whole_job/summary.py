@@ -61,6 +61,12 @@ class Summary(EqualByContent):
     doubts    why the verdict may not cover the whole job: unrelated traces, files of other programs, cut off or unreadable
     ranks     the ranks that the results cover
     skipped   files that are missing from the results, with the reason
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> result = holotrace.summary(small_job())
+    >>> result.ranks, list(result.results)[:3]
+    ((0, 1), ['diagnosis', 'temporal_breakdown', 'kernel_breakdown'])
     """
 
     verdict: str

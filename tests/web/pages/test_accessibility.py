@@ -78,7 +78,10 @@ SOME_PAGES = {
 """Every page is visited of one recording; some also with names of several hundred letters, and of a job of 128 ranks."""
 
 MOST_PAGES = 6
-"""How many pages a test visits: few, so that workers share the tests and a frozen page fails one of them after minutes."""
+"""How many pages a test visits at most.
+
+Few, so that the tests spread over the workers, and so that a page that hangs fails only one test, within minutes.
+"""
 
 
 def visits() -> list[object]:

@@ -80,6 +80,12 @@ class JobCriticalPath(Result):
         unknown_ns     int64  time of the path whose cause was not recorded
         incomplete_ns   int64  time of the path in communication that not all ranks recorded: it may contain waiting
         clock_contradiction_ns  int64  how much dependencies between ranks end before they begin, summed; a clock error
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> path = holotrace.critical_path(small_job(), across_ranks=True)
+    >>> path.per_rank.select("rank", "total_ns").rows()
+    [(0, 320000), (1, 680000)]
     """
 
     per_rank: pl.DataFrame

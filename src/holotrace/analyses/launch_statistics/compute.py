@@ -72,8 +72,8 @@ class LaunchStatistics(Result):
         late_start_count        int64
         unknown_launch_count    int64    kernels, copies and memsets without a known launch
 
-    per_call   the same columns, but not `unknown_launch_count`, per launching function; sorted by rank, the largest
-               total_call_ns first; `call` (str) after `rank`
+    per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the same columns without
+               `unknown_launch_count`, and with `call` (str) after `rank`
 
     lengths lengths of the bad launches, in classes that begin at 0, 1, 2, 5, 10, 20 … ns; empty classes are left out:
 

@@ -33,6 +33,13 @@ class PathGraph(EqualByContent):
         activity     uint32  row of `graph.activities`; null in gaps
 
     slack_ns  int64, one value per node: how much later the node could be without delaying the window; 0 on the path
+
+    >>> import holotrace
+    >>> import polars as pl
+    >>> from holotrace.testing import small_job
+    >>> graph = holotrace.critical_path_graph(small_job().ranks[1])
+    >>> graph.segments.select((pl.col("end_ns") - pl.col("start_ns")).sum()).item()
+    1000000
     """
 
     graph: EventGraph

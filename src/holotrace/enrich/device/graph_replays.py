@@ -145,7 +145,11 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 
 
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
-    """Return the expected row count of each replay: its own, or that of the repeated replay that seems to contain it."""
+    """Return the expected row count of each replay; None if it is unknown.
+
+    If a replay's kernels recur in other replays, this is its own row count. Otherwise, it is the largest row count of the
+    recurring replays with the same neighbours of which it seems to be an incomplete copy.
+    """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
     expected: list[int | None] = [len(kernels) if kernels in often else None for kernels in signatures]

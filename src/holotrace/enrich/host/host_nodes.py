@@ -73,7 +73,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def node_texts(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.Series:
-    """Return the names of these rows of `host_nodes` as shown to people."""
+    """Return the display names of these rows of `host_nodes`."""
     is_backward = pl.col("node_class") == NodeClass.BACKWARD
     text = pl.when(is_backward).then(pl.col("name") + _BACKWARD_SUFFIX).otherwise("name").fill_null(_ROOT_NAME)
     return nodes.select("node_class", rank_trace.texts(nodes["name"])).select(text.alias("name"))["name"]

@@ -118,7 +118,10 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 
 
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
-    """Return the last tree with steps or, if there are no steps, the longest tree except the first with a backward pass."""
+    """Return the last tree with steps.
+
+    Without steps, return the longest tree, ignoring the first one that has a backward pass unless it is the only tree.
+    """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
     stepped = [tree for tree in trees if tree_of[tree.row] in with_steps]

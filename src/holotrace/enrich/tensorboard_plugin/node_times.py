@@ -21,7 +21,11 @@ from holotrace.store.trace import RankTrace
 
 @derived
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
-    """Sum over the trees as they were before the plugin moved backward operators, then over its backward nodes."""
+    """Return the times of the plugin's nodes.
+
+    The times are first summed over the trees as they are before the plugin moves backward operators, and then filled in for
+    the backward nodes that the plugin adds.
+    """
     summed = _summed(rank_trace)
     trees = plugin_trees(rank_trace)
     is_made = (trees["summed_row"] == NO_PARENT).to_numpy()

@@ -92,8 +92,8 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    Findings of other rules are ordered by upper bounds that no replay has lowered. For a fair order, the stake of a late rank
-    counts twice, but not more than its own upper bound. If the job is hardly faster without a rank's delay, the delay is due to
+    Findings of other rules are ordered by upper bounds that no replay has lowered. For a fair order, a late rank
+    is ordered by twice its stake, or by its own upper bound if that is smaller. If the job is hardly faster without a rank's delay, the delay is due to
     chance, and the finding is left out. A finding with a known line of code keeps its bound instead, because other late ranks
     may hide the effect of the line.
     """

@@ -23,6 +23,11 @@ class PeersMedian:
 
     The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the one
     with the median time between calls. The chosen ranks are not peers, unless all ranks are chosen.
+
+    >>> import holotrace
+    >>> from holotrace.testing import small_job
+    >>> holotrace.what_if_across_ranks(small_job(), [holotrace.PeersMedian(ranks=[1])]).saved_ns
+    200000
     """
 
     ranks: Sequence[int] | None = None

@@ -18,7 +18,7 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
     """A product of 4096 x 1024 x 8191 takes 79.8 µs at best and typically 115.7 µs.
 
-    600 µs are reported because they are more than typical. At most 520 µs can be saved, the time above the best time.
+    A duration of 600 µs is reported because it is longer than the typical one. At most 520 µs can be saved: the time above the best.
     """
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 

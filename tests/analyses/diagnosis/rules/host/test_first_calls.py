@@ -80,7 +80,7 @@ def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
 
 
 def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
-    """A stream that gets its first work after 20 % of the recording was free until then."""
+    """A stream whose first work is launched after 20 % of the recording was idle until then."""
     trace = late_stream(launched_us=20_000)
 
     assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0

@@ -34,10 +34,11 @@ _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
 """Initialisation, copies and sums of gradients, which may follow each other without being a chain."""
 _ATTAINABLE_WINDOWS = 0.3
-"""Share of the bandwidth that normalisations and pooling of images reach in channels-last layout."""
+"""Share of the peak bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6
-"""The largest share that normalisations and pooling reach: two thirds of a simple kernel's bandwidth, because normalisations
-read their input twice.
+"""The largest share of the peak bandwidth that normalisations and pooling reach.
+
+This is two thirds of a simple kernel's share, because a normalisation reads its input twice and writes once.
 """
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3

@@ -115,8 +115,8 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate which fraction of the idle time with these causes is due to the profiler.
 
-    The profiler's overhead in events with other causes belongs to the idle time with those causes. If it is longer than that idle
-    time, the rest counts here, because it delays the host, too.
+    The profiler's overhead in events with other causes is first charged to the idle time with those causes. Whatever exceeds
+    that idle time is charged here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]

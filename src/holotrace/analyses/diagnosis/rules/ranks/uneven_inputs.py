@@ -104,7 +104,7 @@ RULES = (
         "ranks whose sequences or batches are larger than those of other ranks",
         threshold=_UNEVEN,
         unit="times the elements of the median rank",
-        reason="Work grows at least in proportion to its inputs; if they are less than a fifth larger, other differences weigh as much.",
+        reason="Work grows at least in proportion to its inputs. If they are less than a fifth larger, other differences have as much effect.",
         source="https://arxiv.org/abs/2505.05713",
         analyses=("parallelism", "wait_causes"),
         check=uneven_inputs,
