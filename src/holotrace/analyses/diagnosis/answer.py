@@ -31,8 +31,17 @@ def headline_text(result: Diagnosis) -> str:
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
     """Return the findings that are not part of others, each with a sentence about its cost and cause."""
-    whole = "each step" if result.headline["step_count"][0] else "the recording"
-    return [(row, _finding_text(row, whole)) for row in shown_findings(result)]
+    step_count = result.headline["step_count"][0]
+    return [(row, _finding_text(row, _whole(row["rule"], step_count))) for row in shown_findings(result)]
+
+
+def _whole(rule: str, step_count: int) -> str:
+    """Name what a cost is part of; a process starts up only once, so that this cost does not recur in each step."""
+    if not step_count:
+        return "the recording"
+    if rule != "first_calls":
+        return "each step"
+    return "the recorded step" if step_count == 1 else "the mean recorded step"
 
 
 def _finding_text(row: dict[str, Any], whole: str) -> str:
@@ -49,12 +58,22 @@ def _device_clause(row: dict[str, Any]) -> str:
         unknown = (
             f"; {percent_text(row['unknown_fraction'])} is unknown, because the GPU may run work that was not recorded"
         )
-        return f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
+        busy = f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
+        return f"{busy}{_cut_off(row['cut_off_count'])}"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]
     files = "1 file ends" if count == 1 else f"{count:,} files end"
     return f"and {files} early, so whether the job used a GPU is unknown"
+
+
+def _cut_off(count: int) -> str:
+    """Say that work may be missing from the busy time, if files end early."""
+    if not count:
+        return ""
+    return (
+        f" as far as recorded ({'1 file ends' if count == 1 else f'{count:,} files end'} early, so work may be missing)"
+    )
 
 
 def _first(result: Diagnosis) -> str | None:

@@ -48,7 +48,8 @@ def _busy(row: dict[str, Any]) -> Fact | None:
     if row["busy_fraction"] is None:
         return None
     unknown = f"and {percent_text(row['unknown_fraction'])} unknown" if row["unknown_fraction"] else ""
-    return Fact("GPU busy", _share_of_step(row, "busy_fraction"), unknown)
+    partial = "partial: a file ends early" if row["cut_off_count"] else ""
+    return Fact("GPU busy", _share_of_step(row, "busy_fraction"), "; ".join(filter(None, [unknown, partial])))
 
 
 def _exposed(row: dict[str, Any]) -> Fact | None:

@@ -314,7 +314,7 @@ def _say_python(cases: Sequence[RankCase]) -> Said:
     where = f", most in {line}" if line else ""
     return Said(
         f"the GPU waits while Python runs between operators{where}",
-        "Compile the model (torch.compile), or launch the step as a CUDA graph; both leave Python out of the step.",
+        "Compile the model (torch.compile, with PyTorch 2.0 or newer), or launch the step as a CUDA graph; both leave Python out of the step.",
     )
 
 
