@@ -20,6 +20,7 @@ import holotrace
 from holotrace.cli.commands.sql import parse_size
 from holotrace.cli.group import app
 from holotrace.errors import InvalidOptionError, LimitReachedError
+from holotrace.sql_queries.running import ABANDONED
 from holotrace.store.trace import Trace
 from holotrace.testing.builder import TraceBuilder
 
@@ -54,6 +55,16 @@ def test_a_query_ends_at_its_time_limit(query, trace) -> None:
         holotrace.sql(trace, query, timeout_s=0.2)
     assert set(Path(tempfile.gettempdir()).glob("holotrace-sql-*")) <= before
     assert holotrace.sql(trace, "SELECT 1 AS one", timeout_s=None).item() == 1
+
+
+def test_a_query_can_be_stopped_before_it_begins(trace) -> None:
+    """A limit of 1 ms ends while DuckDB still plans the query, yet the query stops, and its thread ends."""
+    abandoned = ABANDONED.count
+
+    with pytest.raises(LimitReachedError):
+        holotrace.sql(trace, ENDLESS, timeout_s=0.001)
+
+    assert ABANDONED.count == abandoned
 
 
 @pytest.mark.parametrize(

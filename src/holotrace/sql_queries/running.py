@@ -30,6 +30,9 @@ _POLL_S = 0.5
 """Length of a single wait in seconds: on Windows, a thread that waits without a timeout does not handle signals."""
 
 
+_BETWEEN_INTERRUPTS_S = 0.05
+
+
 @dataclass
 class Abandoned:
     """Queries that ignored an interrupt; the process should exit without waiting for them."""
@@ -98,12 +101,14 @@ class RunningQuery:
             raise
 
     def _stop(self, outcome: Future[pl.DataFrame]) -> None:
-        self.connection.interrupt()
-        try:
-            outcome.exception(GRACE_S)
-        except WaitedTooLong:
-            self.is_stuck = True
-            ABANDONED.count += 1
+        deadline_s = time.monotonic() + GRACE_S
+        while time.monotonic() < deadline_s:
+            self.connection.interrupt()  # DuckDB ignores an interrupt that arrives before the query begins
+            with suppress(WaitedTooLong):
+                outcome.exception(_BETWEEN_INTERRUPTS_S)
+                return
+        self.is_stuck = True
+        ABANDONED.count += 1
 
 
 def _fulfil(outcome: Future[pl.DataFrame], work: Callable[[], pl.DataFrame]) -> None:

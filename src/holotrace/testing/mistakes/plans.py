@@ -130,7 +130,9 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
     """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, which suffer more from it."""
-    smaller = (job, replace(job, hidden=job.hidden // 2), replace(job, tokens=job.tokens // 2, vocabulary=8_000))
+    fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
+    narrower = replace(fewer_tokens, hidden=job.hidden // 2)
+    smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
     return _first_costly(rule, ((each.with_mistake(rule), each) for each in smaller), _LEAST_SHARE)
 
 
