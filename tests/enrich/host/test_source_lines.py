@@ -74,7 +74,7 @@ def test_functions_of_the_user_in_the_backward_pass_keep_their_line() -> None:
 
 
 def test_without_stacks_no_event_has_a_line() -> None:
-    """All columns are null, with their types."""
+    """If no Python function was recorded, all columns are null and keep their types."""
     rank_trace = rank_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5))
     table = lines_of_events(rank_trace, pl.Series([0], dtype=pl.UInt32))
     assert table.row(0) == (None,) * 7

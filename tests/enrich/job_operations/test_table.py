@@ -81,7 +81,7 @@ def test_a_wrong_table_is_one_error_that_says_what_and_where(rows: list[dict[str
 
 
 def test_an_unknown_kind_is_answered_with_the_nearest_known_ones() -> None:
-    """The message begins the list of known kinds with the most similar ones."""
+    """The message lists the known kinds, the most similar first."""
     with pytest.raises(InvalidOperationsError, match=r"Known kinds are: forward-compute, ") as caught:
         _table({**ROW, "kind": "forward-compte"})
     assert "rename the kind or remove its rows" in str(caught.value)

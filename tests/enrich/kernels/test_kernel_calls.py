@@ -80,7 +80,7 @@ def test_the_shape_remains_if_the_launch_is_not_selected() -> None:
 
 
 def test_the_plugin_shows_the_grid_as_written() -> None:
-    """The plugin's table keeps a grid that counts threads."""
+    """The plugin shows the grid as recorded, even if it counts threads instead of blocks."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert plugin_kernel_calls(rank_trace)["grid_x"].to_list() == [THREADS]

@@ -22,7 +22,7 @@ enum Within {
     Garbage,
 }
 
-/// The way to continue after the events.
+/// How reading continues after the events.
 #[derive(Debug)]
 pub(crate) enum GoesOn {
     /// Events begin at this position.

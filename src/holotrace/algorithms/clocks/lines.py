@@ -196,7 +196,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on the edges that are not parent edges, which the rough lines did not use."""
+    """Return the largest median difference on the edges that the rough lines did not use: those that are not parent edges."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
