@@ -26,7 +26,7 @@ IMPORTED_BY_NAME = {
     "hta/facade/answers/dashboard.py": "IPython, which a notebook brings",
     "hta/facade/imports/elsewhere.py": "Meta's modules export each other's names, in cycles",
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
-    "hta/facade/imports/pandas_later.py": "pandas is imported on first use",
+    "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }
 """{file: why it imports modules by name}. These imports must point down, but import-linter cannot see them."""
 

@@ -12,15 +12,27 @@ from types import ModuleType
 import pytest
 
 import holotrace
+import hta
 
 NEEDS_AN_EXTRA = ("holotrace.web",)
 
 
 def public_modules() -> list[ModuleType]:
-    """Return the modules that list their public names."""
-    names = [module.name for module in pkgutil.walk_packages(holotrace.__path__, "holotrace.")]
-    modules = [import_module(name) for name in names if not name.startswith((*NEEDS_AN_EXTRA, "holotrace.__main__"))]
-    return [holotrace, *(module for module in modules if hasattr(module, "__all__"))]
+    """Return the modules of `holotrace` that list their public names, and all modules of `hta`, which scripts may import."""
+    listing = [module for module in modules_below(holotrace) if hasattr(module, "__all__")]
+    return [holotrace, *listing, *modules_below(hta)]
+
+
+def modules_below(package: ModuleType) -> list[ModuleType]:
+    """Import all modules of a package, except those that need an extra."""
+    names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return [import_module(name) for name in names if not name.startswith((*NEEDS_AN_EXTRA, "holotrace.__main__"))]
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Return the names in `__all__`; without it, those that the module defines, except private ones."""
+    own = (name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__)
+    return list(getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")])
 
 
 def annotated(value: object) -> Iterator[object]:
@@ -45,6 +57,6 @@ def unwrapped(member: object) -> object:
 def test_type_hints_of_public_names_resolve(module: ModuleType, monkeypatch) -> None:
     """Public annotations use no name that only type checkers import, except a type of the extra fsspec."""
     monkeypatch.setattr("holotrace.locations.remote_path.AbstractFileSystem", object, raising=False)
-    for name in module.__all__:
+    for name in public_names(module):
         for function_or_class in annotated(getattr(module, name)):
             assert isinstance(typing.get_type_hints(function_or_class), dict)

@@ -483,7 +483,7 @@ def test_a_process_forked_while_pandas_is_imported_can_import_it() -> None:
     script = (
         "import os\n"
         "import hta.trace_analysis\n"
-        "from hta.facade.imports.pandas_later import import_pandas_aside\n"
+        "from hta.facade.imports.modules_later import import_pandas_aside\n"
         "import_pandas_aside()\n"
         "child = os.fork()\n"
         "import pandas\n"

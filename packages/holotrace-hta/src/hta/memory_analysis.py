@@ -73,12 +73,12 @@ class MemoryAnalysis:
         """
         return pd.DataFrame(self._columns)
 
-    def get_peak(self) -> pd.Series[int]:
+    def get_peak(self) -> pd.Series:
         """Return the row with the highest total, or the first such row if there are several; empty for an empty file."""
         frame = self.get_memory_timeline()
         if frame.empty:
             return pd.Series(dtype="int64")
-        peak: pd.Series[int] = frame.iloc[int(frame["Total"].to_numpy().argmax())]
+        peak: pd.Series = frame.iloc[int(frame["Total"].to_numpy().argmax())]
         return peak
 
     def plot_memory_timeline(self, save_graph: bool = False) -> pd.DataFrame:  # noqa: FBT001, FBT002 -- HTA's

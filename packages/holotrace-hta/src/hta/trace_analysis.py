@@ -8,29 +8,20 @@ In new code, use `holotrace.open_trace` and the functions of `holotrace` instead
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from holotrace import open_trace
+import holotrace
 from holotrace.enrich.steps.steps import before_last_step
 from hta.configs.default_values import DEFAULT_TRACE_DIR
 from hta.configs.parser_config import ParserConfig
 from hta.facade import answers, graphs
 from hta.facade.imports.elsewhere import names_of
-from hta.facade.imports.pandas_later import import_pandas_aside
+from hta.facade.imports.modules_later import import_pandas_aside, pd
 from hta.facade.trace.sources import source_of
 from hta.facade.trace.trace_view import TraceView
 from hta.tensorboard_plugin import PluginViews
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from holotrace.drawing.theme import Theme
-    from holotrace.export.counters import TimeSeriesTypes
-    from holotrace.store.trace import Trace
-    from hta.facade.answers.dashboard import Dashboard
-    from hta.facade.answers.stragglers import StragglerMethod
-    from hta.facade.graphs.critical_path import CPGraph
-else:
+if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 
@@ -56,7 +47,7 @@ class TraceAnalysis(PluginViews):
         parser_config: ParserConfig | None = None,
     ) -> None:
         import_pandas_aside()
-        trace = open_trace(source_of(trace_files, trace_dir))
+        trace = holotrace.open_trace(source_of(trace_files, trace_dir))
         kept = trace if include_last_profiler_step else trace.where(before_last_step)
         self.t = TraceView(kept, trace_dir, parser_config)
 
@@ -68,7 +59,7 @@ class TraceAnalysis(PluginViews):
         return analyzer
 
     @property
-    def _trace(self) -> Trace:
+    def _trace(self) -> holotrace.Trace:
         """The trace that analyses read: `t`, including the changes that scripts made to its frames."""
         return self.t.trace
 
@@ -76,7 +67,7 @@ class TraceAnalysis(PluginViews):
         """Return the profiler step numbers of all ranks in ascending order."""
         return sorted({step for rank in self.t.get_ranks() for step in self.t.get_iterations(rank)})
 
-    def dashboard(self, theme: Theme = "light") -> Dashboard:
+    def dashboard(self, theme: Literal["light", "dark"] = "light") -> answers.dashboard.Dashboard:
         """Return the verdict and the figures of all analyses; a notebook shows them if this call is the last in a cell.
 
         Args:
@@ -305,7 +296,7 @@ class TraceAnalysis(PluginViews):
 
     def generate_trace_with_counters(
         self,
-        time_series: TimeSeriesTypes | None = None,
+        time_series: answers.counters.TimeSeriesTypes | None = None,
         ranks: Iterable[int] | None = None,
         output_suffix: str = "_with_counters",
         output_dir: str | None = None,
@@ -385,7 +376,7 @@ class TraceAnalysis(PluginViews):
         profiler_steps: list[int] | None = None,
         num_candidates: int = 2,
         visualize: bool = False,  # noqa: FBT001, FBT002
-        straggler_identification_impl: StragglerMethod | None = None,
+        straggler_identification_impl: answers.stragglers.StragglerMethod | None = None,
     ) -> list[int]:
         """Return the ranks that other ranks wait for in collectives, worst first.
 
@@ -425,7 +416,7 @@ class TraceAnalysis(PluginViews):
         annotation: str,
         instance_id: int | tuple[int, int] | None,
         data_load_events: list[str] | None = None,
-    ) -> tuple[CPGraph, bool]:
+    ) -> tuple[graphs.critical_path.CPGraph, bool]:
         """Find the critical path of a rank's trace, or of a window of it.
 
         Args:
@@ -448,7 +439,7 @@ class TraceAnalysis(PluginViews):
     def overlay_critical_path_analysis(
         self,
         rank: int,
-        critical_path_graph: CPGraph,
+        critical_path_graph: graphs.critical_path.CPGraph,
         output_dir: str,
         only_show_critical_events: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         show_all_edges: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature

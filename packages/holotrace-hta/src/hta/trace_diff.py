@@ -80,12 +80,12 @@ class LabeledTrace:
         return _whole(self.t)
 
     @property
-    def s_map(self) -> pd.Series[int]:
+    def s_map(self) -> pd.Series:
         """The symbol id of each text."""
         return symbol_table(self.trace).get_sym_index_series()
 
     @property
-    def s_tab(self) -> pd.Series[str]:
+    def s_tab(self) -> pd.Series:
         """The text of each symbol id."""
         return symbol_table(self.trace).get_sym_table_series()
 

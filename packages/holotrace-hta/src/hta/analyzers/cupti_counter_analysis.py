@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING
 from holotrace.analyses.cupti_counters.compute import FLOP_OF_COUNTER
 from hta.facade.answers.cupti_counters import counters_with_operators
 from hta.facade.imports.elsewhere import names_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta.facade.trace.trace_view import TraceView
+from hta.facade.imports.modules_later import pd
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

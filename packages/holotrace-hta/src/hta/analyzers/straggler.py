@@ -20,9 +20,7 @@ from holotrace.drawing.theme import template
 from hta.facade.imports.elsewhere import names_of
 from hta.facade.results.show import show
 from hta.facade.trace.symbols import TraceSymbolTable
-
-if TYPE_CHECKING:
-    from hta.facade.trace.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
@@ -51,7 +49,7 @@ def find_stragglers_with_late_start_comm_kernels(
     symbol_table: TraceSymbolTable,
     n_stragglers: int = 2,
     visualize: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
-) -> pd.Series[float]:
+) -> pd.Series:
     """Count the steps in which each rank is among the last to start a communication kernel.
 
     Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares when each rank starts

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hta.facade import answers
 from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.trace_view import TraceView
 from hta.trace_analysis import TraceAnalysis
-
-if TYPE_CHECKING:
-    from hta.facade.answers.stragglers import StragglerMethod
-    from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
@@ -30,7 +28,7 @@ class StragglerAnalysis:
         profiler_steps: list[int] | None = None,
         num_candidates: int = 2,
         visualize: bool = False,  # noqa: FBT001, FBT002
-        straggler_identification_impl: StragglerMethod | None = None,
+        straggler_identification_impl: answers.stragglers.StragglerMethod | None = None,
     ) -> list[int]:
         """See `TraceAnalysis.get_potential_stragglers`."""
         return TraceAnalysis.of(t).get_potential_stragglers(

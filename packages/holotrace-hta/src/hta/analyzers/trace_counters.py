@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 from hta.facade.answers.queue_length import queue_length_summary
 from hta.facade.imports.elsewhere import names_of
+from hta.facade.imports.modules_later import pd
+from hta.facade.trace.trace_view import TraceView
 from hta.trace_analysis import TraceAnalysis
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta.facade.trace.trace_view import TraceView
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

@@ -106,7 +106,7 @@ class CallStackGraph(NodeGraph):
             self.nodes = {index: CallStackNode(node.parent, node.depth, node.children) for index, node in nodes.items()}
         self.depth = self._depth()
 
-    def get_depth(self) -> pd.Series[int]:
+    def get_depth(self) -> pd.Series:
         """Return the depth of each event; -1 for device events."""
         return self.depth
 
@@ -118,7 +118,7 @@ class CallStackGraph(NodeGraph):
         """Return the leaves under a node."""
         return [path[-1] for path in self.get_paths_to_leaves(idx)]
 
-    def _depth(self) -> pd.Series[int]:
+    def _depth(self) -> pd.Series:
         if self.device_type is DeviceType.GPU:
             return pd.Series(-1, index=self.correlations.index, name="depth")
         known = {index: node.depth for index, node in self.nodes.items() if index >= 0}

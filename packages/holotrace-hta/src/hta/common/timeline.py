@@ -367,7 +367,7 @@ def _label(trace: str, rank: int, kind: int, thread: str, depth: int, stream: in
     return " ".join(filter(None, parts))
 
 
-def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None) -> pd.Series[str]:
+def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None) -> pd.Series:
     if not _is_number(df[column]):
         return df[column]
     if symbol_table is not None:
@@ -379,9 +379,9 @@ def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None)
     raise InvalidOptionError(message)
 
 
-def _is_number(column: pd.Series[Any]) -> bool:
+def _is_number(column: pd.Series) -> bool:
     return pd.api.types.is_numeric_dtype(column)
 
 
-def _matches(names: pd.Series[str], pattern: re.Pattern[str]) -> dict[str, bool]:
+def _matches(names: pd.Series, pattern: re.Pattern[str]) -> dict[str, bool]:
     return {name: pattern.match(name) is not None for name in names.unique()}

@@ -17,14 +17,12 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.events.event_rows import rows_of_events
 from holotrace.enrich.host.call_stack import call_stacks
 from holotrace.errors import InvalidOptionError
+from holotrace.store.trace import RankTrace
 from hta.common.trace import Trace
 from hta.facade.graphs.call_stack_nodes import CallStackGraph, CallStackIdentity, CallStackNode
 from hta.facade.imports.elsewhere import names_of
+from hta.facade.trace.symbols import TraceSymbolTable
 from hta.facade.trace.trace_view import TraceView
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankTrace
-    from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
@@ -148,7 +146,7 @@ class CallGraph:
             raise InvalidOptionError(message)
         return stack
 
-    def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series[Any]:
+    def get_node_attributes(self, index: int, rank: int | None = None) -> pd.Series:
         """Return the row of an event, by default of the first rank.
 
         Raises:
@@ -158,7 +156,7 @@ class CallGraph:
         if index not in frame.index:
             message = f"rank {self.ranks[0] if rank is None else rank} has no event {index} in its frame"
             raise InvalidOptionError(message)
-        row: pd.Series[Any] = frame.iloc[int(frame.index.get_indexer(pd.Index([index]))[0])]
+        row: pd.Series = frame.iloc[int(frame.index.get_indexer(pd.Index([index]))[0])]
         return row
 
     def get_stack_of_node(
@@ -215,7 +213,7 @@ def _label(stack: CallStackGraph, texts: list[str]) -> str:
     return "bwd" if any("autograd::" in name for name in names) else names[0]
 
 
-def _stack_columns(rank_trace: RankTrace, events: pd.Series[int], origin_ns: int) -> dict[str, npt.NDArray[Any]]:
+def _stack_columns(rank_trace: RankTrace, events: pd.Series, origin_ns: int) -> dict[str, npt.NDArray[Any]]:
     calls, work = call_stacks(rank_trace), device_rows(rank_trace)
     launched_by = rows_of_events(calls, launches(rank_trace)["launch_index"])
     above = np.concatenate([calls["parent_row"].to_numpy(), launched_by])

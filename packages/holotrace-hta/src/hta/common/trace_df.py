@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 import pandas as pd
 
@@ -26,7 +25,7 @@ def get_iterations(df: pd.DataFrame) -> list[int]:
 
 def find_op_occurrence(
     df: pd.DataFrame, op_name: str, position: int, name_column: str = "s_name"
-) -> tuple[bool, pd.Series[Any]]:
+) -> tuple[bool, pd.Series]:
     """Return whether the requested occurrence of an operator exists, and its row (an empty series if it does not).
 
     Args:
@@ -45,7 +44,7 @@ def find_op_occurrence(
 
 def find_events_by_name_patterns_using_symbol_table(
     df: pd.DataFrame, list_name_patterns: Iterable[str], symbol_table: TraceSymbolTable
-) -> pd.Series[int]:
+) -> pd.Series:
     """Return the column `index` of the events whose name matches one of these regular expressions at its start.
 
     `name` holds symbol ids.
@@ -56,7 +55,7 @@ def find_events_by_name_patterns_using_symbol_table(
 
 def find_events_by_name_patterns_using_decoded_names(
     df: pd.DataFrame, list_name_patterns: Iterable[str], name_column: str = "s_name"
-) -> pd.Series[int]:
+) -> pd.Series:
     """Return the column `index` of the events whose name matches one of these regular expressions at its start.
 
     `name_column` holds text.

@@ -242,7 +242,7 @@ class CompositeFilter(Filter):
         return df
 
 
-def _is_on_device(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> pd.Series[bool]:
+def _is_on_device(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> pd.Series:
     has_stream = df["stream"] >= 0
     if symbol_table is None:
         return has_stream

@@ -10,12 +10,9 @@ from typing import IO, TYPE_CHECKING, Any
 from hta.common.trace import parse_trace_dict, parse_trace_file
 from hta.configs.parser_config import DEFAULT_PARSE_VERSION, ParserBackend, ParserConfig
 from hta.facade.imports.elsewhere import names_of
+from hta.facade.imports.modules_later import pd
 from hta.facade.trace.device_type import UNKNOWN, is_mtia, vendor_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from hta.facade.trace.symbols import TraceSymbolTable
+from hta.facade.trace.symbols import TraceSymbolTable
 
 if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)

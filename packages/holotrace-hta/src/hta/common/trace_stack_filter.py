@@ -172,16 +172,16 @@ def _names_of(df: pd.DataFrame, name_column: str | None) -> str:
     return texts[0]
 
 
-def _same_thread(df: pd.DataFrame, operator: pd.Series[Any]) -> pd.Series[Any]:
+def _same_thread(df: pd.DataFrame, operator: pd.Series) -> pd.Series:
     columns = [name for name in ("rank", "pid", "tid", "stream") if name in df.columns]
     return pd.Series(np.logical_and.reduce([df[name] == operator[name] for name in columns]), index=df.index)
 
 
-def _placed(df: pd.DataFrame, operator: pd.Series[Any], method: OperatorFilterMethod) -> pd.Series[Any]:
+def _placed(df: pd.DataFrame, operator: pd.Series, method: OperatorFilterMethod) -> pd.Series:
     start, end = df["ts"], df["ts"] + df["dur"]
     first, last = operator["ts"], operator["ts"] + operator["dur"]
     is_under, is_around = (start >= first) & (end <= last), (start <= first) & (end >= last)
-    placed: dict[OperatorFilterMethod, pd.Series[Any]] = {
+    placed: dict[OperatorFilterMethod, pd.Series] = {
         OperatorFilterMethod.Under: is_under,
         OperatorFilterMethod.After: start >= last,
         OperatorFilterMethod.Before: end <= first,
@@ -191,12 +191,12 @@ def _placed(df: pd.DataFrame, operator: pd.Series[Any], method: OperatorFilterMe
     return placed[method]
 
 
-def _with_launched(df: pd.DataFrame, is_kept: pd.Series[Any]) -> pd.DataFrame:
+def _with_launched(df: pd.DataFrame, is_kept: pd.Series) -> pd.DataFrame:
     return df[is_kept | _is_launched_by(df, df.loc[is_kept, "index"])]
 
 
-def _is_launched_by(df: pd.DataFrame, calls: pd.Series[int]) -> pd.Series[Any]:
-    is_launched: pd.Series[Any] = (df["stream"] >= 0) & df["index_correlation"].isin(calls)
+def _is_launched_by(df: pd.DataFrame, calls: pd.Series) -> pd.Series:
+    is_launched: pd.Series = (df["stream"] >= 0) & df["index_correlation"].isin(calls)
     return is_launched
 
 
@@ -208,5 +208,5 @@ def _depths(df: pd.DataFrame) -> np.ndarray[Any, Any]:
     return nesting(threads, start, end).depth
 
 
-def _nanoseconds(times: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _nanoseconds(times: pd.Series) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.round(times.to_numpy() * _NS_OF_A_MICROSECOND).astype(np.int64)

@@ -10,7 +10,7 @@ import copy
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from holotrace.errors import InvalidOptionError
 from hta.configs.default_values import (
@@ -22,9 +22,6 @@ from hta.configs.default_values import (
     YamlVersion,
     v1_0_0,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = [
     "AVAILABLE_ARGS",
@@ -268,13 +265,14 @@ class ParserConfig:
 
     @classmethod
     def infer_attribute_specs(
-        cls, args: pd.Series[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
+        cls, args: Iterable[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
         """Return {arg: column} for all args in a series of dicts, with the columns from `reference_specs` first."""
         values: dict[str, object] = {}
-        for args_of_event in args.dropna():
-            for name, value in args_of_event.items():
-                values.setdefault(name, value)
+        for args_of_event in args:
+            if isinstance(args_of_event, Mapping):  # NaN and None are events without args
+                for name, value in args_of_event.items():
+                    values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}
         return known | {
             name: cls.make_attribute_spec(name, value) for name, value in values.items() if name not in known

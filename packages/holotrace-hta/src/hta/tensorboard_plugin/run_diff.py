@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import holotrace
 from holotrace import figures, open_trace
+from holotrace.analyses.compare_operators.compute import Measure, OperatorComparison
+from holotrace.enrich.compat import Compat
+from holotrace.store.trace import Trace
+from hta.facade.imports.modules_later import go, pd
 from hta.facade.results.times import frame_in_microseconds
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import plotly.graph_objects as go
-
-    from holotrace.analyses.compare_operators.compute import Measure, OperatorComparison
-    from holotrace.enrich.compat import Compat
-    from holotrace.store.trace import Trace
 
 
 class RunDiff:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import holotrace
 from holotrace import figures
-from holotrace.enrich.compat import checked_compat
+from holotrace.analyses.operator_memory.compute import OperatorMemory
+from holotrace.enrich.compat import Compat, checked_compat
 from hta.facade import answers
+from hta.facade.imports.modules_later import pd
 from hta.facade.results.show import show
 from hta.facade.results.times import frame_in_microseconds
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from holotrace.analyses.operator_memory.compute import OperatorMemory
-    from holotrace.enrich.compat import Compat
-    from hta.facade.trace.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 
 class PluginViews:

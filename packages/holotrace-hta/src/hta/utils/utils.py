@@ -144,5 +144,5 @@ def get_value_from_dict(d: Mapping[str, Any], key: str, default: Any = None) -> 
     return value
 
 
-def _holds_texts(column: pd.Series[Any]) -> bool:
+def _holds_texts(column: pd.Series) -> bool:
     return not pd.api.types.is_numeric_dtype(column)

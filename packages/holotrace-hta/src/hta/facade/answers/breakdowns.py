@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import holotrace
 from holotrace import figures
+from holotrace.analyses.idle_time.compute import IdleTime
+from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.errors import InvalidOptionError, MissingDataError
+from holotrace.store.trace import Trace
+from hta.facade.imports.modules_later import pd
 from hta.facade.results.cut_off import kept_count
 from hta.facade.results.show import show
 from hta.facade.results.times import microseconds
 from hta.facade.results.without_gpu_work import no_idle_times, no_kernels, no_overlap, no_times
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from holotrace.analyses.idle_time.compute import IdleTime
-    from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
-    from holotrace.store.trace import Trace
-else:
-    from hta.facade.imports.pandas_later import pd
 
 _STATE_KINDS = ("computation", "communication", "memory")
 _OTHERS = "others"

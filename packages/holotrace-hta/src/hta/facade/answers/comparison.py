@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 
 from holotrace.analyses.compare_traces.compute import Device, compare_traces
+from holotrace.store.trace import Trace
 from hta.facade.results.times import microseconds
 from hta.facade.trace.names import shorten_name
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import Trace
 
 CHANGES = ("added", "deleted", "increased", "decreased", "unchanged")
 _SUMS = ("control_event_count", "control_total_ns", "test_event_count", "test_total_ns")

@@ -10,6 +10,8 @@ from holotrace.locations import located
 from holotrace.store.trace import Trace
 from hta.facade.trace.edited_rank import expect_events_of_file
 
+__all__ = ["TimeSeriesTypes", "traces_with_counters"]
+
 
 def traces_with_counters(  # noqa: PLR0913 -- one argument per option
     trace: Trace,

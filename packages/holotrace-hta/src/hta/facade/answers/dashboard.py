@@ -5,18 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from holotrace.drawing.names import printable
+from holotrace.drawing.theme import Theme
 from holotrace.figures import figure_of
+from holotrace.store.trace import Trace
 from holotrace.whole_job.summary import Summary, shown_analyses, summary
+from hta.facade.imports.modules_later import go
 from hta.facade.results.show import show
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from holotrace.drawing.theme import Theme
-    from holotrace.store.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 import polars as pl
 
 from holotrace.analyses.operator_memory.compute import OperatorMemory, operator_memory
+from holotrace.enrich.compat import Compat
+from holotrace.store.trace import Trace
 from hta.facade.results.times import frame_in_microseconds
-
-if TYPE_CHECKING:
-    from holotrace.enrich.compat import Compat
-    from holotrace.store.trace import Trace
 
 TIMES = ("time_ns", "allocated_ns", "released_ns")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import pandas as pd
 
@@ -11,13 +11,11 @@ from holotrace.analyses.stragglers.compute import plan
 from holotrace.analyses.stragglers.figure import plot_stragglers
 from holotrace.errors import InvalidOptionError
 from holotrace.execution.executor import IN_PROCESS
+from holotrace.store.trace import Trace
 from hta.facade.results.show import show
 from hta.facade.trace.trace_view import TraceView
 
-if TYPE_CHECKING:
-    from holotrace.store.trace import Trace
-
-StragglerMethod: TypeAlias = "Callable[..., pd.Series[float]]"
+StragglerMethod: TypeAlias = Callable[..., pd.Series]
 """Receives the events of the steps as a frame with a column `rank`, the symbol table, the number of ranks to find and
 whether to show figures; returns a score for each rank."""
 

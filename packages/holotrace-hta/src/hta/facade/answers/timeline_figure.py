@@ -36,10 +36,10 @@ _NAME_LENGTH = 60
 def timeline_figure(  # noqa: PLR0913 -- one argument per column
     title: str,
     *,
-    start_us: pd.Series[Any],
-    end_us: pd.Series[Any],
-    rows: pd.Series[Any],
-    colors: pd.Series[Any],
+    start_us: pd.Series,
+    end_us: pd.Series,
+    rows: pd.Series,
+    colors: pd.Series,
     hovers: pd.DataFrame,
     row_height: int,
     theme: Theme = "light",
@@ -60,9 +60,7 @@ def timeline_figure(  # noqa: PLR0913 -- one argument per column
     return _laid_out(figure, title, subtitle, shown, row_height, theme)
 
 
-def _drawn(
-    rows: pd.Series[Any], shown: pd.Series[Any], durations: pd.Series[Any]
-) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _drawn(rows: pd.Series, shown: pd.Series, durations: pd.Series) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return a mask of the events to draw."""
     kept = rows.isin(shown).to_numpy()
     longest = np.flatnonzero(kept)[np.argsort(-durations.to_numpy()[kept], kind="stable")[:MOST_BARS]]

@@ -170,7 +170,7 @@ class CallStackGraph(NodeGraph):
         is_shown = self._is_shown(with_device=include_gpu_kernel)
         return [index for index, is_entered in self._walk(idx) if is_entered and is_shown(index)]
 
-    def get_depth(self) -> pd.Series[int]:
+    def get_depth(self) -> pd.Series:
         """Return the depth of each event of the thread."""
         return self._values("depth")
 
@@ -182,7 +182,7 @@ class CallStackGraph(NodeGraph):
                 self.full_df[column] = NULL_NODE_INDEX
             self.full_df.loc[values.index, column] = values
 
-    def _values(self, attribute: str) -> pd.Series[int]:
+    def _values(self, attribute: str) -> pd.Series:
         known = {index: getattr(self.nodes[index], attribute) for index in self.df["index"] if index in self.nodes}
         return pd.Series(known, name=attribute, dtype="int64")
 
@@ -190,7 +190,7 @@ class CallStackGraph(NodeGraph):
         return lambda index: with_device or self.nodes[index].device is not DeviceType.GPU
 
 
-def parents_of(df: pd.DataFrame) -> pd.Series[int]:
+def parents_of(df: pd.DataFrame) -> pd.Series:
     """For each event of a thread, return the index of the event that encloses it, or -1 for outermost events."""
     events = df["index"].to_numpy()
     start, end = (_nanoseconds(times) for times in (df["ts"], df["ts"] + df["dur"].clip(lower=0)))
@@ -198,9 +198,7 @@ def parents_of(df: pd.DataFrame) -> pd.Series[int]:
     return pd.Series(np.append(events, NULL_NODE_INDEX)[parent], index=events)
 
 
-def thread_nodes(
-    parents: pd.Series[int], root_index: int, launched: Mapping[int, list[int]]
-) -> dict[int, CallStackNode]:
+def thread_nodes(parents: pd.Series, root_index: int, launched: Mapping[int, list[int]]) -> dict[int, CallStackNode]:
     """Return the nodes of a thread, given the parent of each event in order of start."""
     pairs = list(zip(parents.index.tolist(), parents.tolist(), strict=True))
     nodes = {root_index: CallStackNode()}
@@ -238,13 +236,13 @@ def _has_stack_columns(full_df: pd.DataFrame, df: pd.DataFrame) -> bool:
     return bool(known.notna().all(axis=None) and (known["parent"] >= 0).any())
 
 
-def _known_parents(full_df: pd.DataFrame, df: pd.DataFrame) -> pd.Series[int]:
+def _known_parents(full_df: pd.DataFrame, df: pd.DataFrame) -> pd.Series:
     known = full_df.loc[df.index]
     parents = known["parent"].where(known["parent"].isin(known["index"]), NULL_NODE_INDEX)
     return pd.Series(parents.to_numpy(np.int64), index=known["index"].to_numpy())
 
 
-def _launched(correlations: pd.DataFrame, parents: pd.Series[int]) -> dict[int, list[int]]:
+def _launched(correlations: pd.DataFrame, parents: pd.Series) -> dict[int, list[int]]:
     """Return {call of the thread: device work that it launched}."""
     if correlations.empty:
         return {}
@@ -255,5 +253,5 @@ def _launched(correlations: pd.DataFrame, parents: pd.Series[int]) -> dict[int, 
     return launched
 
 
-def _nanoseconds(times: pd.Series[Any]) -> npt.NDArray[np.int64]:
+def _nanoseconds(times: pd.Series) -> npt.NDArray[np.int64]:
     return np.round(times.to_numpy(np.float64) * _NS_OF_A_MICROSECOND).astype(np.int64)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,19 +30,16 @@ from holotrace.export.critical_path_overlay import (
 )
 from holotrace.export.saved_path_graph import load_path_graph, save_path_graph
 from holotrace.locations import Location, expect_writable_folder, located
+from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 from hta.configs.env_options import is_switched_on
 from hta.facade.graphs.graph_views import NO_EVENT, CPEdge, CPEdgeType, CPNode, EdgeTable, EdgeView, NodeList, NodeView
+from hta.facade.imports.modules_later import nx
 from hta.facade.trace.edited_rank import expect_events_of_file
 from hta.facade.trace.names import shorten_name
+from hta.facade.trace.symbols import TraceSymbolTable
 from hta.facade.trace.trace_frame import trace_frame
-
-if TYPE_CHECKING:
-    import networkx as nx
-
-    from holotrace.store.trace import RankTrace
-    from hta.facade.trace.symbols import TraceSymbolTable
-    from hta.facade.trace.trace_view import TraceView
+from hta.facade.trace.trace_view import TraceView
 
 logger = logging.getLogger("holotrace")
 
@@ -256,7 +253,7 @@ class CPGraph:
         bound_by = [_BOUND_BY[path_class] for path_class in edges.path_class[on_path].tolist()]
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
-    def summary(self) -> pd.Series[float]:
+    def summary(self) -> pd.Series:
         """Print the length of the path, and return what bounds it.
 
         Returns:

@@ -35,7 +35,7 @@ def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.
     return pd.concat(tables, names=["rank", by])
 
 
-def _groups(keys: pd.Series[Any], values: _Values) -> dict[Any, _Values]:
+def _groups(keys: pd.Series, values: _Values) -> dict[Any, _Values]:
     """Return the values of each key, sorted by key; drops rows without a key or a value."""
     codes, distinct = (keys.to_numpy(), None) if keys.dtype.kind in "iu" else pd.factorize(keys, sort=True)
     if (codes[1:] < codes[:-1]).any():

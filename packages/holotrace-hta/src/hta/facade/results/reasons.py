@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
+from hta.facade.imports.modules_later import pd
 
 
 def explained(frame: pd.DataFrame, reason: str) -> pd.DataFrame:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from holotrace.locations import drafted, is_url, located
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+from hta.facade.imports.modules_later import go
 
 
 def show(figure: go.Figure, renderer: str = "") -> None:

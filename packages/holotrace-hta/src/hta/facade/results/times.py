@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    from hta.facade.imports.pandas_later import pd
-
+from hta.facade.imports.modules_later import pd
 
 _TIMES = ("_ns", "_ns_per_step")
 """Suffixes of the names of columns that contain times."""

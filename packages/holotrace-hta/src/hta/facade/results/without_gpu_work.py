@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hta.facade.imports.modules_later import pd
 from hta.facade.results.reasons import explained
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    from hta.facade.imports.pandas_later import pd
 
 _KERNEL_TYPES = {"kernel_type": "str", "sum": "int64", "percentage": "float64"}
 _KERNELS = {

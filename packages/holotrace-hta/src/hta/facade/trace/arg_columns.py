@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from holotrace.schema import TABLES
+from holotrace.store.trace import RankTrace
 from hta.configs.default_values import AVAILABLE_ARGS, AttributeSpec, ValueType
 from hta.configs.parser_config import ParserConfig
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from holotrace.store.trace import RankTrace
-else:
-    from hta.facade.imports.pandas_later import pd
+from hta.facade.imports.modules_later import pd
 
 _SOURCES: dict[str, dict[str, str]] = {
     "events": {"correlation": "correlation", "External id": "external_id", "device": "device", "stream": "stream"},
@@ -202,7 +197,7 @@ def configured(frame: pd.DataFrame, rank_trace: RankTrace, config: ParserConfig)
     return pd.DataFrame(columns | {name: frame[name] for name in fixed[after_duration:]}, index=frame.index)
 
 
-def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> npt.NDArray[Any] | pd.Series[Any]:
+def _column(frame: pd.DataFrame, rank_trace: RankTrace, spec: AttributeSpec) -> npt.NDArray[Any] | pd.Series:
     if spec in ParserConfig.ARGS_DEFAULT:
         return frame[spec.name]
     return arg_values(rank_trace, frame["index"].to_numpy(), spec)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,13 +28,10 @@ from holotrace.ingest.kineto import KinetoReader
 from holotrace.store.header import Header
 from holotrace.store.health import Health
 from holotrace.store.tables.arrow_tables import MemoryTables, empty_table, known_columns, table_types
-from holotrace.store.trace import RankTrace
+from holotrace.store.trace import RankFile, RankTrace
 from holotrace.units import counted
+from hta.facade.trace.symbols import TraceSymbolTable
 from hta.facade.trace.trace_frame import STREAM_KINDS, partners
-
-if TYPE_CHECKING:
-    from holotrace.store.trace import RankFile
-    from hta.facade.trace.symbols import TraceSymbolTable
 
 _NEEDED = ("cat", "name", "ts", "dur")
 _NOTHING = -1
@@ -230,7 +227,7 @@ class _Codes:
     distinct: list[Any]
 
     @classmethod
-    def of(cls, column: pd.Series[Any]) -> _Codes:
+    def of(cls, column: pd.Series) -> _Codes:
         codes, values = pd.factorize(column, use_na_sentinel=False)
         return cls(codes.astype(np.int64), list(values))
 

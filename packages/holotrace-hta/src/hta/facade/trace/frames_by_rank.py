@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from holotrace.errors import UnknownRankError
-
-if TYPE_CHECKING:
-    import pandas as pd
+from hta.facade.imports.modules_later import pd
 
 READ_COLUMNS = (
     "index", "cat", "name", "pid", "tid", "ts", "dur", "end", "stream", "correlation", "external_id", "iteration",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from holotrace.errors import InvalidOptionError
+from hta.facade.imports.modules_later import pd
 from hta.facade.trace.names import shorten_name
 from hta.facade.trace.patterns import (
     CPU_EVENTS_CATEGORY_PATTERN,
@@ -18,11 +18,6 @@ from hta.facade.trace.patterns import (
     MemoryKernelGroupingPattern,
     ProfilerStepGroupingPattern,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    from hta.facade.imports.pandas_later import pd
 
 
 class TraceSymbolTable:
@@ -114,11 +109,11 @@ class TraceSymbolTable:
         """Return the strings in the order of their ids."""
         return self.sym_table
 
-    def get_sym_index_series(self) -> pd.Series[int]:
+    def get_sym_index_series(self) -> pd.Series:
         """Return the ids, indexed by string."""
         return pd.Series(self.sym_index, dtype="int64")
 
-    def get_sym_table_series(self) -> pd.Series[str]:
+    def get_sym_table_series(self) -> pd.Series:
         """Return the strings, indexed by id."""
         return pd.Series(self.sym_table, dtype=object)
 
@@ -159,15 +154,15 @@ class TraceSymbolTable:
         """Return the ids of the categories of device work."""
         return self._ids(KERNEL_CATEGORY_PATTERN)
 
-    def get_events_mask(self, df: pd.DataFrame, events: Iterable[str]) -> pd.Series[bool]:
+    def get_events_mask(self, df: pd.DataFrame, events: Iterable[str]) -> pd.Series:
         """Return a mask of the rows with one of these names."""
         return df["name"].isin([self.sym_index[name] for name in events if name in self.sym_index])
 
-    def get_operator_or_cuda_runtime_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
+    def get_operator_or_cuda_runtime_mask(self, df: pd.DataFrame) -> pd.Series:
         """Return a mask of operators, annotations, and runtime or driver calls."""
         return df["cat"].isin([*self._ids(CPU_OP_CATEGORY_PATTERN), *self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN)])
 
-    def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series[bool]:
+    def get_runtime_launch_events_mask(self, df: pd.DataFrame) -> pd.Series:
         """Return a mask of the calls that launched work: runtime or driver calls of any name that are linked to device work."""
         is_call = df["cat"].isin(self._ids(DEVICE_RUNTIME_CATEGORY_PATTERN))
         return is_call & (df["index_correlation"] >= 0)
@@ -210,7 +205,7 @@ class TraceSymbolTable:
     def _ids(self, group: GroupingPattern) -> list[int]:
         return list(self.get_symbol_ids(group).values())
 
-    def _texts(self, numbers: pd.Series[int], *, shorten: bool) -> pd.Series[str]:
+    def _texts(self, numbers: pd.Series, *, shorten: bool) -> pd.Series:
         """Return the text for each id, or "" if the id is unknown; looks up each distinct id once."""
         known = self.get_symbol_names(numbers.unique())
         texts = {number: shorten_name(text) if shorten else text for number, text in known.items()}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,16 +14,9 @@ from holotrace.enrich.device.launches import launches
 from holotrace.enrich.job.job_time import RANGES, listed_events
 from holotrace.enrich.steps.step_of_event import step_of_event
 from holotrace.schema import DEVICE_WORK_KINDS, EventKind
+from holotrace.store.trace import RankTrace, Trace
+from hta.facade.imports.modules_later import pd
 from hta.facade.trace.symbols import TraceSymbolTable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    import pandas as pd
-
-    from holotrace.store.trace import RankTrace, Trace
-else:
-    from hta.facade.imports.pandas_later import pd
 
 STREAM_KINDS = (*DEVICE_WORK_KINDS, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
 """Kinds of events that have a stream; frames ignore the stream in the args of host events."""
@@ -105,9 +99,9 @@ def _event_columns(
     }
 
 
-def _column(values: np.ndarray[Any, Any]) -> pd.Series[Any]:
+def _column(values: np.ndarray[Any, Any]) -> pd.Series:
     """Return a column without copying it and without inferring the types of objects, which would take memory and time."""
-    column: pd.Series[Any] = pd.Series(values, dtype=values.dtype, copy=False)
+    column: pd.Series = pd.Series(values, dtype=values.dtype, copy=False)
     return column
 
 

@@ -17,6 +17,7 @@ from holotrace.locations import located
 from holotrace.store.trace import RankTrace, Trace
 from hta.configs.parser_config import ParserConfig
 from hta.facade.imports.later import called_later
+from hta.facade.imports.modules_later import pd
 from hta.facade.results.times import in_microseconds
 from hta.facade.trace.arg_columns import configured
 from hta.facade.trace.device_type import device_type
@@ -25,8 +26,6 @@ from hta.facade.trace.symbols import TraceSymbolTable, decode_symbol_id_to_symbo
 from hta.facade.trace.trace_frame import symbol_table, trace_frame
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from hta.facade.trace.edited_rank import edited_rank, expect_steps_as_announced
 else:
     edited_rank, expect_steps_as_announced = called_later(

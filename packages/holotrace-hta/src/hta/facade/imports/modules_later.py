@@ -1,11 +1,6 @@
-"""pandas, imported on first use, because the import takes as long as returning an answer from the cache.
+"""Large modules, imported on first use, because importing them takes as long as returning an answer from the cache.
 
-Modules that every script imports use
-
-    if TYPE_CHECKING:
-        import pandas as pd
-    else:
-        from hta.facade.imports.pandas_later import pd
+Annotations may name their classes: they are imported only if something evaluates the annotation.
 """
 
 from __future__ import annotations
@@ -16,17 +11,27 @@ import threading
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
-class _Pandas:
-    """Forwards every attribute to pandas."""
+class _Later:
+    """Forwards every attribute to a module."""
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- any attribute of pandas
-        return getattr(import_module("pandas"), name)
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- any attribute of the module
+        return getattr(import_module(self._module), name)
 
 
-pd = _Pandas()
+if TYPE_CHECKING:
+    import networkx as nx
+    import pandas as pd
+    import plotly.graph_objects as go
+else:
+    nx, pd, go = map(_Later, ("networkx", "pandas", "plotly.graph_objects"))
+
+__all__ = ["go", "import_pandas_aside", "nx", "pd"]
 
 
 @cache
