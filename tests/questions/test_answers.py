@@ -38,7 +38,9 @@ def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
     """For a single rank, the answer names the largest part of the path; without steps, it names the whole recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
-    assert holotrace.critical_path(trace).answer.endswith("in the whole recording of rank 0, which takes 90 µs.")
+    assert holotrace.critical_path(trace).answer.endswith(
+        "of the whole recording on rank 0 (90 µs) is operators on the host."
+    )
     assert holotrace.critical_path(trace, across_ranks=True).answer == (
         "The largest part of the critical path (whole recording, 90 µs) is aten::mm, 90 µs in 1 segment."
     )
@@ -48,4 +50,4 @@ def test_a_recording_without_steps_has_no_mean_step() -> None:
     """Without steps, the answer gives the time of the whole recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
-    assert holotrace.step_time(trace).answer == "90 µs is the whole recording; its largest part is operators (100.0 %)."
+    assert holotrace.step_time(trace).answer == "The recording takes 90 µs; its largest part is operators (100.0 %)."

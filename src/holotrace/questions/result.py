@@ -30,7 +30,7 @@ class Result(EqualByContent):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.stragglers(small_job()).answer
-    '400 µs is how long the others wait for rank 1, which is late.'
+    'The other ranks wait 400 µs for rank 1, which is late.'
     """
 
     findings: tuple[str, ...]

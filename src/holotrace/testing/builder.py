@@ -174,7 +174,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().copy(start_us=0, duration_us=2, byte_count=48_000).build()
         >>> holotrace.memory_bandwidth(trace).answer
-        '24 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 46.9 KiB.'
+        'Memcpy HtoD moves 46.9 KiB, more than any other kind of copy, at 24 GB/s on average.'
         """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
@@ -194,7 +194,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().memset(start_us=0, duration_us=2, byte_count=48_000).build()
         >>> holotrace.memory_bandwidth(trace).answer
-        '24 GB/s is the mean bandwidth of Memset, which moves the most, 46.9 KiB.'
+        'Memset moves 46.9 KiB, more than any other kind of copy, at 24 GB/s on average.'
         """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
@@ -222,7 +222,7 @@ class TraceBuilder:
         >>> builder = TraceBuilder().collective(start_us=0, duration_us=5)
         >>> trace = builder.rank(1).collective(start_us=2, duration_us=3).build()
         >>> holotrace.stragglers(trace).answer
-        '2 µs is how long the others wait for rank 1, which is late.'
+        'The other ranks wait 2 µs for rank 1, which is late.'
         """
         known = {
             "Collective name": collective,
@@ -254,7 +254,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()
         >>> holotrace.operators(trace).answer
-        '100.0 % of the host self time (5 µs) is aten::mm, the largest part.'
+        '100.0 % of the host self time (5 µs) goes into aten::mm, more than into any other operator.'
         """
         return self._row(
             "cpu_op",
@@ -282,7 +282,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=5).build()
         >>> holotrace.source_lines(trace).answer
-        '100.0 % of the host time (5 µs) comes from train.py(3): main, the largest part.'
+        '100.0 % of the host time (5 µs) comes from train.py(3): main, more than from any other line.'
         """
         return self._row(
             "python_function",
@@ -310,7 +310,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=5).build()
         >>> holotrace.user_annotations(trace).answer
-        '5 µs on the host of rank 0 go into forward, the costliest annotation, in 1 call.'
+        '5 µs of host time on rank 0 goes into forward, the costliest annotation, in 1 call.'
         """
         track = (self._process_id(rank), thread)
         return self._row(
@@ -327,7 +327,7 @@ class TraceBuilder:
         >>> builder = TraceBuilder().step(1, 0, 100).kernel("gemm", start_us=10, duration_us=60)
         >>> trace = builder.step(2, 100, 100).kernel("gemm", start_us=110, duration_us=60).build()
         >>> holotrace.step_time(trace).answer
-        '100 µs is the mean step; its largest part is kernels (60.0 %).'
+        'A step takes 100 µs on average; its largest part is kernels (60.0 %).'
         """
         name = f"ProfilerStep#{number}"
         return self.annotation(name, start_us=start_us, duration_us=duration_us, thread=thread, rank=rank)
@@ -349,7 +349,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().gpu_annotation("forward", start_us=3, duration_us=9).build()
         >>> holotrace.user_annotations(trace).answer
-        '9 µs on the device of rank 0 go into forward, the costliest annotation, in 1 call.'
+        '9 µs of device time on rank 0 goes into forward, the costliest annotation, in 1 call.'
         """
         known = {"device": device, "stream": stream, **(args or {})}
         return self._row(

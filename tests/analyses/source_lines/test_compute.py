@@ -77,7 +77,10 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
         ("main", 8_000, 8_000, 8_000, 38_000, 5_000),
         ("forward", 30_000, 30_000, 20_000, 30_000, 7_000),
     ]
-    assert result.answer == "78.9 % of the device time (30 µs) comes from model.py(2): forward, the largest part."
+    assert (
+        result.answer
+        == "78.9 % of the device time (30 µs) comes from model.py(2): forward, more than from any other line."
+    )
 
 
 def test_a_line_lists_what_it_called() -> None:
@@ -207,8 +210,7 @@ def test_the_excess_names_the_late_rank_its_line_and_what_it_called() -> None:
         (2, "train.py", 1, "main", "<built-in function sleep>", 40_000, 0, 40_000, 0.4)
     ]
     assert result.answer == (
-        "40 µs more per step than on the median rank go into <built-in function sleep>, called from train.py(1): main, "
-        "on rank 2."
+        "Rank 2 spends 40 µs more per step than the median rank in <built-in function sleep>, called from train.py(1): main."
     )
 
 

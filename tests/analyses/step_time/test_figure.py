@@ -35,7 +35,7 @@ def test_the_table_and_the_answer_use_the_names_of_the_figure() -> None:
     assert mean_step(result)["category"].to_list() == [
         *("kernels", "copies", "memsets", "communication", "runtime", "data loader", "operators", "other")
     ]
-    assert result.answer == "15 ms is the mean step; its largest part is other (60.0 %)."
+    assert result.answer == "A step takes 15 ms on average; its largest part is other (60.0 %)."
 
 
 def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:

@@ -37,8 +37,8 @@ def answer(result: CriticalPath | JobCriticalPath) -> str:
     most = parts.row(0, named=True)
     part = _PARTS.get(most["path_class"], most["path_class"].replace("_", " "))
     return (
-        f"{percent_text(most['fraction'])} of the critical path is {part}, in {_in_words(longest['window'])} of rank "
-        f"{longest['rank']}, which takes {duration_text(longest['duration_ns'])}."
+        f"{percent_text(most['fraction'])} of the critical path of {_in_words(longest['window'])} on rank {longest['rank']} "
+        f"({duration_text(longest['duration_ns'])}) is {part}."
     )
 
 

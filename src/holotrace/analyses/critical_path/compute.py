@@ -73,7 +73,7 @@ class CriticalPath(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.critical_path(small_job()).answer
-    '55.0 % of the critical path is computation, in ProfilerStep#1 of rank 1, which takes 1 ms.'
+    '55.0 % of the critical path of ProfilerStep#1 on rank 1 (1 ms) is computation.'
     """
 
     per_rank: pl.DataFrame

@@ -16,8 +16,8 @@ def answer(result: GpuSummary) -> str:
     unknown = total(busy, "unknown_fraction") / len(busy)
     more = f"; for {percent_text(unknown)} of the time, this is unknown" if unknown else ""
     if len(busy) == 1:
-        return f"{percent_text(least['utilization_fraction'])} of the time, the device is busy{more}."
+        return f"The device is busy {percent_text(least['utilization_fraction'])} of the time{more}."
     return (
-        f"{percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time, the average device is busy; the least busy one, "
+        f"The devices are busy {percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time on average; the least busy one, "
         f"on rank {least['rank']}, {percent_text(least['utilization_fraction'])}{more}."
     )

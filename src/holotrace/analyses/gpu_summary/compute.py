@@ -100,7 +100,7 @@ class GpuSummary(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.gpu_summary(small_job()).answer
-    '65.0 % of the time, the average device is busy; the least busy one, on rank 0, 65.0 %.'
+    'The devices are busy 65.0 % of the time on average; the least busy one, on rank 0, 65.0 %.'
     """
 
     per_device: pl.DataFrame

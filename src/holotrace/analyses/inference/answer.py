@@ -24,14 +24,15 @@ def answer(result: Inference) -> str:
     """Describe the kind of step that takes the most time: how long it is, and what bounds it."""
     sums = result.per_kind.with_columns(pl.sum_horizontal(*PARTS).alias("time"))
     row = sums.sort("time", "kind", descending=[True, False], nulls_last=True).row(0, named=True)
-    kind = "draft" if row["is_draft"] else row["kind"] or "unknown"
+    kind = "draft" if row["is_draft"] else row["kind"]
     if row["p50_step_ns"] is None:
-        return f"None of the {kind} steps is steady."
-    return f"{duration_text(row['p50_step_ns'])} is the median {kind} step, and these steps take the most time; {_bound(row)}."
+        return f"None of the {f'{kind} steps' if kind else 'steps of unknown kind'} is steady."
+    step = f"{kind} step" if kind else "step of unknown kind"
+    return f"A {step} takes {duration_text(row['p50_step_ns'])} at the median; no kind takes more time in all, and {_bound(row)}."
 
 
 def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
-        return "what bounds these steps is unknown"
-    return f"{percent_text(row[part] / max(1, row['time']))} of their time is {_WORDS[row['bound']]}"
+        return "what bounds it is unknown"
+    return f"{percent_text(row[part] / max(1, row['time']))} of it is {_WORDS[row['bound']]}"

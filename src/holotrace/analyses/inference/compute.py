@@ -173,7 +173,7 @@ class Inference(Result):
     >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
     >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
     >>> holotrace.inference(trace).answer.split("; ")[0]
-    '100 µs is the median decode step, and these steps take the most time'
+    'A decode step takes 100 µs at the median'
     """
 
     per_step: pl.DataFrame

@@ -13,7 +13,7 @@ from holotrace.units import duration_text, percent_text
 def answer(result: Kernels) -> str:
     """Name the kernel that takes the most time."""
     kernel = largest(result.per_kernel, "name", "total_ns")
-    said = f"{percent_text(kernel.share)} of the kernel time ({duration_text(kernel.total)}) is {short_name(kernel.name)}, the largest part"
+    said = f"{percent_text(kernel.share)} of the kernel time ({duration_text(kernel.total)}) goes into {short_name(kernel.name)}, more than into any other kernel"
     return f"{said}{_launched_by(result, kernel.name)}."
 
 

@@ -61,7 +61,7 @@ class Kernels(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.kernels(small_job()).answer
-    '61.5 % of the kernel time (1.6 ms) is gemm, the largest part.'
+    '61.5 % of the kernel time (1.6 ms) goes into gemm, more than into any other kernel.'
     """
 
     per_kernel: pl.DataFrame

@@ -17,6 +17,6 @@ def answer(result: LaunchStatistics) -> str:
     if delayed["median_launch_delay_ns"] < 0:
         return f"{start_late}; most kernels start before the call that launches them returns."
     return (
-        f"{start_late}; the median launch delay is at most "
-        f"{duration_text(delayed['median_launch_delay_ns'])} (rank {delayed['rank']})."
+        f"{start_late}; rank {delayed['rank']} has the longest median launch delay, "
+        f"{duration_text(delayed['median_launch_delay_ns'])}."
     )

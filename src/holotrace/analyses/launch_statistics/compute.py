@@ -99,7 +99,7 @@ class LaunchStatistics(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.launch_statistics(small_job()).answer
-    '8 of 16 kernels start late; the median launch delay is at most 262 µs (rank 1).'
+    '8 of 16 kernels start late; rank 1 has the longest median launch delay, 262 µs.'
     """
 
     per_rank: pl.DataFrame

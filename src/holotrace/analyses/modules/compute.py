@@ -60,7 +60,7 @@ class Modules(Result):
     >>> trace = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=30, **place)
     >>> trace = trace.kernel("gemm", start_us=40, duration_us=9, launch_us=5).build()
     >>> holotrace.modules(trace).answer
-    '100.0 % of the device self time (9 µs) is Linear_0, the largest part.'
+    '100.0 % of the device self time (9 µs) goes into Linear_0, more than into any other module.'
     """
 
     per_module: pl.DataFrame

@@ -10,4 +10,4 @@ from holotrace.units import percent_text, size_text
 def answer(result: OperatorMemory) -> str:
     """Name the operator that allocates the most."""
     operator = largest(result.per_operator, "operator", "self_allocated_bytes")
-    return f"{percent_text(operator.share)} of all allocated memory ({size_text(operator.total)}) is allocated by {operator.name}, the largest part."
+    return f"{percent_text(operator.share)} of all allocated memory ({size_text(operator.total)}) is allocated by {operator.name}, more than by any other operator."

@@ -87,7 +87,7 @@ class OperatorMemory(Result):
     >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
     >>> trace = TraceBuilder().operator("aten::empty", start_us=0, duration_us=9).event(ts=3, args=args, **place).build()
     >>> holotrace.operator_memory(trace).answer
-    '100.0 % of all allocated memory (512 B) is allocated by aten::empty, the largest part.'
+    '100.0 % of all allocated memory (512 B) is allocated by aten::empty, more than by any other operator.'
     """
 
     per_operator: pl.DataFrame

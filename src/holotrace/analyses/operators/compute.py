@@ -86,7 +86,7 @@ class Operators(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.operators(small_job()).answer
-    '61.5 % of the device self time (1.6 ms) is aten::mm, the largest part.'
+    '61.5 % of the device self time (1.6 ms) goes into aten::mm, more than into any other operator.'
     """
 
     per_operator: pl.DataFrame

@@ -9,6 +9,6 @@ def answer(result: QueueLength) -> str:
     """Name the stream with the longest queue."""
     longest = result.time_weighted.sort("mean_length", descending=True, nulls_last=True).row(0, named=True)
     return (
-        f"{longest['mean_length']:,.1f} launches wait on average in the longest queue, that of rank {longest['rank']}, "
-        f"stream {longest['stream']}; {longest['max_length']:,} at most."
+        f"The longest queue (rank {longest['rank']}, stream {longest['stream']}) holds {longest['mean_length']:,.1f} launches on average and "
+        f"{longest['max_length']:,} at most."
     )

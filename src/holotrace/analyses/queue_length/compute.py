@@ -76,7 +76,7 @@ class QueueLength(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.queue_length(small_job()).answer
-    '0.7 launches wait on average in the longest queue, that of rank 1, stream 20; 1 at most.'
+    'The longest queue (rank 1, stream 20) holds 0.7 launches on average and 1 at most.'
     """
 
     series: pl.DataFrame

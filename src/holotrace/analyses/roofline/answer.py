@@ -16,6 +16,6 @@ def answer(result: Roofline) -> str:
     covered = result.per_rank.select((pl.col("covered_fraction") * pl.col("busy_ns")).sum()).item()
     share = percent_text(covered / busy if busy else 0.0)
     if known.is_empty():
-        return f"{share} of the time has known costs, and no operator is above a known lower bound."
+        return f"No operator is above a known lower bound; costs are known for {share} of the time."
     operator = largest(known, "operator", "gap_ns")
-    return f"{duration_text(operator.total)} above its lower bound, {operator.name} has the largest gap; the costs of {share} of the time are known."
+    return f"At most {duration_text(operator.total)} could be saved in {operator.name}, the operator furthest above its lower bound; costs are known for {share} of the time."

@@ -109,7 +109,7 @@ class Roofline(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.roofline(small_job()).answer
-    '80.0 % of the time has known costs, and no operator is above a known lower bound.'
+    'No operator is above a known lower bound; costs are known for 80.0 % of the time.'
     """
 
     per_operator: pl.DataFrame

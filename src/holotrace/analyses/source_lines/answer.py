@@ -19,9 +19,9 @@ def answer(result: SourceLines) -> str:
     """Name the line that makes a rank late, else the line that keeps devices idle, else the line with the most time."""
     late = _late(result)
     if late is not None:
-        more = f"{duration_text(late['excess_ns_per_step'])} more per step than on the median rank"
         called = f"{late['callee']}, called from {late['source_line']}" if late["callee"] else late["source_line"]
-        return f"{more} go into {called}, on rank {late['rank']}."
+        more = f"{duration_text(late['excess_ns_per_step'])} more per step than the median rank"
+        return f"Rank {late['rank']} spends {more} in {called}."
     lines = result.per_line
     if lines["file"].null_count() == len(lines):
         return "No line of the user's code was recorded."
@@ -29,7 +29,7 @@ def answer(result: SourceLines) -> str:
         return idle_text(result)
     side = "device" if total(lines, "device_self_ns") else "host"
     line = _largest_known(lines, f"{side}_self_ns")
-    return f"{percent_text(line.share)} of the {side} time ({duration_text(line.total)}) comes from {line.name}, the largest part."
+    return f"{percent_text(line.share)} of the {side} time ({duration_text(line.total)}) comes from {line.name}, more than from any other line."
 
 
 def idle_text(result: SourceLines) -> str:

@@ -85,7 +85,7 @@ class SourceLines(Result):
     >>> trace = TraceBuilder().python("train.py(3): main", start_us=0, duration_us=50)
     >>> trace = trace.python("<built-in function sleep>", start_us=10, duration_us=30).build()
     >>> holotrace.source_lines(trace).answer
-    '100.0 % of the host time (50 µs) comes from train.py(3): main, the largest part.'
+    '100.0 % of the host time (50 µs) comes from train.py(3): main, more than from any other line.'
     """
 
     per_line: pl.DataFrame

@@ -12,5 +12,10 @@ def answer(result: StepTime) -> str:
     """Say how long a step takes, and which part is the largest."""
     part = largest(result.mean, "category", "mean_ns")
     mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
-    what = "is the whole recording" if any(NO_STEPS in finding for finding in result.findings) else "is the mean step"
-    return f"{duration_text(mean_ns)} {what}; its largest part is {name_of(part.name)} ({percent_text(part.share)})."
+    takes = f"takes {duration_text(mean_ns)}"
+    whole = (
+        f"The recording {takes}"
+        if any(NO_STEPS in finding for finding in result.findings)
+        else f"A step {takes} on average"
+    )
+    return f"{whole}; its largest part is {name_of(part.name)} ({percent_text(part.share)})."

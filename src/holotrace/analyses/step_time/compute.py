@@ -88,7 +88,7 @@ class StepTime(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.step_time(small_job()).answer
-    '1 ms is the mean step; its largest part is kernels (45.0 %).'
+    'A step takes 1 ms on average; its largest part is kernels (45.0 %).'
     """
 
     per_step: pl.DataFrame

@@ -15,8 +15,6 @@ def answer(result: Stragglers) -> str:
         return "No rank stands out as late."
     worst = late.row(0, named=True)
     if worst["is_cause"] and worst["cost_ns"] is not None:
-        return f"{duration_text(worst['cost_ns'])} is how long all ranks together wait because {late_clause(worst)}."
+        return f"All ranks together wait {duration_text(worst['cost_ns'])} because {late_clause(worst)}."
     how = "is late" if worst["is_cause"] else "arrives last"
-    return (
-        f"{duration_text(worst['caused_wait_ns'])} is how long the others wait for rank {worst['rank']}, which {how}."
-    )
+    return f"The other ranks wait {duration_text(worst['caused_wait_ns'])} for rank {worst['rank']}, which {how}."

@@ -107,7 +107,7 @@ class Stragglers(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.stragglers(small_job()).answer
-    '400 µs is how long the others wait for rank 1, which is late.'
+    'The other ranks wait 400 µs for rank 1, which is late.'
     """
 
     per_rank: pl.DataFrame

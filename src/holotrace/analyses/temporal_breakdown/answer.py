@@ -15,7 +15,8 @@ def answer(result: TemporalBreakdown) -> str:
         percent_text(total(per_device, name) / window_ns)
         for name in ("computation_ns", "non_computation_ns", "idle_ns")
     ]
-    subject = "the devices compute" if len(per_device) > 1 else "the device computes"
     unknown_ns = total(per_device, "unknown_ns")
     unknown = f"; {percent_text(unknown_ns / window_ns)} is unknown" if unknown_ns else ""
-    return f"{shares[0]} of the time, {subject}; {shares[1]} is other work only, and {shares[2]} idle{unknown}."
+    if len(per_device) > 1:
+        return f"The devices compute {shares[0]} of the time, do only other work {shares[1]}, and idle {shares[2]}{unknown}."
+    return f"The device computes {shares[0]} of the time, does only other work {shares[1]}, and idles {shares[2]}{unknown}."

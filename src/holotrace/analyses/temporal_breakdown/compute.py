@@ -60,7 +60,7 @@ class TemporalBreakdown(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.temporal_breakdown(small_job()).answer
-    '50.8 % of the time, the devices compute; 28.2 % is other work only, and 20.9 % idle.'
+    'The devices compute 50.8 % of the time, do only other work 28.2 %, and idle 20.9 %.'
     """
 
     per_device: pl.DataFrame

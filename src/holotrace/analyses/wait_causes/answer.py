@@ -22,7 +22,7 @@ def answer(result: WaitCauses) -> str:
     share = percent_text(worst["cost_fraction"])
     main = largest_causes(result.per_cause).row(by_predicate=pl.col("cause_rank") == worst["rank"], named=True)
     part = percent_text(main["cost_ns"] / worst["cost_ns"])
-    over = f"{share} of all waiting ({duration_text(total_ns)} over all ranks) is caused by rank {worst['rank']}"
+    over = f"Rank {worst['rank']} causes {share} of all waiting ({duration_text(total_ns)} over all ranks)"
     return f"{over}; {part} of that is {_cause(main)}."
 
 

@@ -107,7 +107,7 @@ class WaitCauses(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.wait_causes(small_job()).answer
-    '100.0 % of all waiting (400 µs over all ranks) is caused by rank 1; 100.0 % of that is kernel gemm.'
+    'Rank 1 causes 100.0 % of all waiting (400 µs over all ranks); 100.0 % of that is kernel gemm.'
     """
 
     per_cause: pl.DataFrame
