@@ -296,7 +296,7 @@ _FINDINGS = (
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "the launch of {unknown_launches} of device work was not recorded; why the first such piece on a stream waited is unknown",
+        "the launch of {unknown_launches} of device work was not recorded, so it is unknown what the first such piece on each stream waited for",
     ),
     (
         pl.col("contradicted_count") > 0,

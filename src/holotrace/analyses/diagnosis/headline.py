@@ -112,7 +112,7 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
 
 
 def _is_unmatched(calls: pl.DataFrame) -> bool:
-    """Return whether there is communication, but no call of one rank was matched with that of another."""
+    """Return whether the ranks communicate, but no call could be matched across ranks."""
     return len(calls) > 0 and calls["wait_ns"].null_count() == len(calls)
 
 

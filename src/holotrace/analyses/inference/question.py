@@ -28,7 +28,7 @@ QUESTION = Analysis(
         ("bound by", "the largest of these parts; unknown if time of unknown cause could make another one larger"),
         (
             "steady",
-            "steps without unusual ones at the beginning (warm-up, growing batch) and incomplete ones at the end (cut off)",
+            "all steps except unusual ones at the beginning (warm-up, growing batch) and incomplete ones at the end (cut off)",
         ),
         (
             "time per output token",

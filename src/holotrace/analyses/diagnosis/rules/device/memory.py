@@ -240,7 +240,7 @@ RULES = (
         "memory that the allocator reserves beyond the peak of the allocated memory, on a device that is 80 % full",
         threshold=0.2,
         unit="of the device's memory",
-        reason="A cache of some gigabytes is normal; a fifth of an almost full device is missing elsewhere.",
+        reason="A cache of some gigabytes is normal, but an almost full device cannot spare a fifth of its memory for one.",
         source=_ALLOCATOR,
         check=fragmentation,
         say=_say_fragmentation,

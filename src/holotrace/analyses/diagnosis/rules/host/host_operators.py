@@ -73,7 +73,7 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_size(dims: str | None) -> int | None:
-    """Return the number of elements of the first input; None if it is unknown or no tensor."""
+    """Return the number of elements of the first input; None if it is unknown or not a tensor."""
     try:
         first = json.loads(dims or "")[0]
         return prod(first) or None if all(isinstance(size, int) for size in first) else None

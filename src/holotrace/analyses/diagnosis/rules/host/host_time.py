@@ -38,7 +38,7 @@ _HELD_UP = "held_up"
 """The subject of a finding about time in PyTorch's own functions, outside the operators that they call."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
-"""Methods of PyTorch in which a thread runs operators or autograd, or waits for other ranks: not a function of the user's."""
+"""PyTorch's own methods in which a thread runs operators or autograd, or waits for other ranks."""
 
 _CONVERTS = r"^<built-in method (tensor|as_tensor|asarray|tolist|frombuffer)\b"
 """Methods of PyTorch that convert Python lists, element by element."""
