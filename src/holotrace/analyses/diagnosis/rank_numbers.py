@@ -8,6 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.compilation import compilation
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
@@ -51,6 +52,7 @@ class RankNumbers(NamedTuple):
     costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these
     memory            the highest peak of memory on a device; None if not recorded
     main_work         what takes most time; None if no operator ran
+    is_before_compile  whether the recording is older than torch.compile
     host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
                       communicate themselves, or if there are none
     """
@@ -68,6 +70,7 @@ class RankNumbers(NamedTuple):
     costed_fraction: float | None
     memory: MemoryPeak | None
     main_work: MainWork | None
+    is_before_compile: bool
     host_library: str | None
 
 
@@ -87,6 +90,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         *_utilization(evidence),
         _memory_peak(evidence),
         _main_work(evidence),
+        compilation(evidence) == "too_old",
         _host_library(evidence),
     )
 
