@@ -702,6 +702,7 @@ DIAGNOSIS = (
     ),
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
     _count("cut_off_count", "files that end early", "files cut off"),
+    _count("unread_count", "files with device work that cannot be read", "files not read"),
     _fraction(
         "costed_fraction",
         "share of the compute time with known operation counts; MFU counts only this part",

@@ -72,6 +72,8 @@ def _device_clause(row: dict[str, Any]) -> str:
         )
         busy = f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
         return f"{busy}{_cut_off(row['cut_off_count'])}"
+    if row["unread_count"]:
+        return "and what its devices did could not be read from the file"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]

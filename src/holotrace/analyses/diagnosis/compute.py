@@ -61,6 +61,7 @@ class Diagnosis(Result):
                                   time on the host; null if unknown
         main_fraction    float64  0..1: its share of the step
         cut_off_count    int64    files that end early
+        unread_count     int64    files with device work that cannot be read
 
     per_finding  one row per cause, the costliest first; those without a known cost come last:
 

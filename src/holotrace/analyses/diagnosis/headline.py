@@ -31,6 +31,7 @@ HEADLINE = pl.Schema(
         "main_work": pl.String(),
         "main_fraction": pl.Float64(),
         "cut_off_count": pl.Int64(),
+        "unread_count": pl.Int64(),
     }
 )
 """Columns of `Diagnosis.headline`."""
@@ -59,6 +60,7 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "device_name": devices.pop() if len(devices) == 1 else None,
         **_main_work(numbers, step_ns),
         "cut_off_count": sum(of_rank.is_cut_off for of_rank in numbers),
+        "unread_count": sum(of_rank.is_unread for of_rank in numbers),
     }
 
 

@@ -48,6 +48,7 @@ class RankNumbers(NamedTuple):
     exposed_ns        time in which the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
+    is_unread         whether the file holds device work that cannot be read
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
     costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these
     memory            the highest peak of memory on a device; None if not recorded
@@ -66,6 +67,7 @@ class RankNumbers(NamedTuple):
     exposed_ns: float
     device_name: str | None
     is_cut_off: bool
+    is_unread: bool
     mfu_fraction: float | None
     costed_fraction: float | None
     memory: MemoryPeak | None
@@ -87,6 +89,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         covered_length(*evidence.exposed_communication) / evidence.step_count,
         next((device["device_name"] for device in evidence.devices), None),
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
+        evidence.is_unread,
         *_utilization(evidence),
         _memory_peak(evidence),
         _main_work(evidence),

@@ -168,7 +168,8 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
     ranges = named_ranges(evidence, OPTIMIZER)
     times = intersection(union_of(ranges), evidence.step_windows)
     if not evidence.has_device_work:
-        yield from _updates_on_host(evidence, ranges, times)
+        if evidence.computes_on_host:
+            yield from _updates_on_host(evidence, ranges, times)
         return
     is_inside = holding(times, evidence.work["launch_start_ns"].fill_null(-1).to_numpy()) >= 0
     launched = evidence.work.filter(pl.Series(is_inside))

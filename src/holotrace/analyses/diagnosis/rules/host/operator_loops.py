@@ -44,7 +44,7 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
     Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
     """
     pieces = outside_optimizers(evidence)
-    if pieces.is_empty() or evidence.has_device_work:
+    if pieces.is_empty() or not evidence.computes_on_host:
         return
     found = list(_loops_in_functions(evidence, pieces))
     yield from found
