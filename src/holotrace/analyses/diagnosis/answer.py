@@ -105,4 +105,5 @@ def _without_findings(result: Diagnosis) -> str:
         return text
     is_on_host = row["busy_fraction"] is None
     name, kind = (row["main_work"], "operator") if is_on_host else (short_name(row["main_work"]), "kernel")
-    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}"
+    line = f", most of it in {row['main_source_line']}" if row["main_source_line"] else ""
+    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}{line}"

@@ -9,6 +9,7 @@ import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.evidence.compilation import compilation
+from holotrace.analyses.diagnosis.evidence.main_line import main_line
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
@@ -30,10 +31,14 @@ class MemoryPeak(NamedTuple):
 
 
 class MainWork(NamedTuple):
-    """The kernel with most device time per steady step or, without device work, the operator with most host time."""
+    """The kernel with most device time per steady step or, without device work, the operator with most host time.
+
+    source_line  the user's function in which the operator takes most of this time; None if unknown, and for kernels
+    """
 
     name: str
     time_ns: float
+    source_line: str | None = None
 
 
 class RankNumbers(NamedTuple):
@@ -129,7 +134,8 @@ def _main_work(evidence: RankEvidence) -> MainWork | None:
     if sums.is_empty():
         return None
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
-    return MainWork(most["main"], most["time_ns"] / evidence.step_count)
+    line = None if evidence.has_device_work else main_line(evidence, rows.filter(name == most["main"]))
+    return MainWork(most["main"], most["time_ns"] / evidence.step_count, line)
 
 
 def _host_library(evidence: RankEvidence) -> str | None:

@@ -121,8 +121,15 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 
 
 def _is_refuted(row: Mapping[str, Any]) -> bool:
-    is_replayed = row["rule"] == _RULE and row["basis"] == "what-if"
-    return is_replayed and (row["stake_fraction"] or 0) < LEAST_COST_BETWEEN_RANKS
+    """Return whether a late rank costs almost nothing, or saves so little in some steps that chance explains the rest.
+
+    A known line of code is more than chance, even if it is slow only now and then.
+    """
+    if row["rule"] != _RULE or row["basis"] != "what-if":
+        return False
+    is_clear = row["confidence"] != "low" and row["source_line"] is not None
+    is_chance = not is_clear and (row["stake_error_ns"] or 0) >= (row["stake_ns"] or 0)
+    return is_chance or (row["stake_fraction"] or 0) < LEAST_COST_BETWEEN_RANKS
 
 
 def _stake(replays: Sequence[_Replay], step_ns: int, most_ns: int) -> dict[str, Any]:

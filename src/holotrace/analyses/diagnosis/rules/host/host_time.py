@@ -36,6 +36,9 @@ _OF_TRAINING = 0.02
 _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
 
+_NAMELESS = "<built-in method >"
+"""A method that pybind11 recorded without its name."""
+
 _HELD_UP = "held_up"
 """The subject of a finding about time in PyTorch's own functions, outside the operators that they call."""
 
@@ -188,7 +191,8 @@ def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterat
     events = pieces["event_index"].drop_nulls().unique()
     largest = _largest(pieces)
     change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None
-    words = {"name": largest["name"] or largest["frame"] or "", "is_idle": evidence.has_device_work}
+    name = None if largest["name"] == _NAMELESS else largest["name"]
+    words = {"name": name or largest["frame"] or "", "is_idle": evidence.has_device_work}
     yield Case(explained, evidence.share(explained), 1.0, len(events), subject, _place(pieces, largest), change, words)
 
 
