@@ -41,4 +41,4 @@ def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
     sums = lines.group_by("line", maintain_order=True).agg(time)
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
     line: str | None = most["line"]
-    return line if most["time_ns"] >= _MOST * sums["time_ns"].sum() else None
+    return line if most["time_ns"] >= _MOST * float(sums["time_ns"].sum()) else None
