@@ -22,7 +22,6 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
-
 _SHORTEST_NS = 50_000
 """Shorter recordings hold a few events, of which no cause can be certain."""
 
