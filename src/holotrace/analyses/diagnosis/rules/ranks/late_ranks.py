@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.callers import NAMELESS
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.known_names import LOCKS, WRITES
@@ -35,6 +36,8 @@ from holotrace.enrich.job_graph.causes.roles import (
 from holotrace.units import number_text, percent_text
 
 _RUN_BACKWARD = "<built-in method run_backward>"
+_NEARLY = 0.9
+"""A function that takes this share of the time of its caller does its work."""
 _LATE_STEP = 0.25
 """A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
 _ONE_CAUSE = 0.2
@@ -84,7 +87,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
             "has_devices": any(known.numbers.busy_ns is not None for known in evidence.ranks.values()),
             "times_as_many": times_as_many_calls(evidence, row["rank"]),
             **_how_often(own_causes, cause, steps),
-            **(_of_function(str(function)) if explains else {}),
+            **(_of_function(str(function), _innermost(alone)) if explains else {}),
             "lines": [*alone, *filter(None, [cause["frame"]])],
         }
         if _has_same_work(words):
@@ -117,9 +120,17 @@ def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     return dict(sorted(alone, key=lambda known: -known[1]))
 
 
-def _of_function(name: str) -> dict[str, Any]:
-    """Return the words of a case whose cause is a function that only the late rank runs."""
-    cause = f"{name}, which no other rank runs"
+def _innermost(alone: Mapping[str, int]) -> str | None:
+    """Return the innermost function that takes nearly as long as the outermost one: the functions around it only call it."""
+    named = [name for name in alone if not re.search(NAMELESS, name)]
+    nearly = [name for name in named if alone[name] >= _NEARLY * max(alone.values())]
+    return nearly[-1] if nearly else None
+
+
+def _of_function(name: str, inner: str | None) -> dict[str, Any]:
+    """Return the words of a case whose cause is a function that only the late rank runs, and one inside it that takes its time."""
+    mostly = f" (mostly {inner})" if inner not in (None, name) else ""
+    cause = f"{name}{mostly}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
 
 
