@@ -19,6 +19,7 @@ from holotrace.units import percent_text
 
 _LOOKUP = r"^aten::embedding$"
 _DENSE = r"^aten::embedding_dense_backward$"
+_PRODUCT = r"mm_?$|linear|matmul|MmBackward"
 _FEW = 0.1
 """Sparse gradients are worth while if a step reads at most this share of the rows; the same row may be read more than once."""
 
@@ -41,8 +42,12 @@ def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
     known = pieces.with_columns(
         dims.str.replace_all(" ", "").alias("dims"), pl.col("name").str.strip_prefix(OF_AUTOGRAD)
     )
+    multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
     for table in _sparsely_read(evidence, inputs):
-        is_whole = pl.col("dims").str.contains(f"[{table.rows},{table.width}]", literal=True)
+        shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
+        if any(multiplied.str.contains(shape, literal=True).any() for shape in shapes):
+            continue  # a product reads a matrix of this shape, perhaps the same weights: a tied output layer
+        is_whole = pl.col("dims").str.contains(shapes[0], literal=True)
         visits = known.filter(is_whole & ~pl.col("name").str.contains(_LOOKUP))
         if visits.is_empty():
             continue
