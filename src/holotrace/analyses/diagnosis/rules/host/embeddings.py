@@ -19,7 +19,7 @@ from holotrace.units import percent_text
 
 _LOOKUP = r"^aten::embedding$"
 _DENSE = r"^aten::embedding_dense_backward$"
-_PRODUCT = r"mm_?$|linear|matmul|MmBackward"
+_PRODUCT = r"(?i)mm(_|Backward\d+)?$|linear|matmul"
 _FEW = 0.1
 """Sparse gradients are worth while if a step reads at most this share of the rows; the same row may be read more than once."""
 
