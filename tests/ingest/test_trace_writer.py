@@ -37,6 +37,17 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
     assert other_writer(rank_trace) == writer
 
 
+def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> None:
+    """The job did not compute on the host: its device work is in the file, in another form."""
+    path = tmp_path / "trace.json"
+    step = {**OPERATOR, "name": "ProfilerStep#3", "dur": 50}
+    path.write_text(json.dumps([step, OPERATOR, NPU]), encoding="utf-8")
+    result = holotrace.diagnosis(holotrace.open_trace(path, cache=False))
+
+    assert "what its devices did could not be read from the file" in result.answer
+    assert any("device work was not read" in finding for finding in result.findings)
+
+
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:
     """For a file of another program, summary, diagnosis, health and trust say that PyTorch's profiler did not write it."""
     path = tmp_path / "trace.json"

@@ -701,7 +701,9 @@ DIAGNOSIS = (
         "main_work", "the kernel with most device time; without device work, the operator with most time on the host"
     ),
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
+    _text("main_source_line", "the user's function in which main_work runs on the host; null if unknown"),
     _count("cut_off_count", "files that end early", "files cut off"),
+    _count("unread_count", "files with device work that cannot be read", "files not read"),
     _fraction(
         "costed_fraction",
         "share of the compute time with known operation counts; MFU counts only this part",

@@ -122,6 +122,22 @@ def test_without_findings_the_answer_names_what_takes_most_time() -> None:
     )
 
 
+def test_the_answer_names_the_function_that_training_calls() -> None:
+    """The model runs in a function that evaluates it, and which takes most of the step."""
+    builder = TraceBuilder()
+    for number in range(3):
+        begin = 10_000 * number
+        builder.step(number, begin, 10_000).python("train.py(3): step", start_us=begin + 1, duration_us=9_990)
+        builder.operator("aten::mm", start_us=begin + 2, duration_us=990)
+        builder.python("train.py(20): validate", start_us=begin + 1_000, duration_us=8_000)
+        builder.python("model.py(8): forward", start_us=begin + 1_010, duration_us=7_900)
+        builder.operator("aten::linear", start_us=begin + 1_020, duration_us=7_800)
+        builder.operator("aten::mm", start_us=begin + 9_005, duration_us=980)
+    result = holotrace.diagnosis(builder.build())
+
+    assert answer(result).endswith("more than any other operator, most of it in train.py(20): validate.")
+
+
 def test_on_a_gpu_the_answer_names_a_kernel() -> None:
     """One product keeps the GPU busy all the time."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holotrace.analyses.diagnosis.compute import Diagnosis, shown_findings
+from holotrace.analyses.diagnosis.ranking import ABOUT_RECORDING
 from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text, small_percent_text
 
@@ -26,7 +27,18 @@ def headline_text(result: Diagnosis) -> str:
     if not row["step_ns"]:
         return "The recording holds no work"
     what = "A step takes" if row["step_count"] else "The recording takes"
-    return f"{what} {duration_text(row['step_ns'])}, {_device_clause(row)}"
+    return f"{what} {duration_text(row['step_ns'])}{_of_recording(result)}, {_device_clause(row)}"
+
+
+def _of_recording(result: Diagnosis) -> str:
+    """Say how much of the time is due to the recording, if a rule measured it."""
+    rows = [row for row in shown_findings(result) if row["rule"] in ABOUT_RECORDING and row["stake_ns"]]
+    if not rows:
+        return ""
+    about = _LIMITS["estimate" if any(row["basis"] == "estimate" for row in rows) else rows[0]["basis"]]
+    costs_ns = sum(row["stake_ns"] for row in rows)
+    share = costs_ns / result.headline["step_ns"][0]
+    return f" ({about}{duration_text(costs_ns)} of it, {percent_text(share)}, only because it was recorded)"
 
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
@@ -60,6 +72,8 @@ def _device_clause(row: dict[str, Any]) -> str:
         )
         busy = f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
         return f"{busy}{_cut_off(row['cut_off_count'])}"
+    if row["unread_count"]:
+        return "and what its devices did could not be read from the file"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]
@@ -77,16 +91,19 @@ def _cut_off(count: int) -> str:
 
 
 def _first(result: Diagnosis) -> str | None:
-    found = finding_texts(result)
-    return found[0][1] if found else None
+    return next((text for row, text in finding_texts(result) if row["rule"] not in ABOUT_RECORDING), None)
 
 
 def _without_findings(result: Diagnosis) -> str:
     """Say that no rule applies, and what takes most of the time."""
     row = result.headline.row(0, named=True)
-    text = "none of the rules that could be checked applies"
+    is_recording = any(row["rule"] in ABOUT_RECORDING for row in shown_findings(result))
+    text = (
+        "no rule finds a cause in the job itself" if is_recording else "none of the rules that could be checked applies"
+    )
     if row["main_work"] is None or row["main_fraction"] < _MAIN:
         return text
     is_on_host = row["busy_fraction"] is None
     name, kind = (row["main_work"], "operator") if is_on_host else (short_name(row["main_work"]), "kernel")
-    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}"
+    line = f", most of it in {row['main_source_line']}" if row["main_source_line"] else ""
+    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}{line}"

@@ -60,7 +60,9 @@ class Diagnosis(Result):
         main_work        str      the kernel with most device time on most ranks; without device work, the operator with most
                                   time on the host; null if unknown
         main_fraction    float64  0..1: its share of the step
+        main_source_line str      without device work: the function of the user's in which it runs; null if unknown
         cut_off_count    int64    files that end early
+        unread_count     int64    files with device work that cannot be read
 
     per_finding  one row per cause, the costliest first; those without a known cost come last:
 

@@ -30,7 +30,9 @@ HEADLINE = pl.Schema(
         "device_name": pl.String(),
         "main_work": pl.String(),
         "main_fraction": pl.Float64(),
+        "main_source_line": pl.String(),
         "cut_off_count": pl.Int64(),
+        "unread_count": pl.Int64(),
     }
 )
 """Columns of `Diagnosis.headline`."""
@@ -59,6 +61,7 @@ def headline(evidence: JobEvidence) -> dict[str, Any]:
         "device_name": devices.pop() if len(devices) == 1 else None,
         **_main_work(numbers, step_ns),
         "cut_off_count": sum(of_rank.is_cut_off for of_rank in numbers),
+        "unread_count": sum(of_rank.is_unread for of_rank in numbers),
     }
 
 
@@ -87,10 +90,15 @@ def _main_work(numbers: Sequence[RankNumbers], step_ns: float) -> dict[str, str 
     """Return the kernel or operator that takes most time on most ranks, and its mean share of the step on those ranks."""
     known = [of_rank.main_work for of_rank in numbers if of_rank.main_work is not None]
     if not known or not step_ns:
-        return {"main_work": None, "main_fraction": None}
+        return {"main_work": None, "main_fraction": None, "main_source_line": None}
     name, _ = Counter(work.name for work in known).most_common(1)[0]
     mean_ns = fmean(work.time_ns for work in known if work.name == name)
-    return {"main_work": name, "main_fraction": min(1.0, mean_ns / step_ns)}
+    lines = Counter(work.source_line for work in known if work.name == name)
+    return {
+        "main_work": name,
+        "main_fraction": min(1.0, mean_ns / step_ns),
+        "main_source_line": lines.most_common(1)[0][0],
+    }
 
 
 def _fullness(memory: MemoryPeak) -> tuple[float, int]:

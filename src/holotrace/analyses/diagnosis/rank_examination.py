@@ -20,6 +20,10 @@ from holotrace.errors import MissingDataError
 from holotrace.ingest.trace_writer import other_writer, other_writer_text
 from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
+from holotrace.units import duration_text
+
+_SHORTEST_NS = 50_000
+"""Shorter recordings hold a few events, of which no cause can be certain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,8 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
     evidence = RankEvidence(examined_part)
     found: list[tuple[Rule, Case]] = []
     not_checked: dict[str, str] = {}
-    for rule in rules:
+    is_short = evidence.time_ns < _SHORTEST_NS
+    for rule in () if is_short else rules:
         try:
             if (missing := rule.needs(evidence)) is not None:
                 not_checked[rule.name] = missing
@@ -63,6 +68,8 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
             not_checked[rule.name] = error.finding
     if (writer := other_writer(rank_trace)) and EventKind.CPU_OP not in rank_trace.event_counts():
         left_out, not_checked = f"the file was {other_writer_text(writer)}", {}
+    if is_short and evidence.time_ns:
+        left_out = left_out or f"the recording holds only {duration_text(evidence.time_ns)}, too little to find causes"
     return RankExamination(
         rank_numbers(evidence),
         _rank_cases(evidence, found),

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.compilation import compilation
+from holotrace.analyses.diagnosis.evidence.main_line import main_line
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
 from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
@@ -29,10 +31,14 @@ class MemoryPeak(NamedTuple):
 
 
 class MainWork(NamedTuple):
-    """The kernel with most device time per steady step or, without device work, the operator with most host time."""
+    """The kernel with most device time per steady step or, without device work, the operator with most host time.
+
+    source_line  the user's function in which the operator takes most of this time; None if unknown, and for kernels
+    """
 
     name: str
     time_ns: float
+    source_line: str | None = None
 
 
 class RankNumbers(NamedTuple):
@@ -47,10 +53,12 @@ class RankNumbers(NamedTuple):
     exposed_ns        time in which the rank communicates, and no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
+    is_unread         whether the file holds device work that cannot be read
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
     costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these
     memory            the highest peak of memory on a device; None if not recorded
     main_work         what takes most time; None if no operator ran
+    is_before_compile  whether the recording is older than torch.compile
     host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
                       communicate themselves, or if there are none
     """
@@ -64,10 +72,12 @@ class RankNumbers(NamedTuple):
     exposed_ns: float
     device_name: str | None
     is_cut_off: bool
+    is_unread: bool
     mfu_fraction: float | None
     costed_fraction: float | None
     memory: MemoryPeak | None
     main_work: MainWork | None
+    is_before_compile: bool
     host_library: str | None
 
 
@@ -84,9 +94,11 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         covered_length(*evidence.exposed_communication) / evidence.step_count,
         next((device["device_name"] for device in evidence.devices), None),
         any(finding.kind in CUT_OFF_KINDS for finding in evidence.rank_trace.health.findings),
+        evidence.is_unread,
         *_utilization(evidence),
         _memory_peak(evidence),
         _main_work(evidence),
+        compilation(evidence) == "too_old",
         _host_library(evidence),
     )
 
@@ -122,7 +134,8 @@ def _main_work(evidence: RankEvidence) -> MainWork | None:
     if sums.is_empty():
         return None
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
-    return MainWork(most["main"], most["time_ns"] / evidence.step_count)
+    line = None if evidence.has_device_work else main_line(evidence, rows.filter(name == most["main"]))
+    return MainWork(most["main"], most["time_ns"] / evidence.step_count, line)
 
 
 def _host_library(evidence: RankEvidence) -> str | None:

@@ -60,9 +60,12 @@ LEAST_COST = 0.005
 LEAST_COST_BETWEEN_RANKS = 0.02
 """The limit for findings about several ranks, higher because ranks always wait a little for each other."""
 
-_REST = "jitter"
-_REST_COUNTS = 0.25
-"""Waiting without a single cause is sorted by this share of its cost, so that causes that can be fixed come first."""
+_WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
+"""Some findings are sorted by this share of their cost, so that causes that can be removed come first: no change ends all waiting
+without a single cause, and ranks must exchange their data, however well they hide it."""
+
+ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
+"""Rules about time that only the recording costs; their findings come after those about the job itself."""
 
 _MOST_NAMED = 4
 """A caveat names at most this many rules that could not be checked, and counts the rest."""
@@ -105,7 +108,7 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
     groups = [*with_delays, *of_ranks]
     rows = [(group, _finding(group, evidence)) for group in groups]
     kept = _with_their_whole([(group, row) for group, row in rows if _matters(group, row)])
-    kept.sort(key=lambda pair: (pair[1]["part_of"] is not None, -weight(pair[1]["rule"]) * (pair[1]["stake_ns"] or 0)))
+    kept.sort(key=lambda pair: (*rank_of(pair[1]), -weight(pair[1]["rule"]) * _sorted_ns(*pair)))
     return Ranking(
         [row for _, row in kept],
         [numbers for group, _ in kept for numbers in _numbers(group)],
@@ -115,7 +118,18 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
 
 def weight(rule: str) -> float:
     """Return the share of a finding's cost that counts when findings are ordered."""
-    return _REST_COUNTS if rule == _REST else 1.0
+    return _WEIGHTS.get(rule, 1.0)
+
+
+def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Order findings about the job before those about its recording, and these before parts of other findings."""
+    return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
+
+
+def _sorted_ns(group: _Group, row: Mapping[str, Any]) -> float:
+    """Return the cost by which a finding is sorted; without a cost, what it will cost in later steps."""
+    later_ns: float = group.cases[0].words.get("later_ns", 0)
+    return later_ns if row["stake_ns"] is None else row["stake_ns"]
 
 
 def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
@@ -250,7 +264,7 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
     return {
         "rule": rule.name,
         "finding": said.what if evidence.has_steps else said.what.replace(" per step", ""),
-        "advice": said.advice,
+        "advice": _possible(said.advice, evidence),
         "stake_ns": round(cost_ns) if is_costed else None,
         "stake_error_ns": None,
         "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
@@ -263,6 +277,16 @@ def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
         "part_of": _absorber(group.cases),
         "subject": group.subject or None,
     }
+
+
+_COMPILE = "torch.compile"
+_TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
+
+
+def _possible(advice: str, evidence: JobEvidence) -> str:
+    """Add to advice that needs torch.compile that the recording is older."""
+    is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
+    return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
 
 
 def _basis(cases: Sequence[RankCase]) -> str:
@@ -280,7 +304,8 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
     claimed, explained = (sum(getattr(case, name) for case in cases) for name in ("cost_ns", "explained_ns"))
     if not explained or claimed >= _ABSORBED * explained:
         return None
-    return next((case.absorbed_by for case in cases if case.absorbed_by), None)
+    known = (case.absorbed_by for case in cases if case.absorbed_by not in ABOUT_RECORDING)
+    return next(filter(None, known), None)
 
 
 def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:

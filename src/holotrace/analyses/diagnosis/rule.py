@@ -162,7 +162,8 @@ class Rule:
     unit        the unit of the threshold, and of `Case.value`: `of the step`, `calls per step` …
     reason      why this threshold
     source      where the rule comes from: a URL, or a page of this documentation
-    precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes, 2 symptoms
+    precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes,
+                2 uncertain causes and what the recording adds, 3 symptoms
     check       returns the cases of a rank, also those below the threshold
     say         says what happens and what to do about it; there is at least one case, the costliest first
     needs       says which input is missing, and how to record it; None if nothing is missing

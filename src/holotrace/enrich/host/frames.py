@@ -99,6 +99,22 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
     return names.str.extract(FRAME, 1).to_frame("file").select(is_user.alias(names.name)).to_series()
 
 
+_OF_TORCH = ("torch", "torch_xla", "functorch", "triton")
+
+
+def is_library_frame(names: pl.Series) -> pl.Series:
+    """Return whether each name is a frame of an installed library other than PyTorch and Python's own.
+
+    >>> is_library_frame(pl.Series(["transformers/utils.py(5): load", "torch/_ops.py(12): f", "training.py(5): step"])).to_list()
+    [True, False, False]
+    """
+    file = pl.col("file")
+    libraries = [name for name in _LIBRARIES if name not in _OF_TORCH]
+    is_library = file.str.extract(_FOLDER).is_in(libraries) | file.str.contains(_INSTALLED)
+    table = names.str.extract(FRAME, 1).to_frame("file")
+    return table.select(is_library.fill_null(value=False).alias(names.name)).to_series()
+
+
 def is_built_in(names: pl.Series) -> pl.Series:
     """Return whether each name is a function written in C."""
     return names.str.contains(BUILT_IN).fill_null(value=False)

@@ -32,12 +32,40 @@ def findings_of(job: str) -> dict[str, dict[str, Any]]:
         ("compiled-recompiles", "recompilation", 577),
         ("rows-masked", "data_dependent_shape", 1.4),
         ("copies-pageable", "pageable_copy", 7.1),
-        ("small", "launch_bound", 11),
     ],
 )
 def test_a_mistake_is_found_with_its_cost(job: str, rule: str, cost_ms: float) -> None:
     """The cost in the finding is the true cost of the mistake to within a fifth."""
     assert findings_of(job)[rule]["stake_ns"] / 1e6 == pytest.approx(cost_ms, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("job", "idle_ms"), [("small", 9.2), ("small-not_fused", 11.3), ("generation", 18.1), ("training-compiled", 2.9)]
+)
+def test_a_slow_host_costs_what_it_costs_without_the_profiler(job: str, idle_ms: float) -> None:
+    """Without the profiler, the device idles for `idle_ms`; with it, for up to twice as long."""
+    found = findings_of(job)
+    costs = sum(
+        found[rule]["stake_ns"] for rule in ("launch_bound", "python_overhead", "optimizer_not_fused") if rule in found
+    )
+
+    assert costs / 1e6 == pytest.approx(idle_ms, rel=0.7)
+
+
+@pytest.mark.parametrize(
+    ("job", "rule"),
+    [
+        ("training-not_fused", "optimizer_not_fused"),
+        ("training-checkpointed", "recomputation"),
+        ("training-odd_shapes", "unaligned_products"),
+        ("training-empties_cache", "empties_cache"),
+        ("two_ranks-tensor_parallel-slow_rank1", "late_rank"),
+        ("two_ranks-pipeline-slow_rank1", "host_falls_behind"),
+    ],
+)
+def test_the_mistake_comes_first(job: str, rule: str) -> None:
+    """What slows the job comes before what its recording costs, and before what no change removes."""
+    assert next(iter(findings_of(job))) == rule
 
 
 @pytest.mark.slow

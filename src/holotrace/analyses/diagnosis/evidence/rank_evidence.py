@@ -38,6 +38,7 @@ from holotrace.enrich.job_graph.causes.host_lines import main_track, segments
 from holotrace.enrich.memory.memory_events import memory_events
 from holotrace.enrich.steps.step_roles import roles
 from holotrace.enrich.steps.steps import device_extended_windows, steps
+from holotrace.ingest.trace_writer import other_writer
 from holotrace.schema import LAUNCH_KINDS, EventKind, KernelKind
 from holotrace.store.trace import RankTrace
 
@@ -76,6 +77,16 @@ class RankEvidence:
     def has_device_work(self) -> bool:
         """Whether any work ran on a device; otherwise the rules look at the thread that trains."""
         return not device_rows(self.rank_trace).is_empty()
+
+    @cached_property
+    def is_unread(self) -> bool:
+        """Whether the file holds device work that cannot be read: another program wrote the file, with PyTorch's operators."""
+        return bool(other_writer(self.rank_trace)) and EventKind.CPU_OP in self.rank_trace.event_counts()
+
+    @property
+    def computes_on_host(self) -> bool:
+        """Whether the job computes on the host, without devices."""
+        return not self.has_device_work and not self.is_unread
 
     @cached_property
     def has_gpu(self) -> bool:

@@ -13,6 +13,7 @@ from holotrace.analyses.diagnosis.rules.device import (
     streams,
 )
 from holotrace.analyses.diagnosis.rules.host import (
+    embeddings,
     first_calls,
     host_operators,
     host_time,
@@ -37,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     *launches.RULES,
     *operator_loops.RULES,
     *host_operators.RULES,
+    *embeddings.RULES,
     *queues.RULES,
     *products.RULES,
     *attention.RULES,

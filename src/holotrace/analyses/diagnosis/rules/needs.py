@@ -11,6 +11,8 @@ from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 ONLY_THE_HOST = "no GPU work was recorded, so only the rules about the host and between ranks apply"
 """The only caveat for a rank whose file shows no GPU."""
 
+_UNREAD = "the file's device work was not read; PyTorch's profiler writes device work that can be read"
+
 _ONE_RANK = "one rank alone does not show who waits for whom; open all ranks of the job together"
 
 
@@ -18,6 +20,8 @@ def needs_device(evidence: RankEvidence) -> str | None:
     """Say how to record device work if there is none; `ONLY_THE_HOST` if the file shows no GPU."""
     if evidence.has_device_work:
         return None
+    if evidence.is_unread:
+        return _UNREAD
     return "no device work was recorded; record with ProfilerActivity.CUDA" if evidence.has_gpu else ONLY_THE_HOST
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from holotrace.analyses.diagnosis.ranking import LEAST_COST_BETWEEN_RANKS, weight
+from holotrace.analyses.diagnosis.ranking import LEAST_COST_BETWEEN_RANKS, rank_of, weight
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.job_graph.job_window import WindowOptions, job_window
 from holotrace.enrich.job_graph.what_if.job_what_if import predicted
@@ -112,14 +112,24 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         weight(row["rule"]) * max(ns, min(2 * ns, bound_ns))
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
-    order = sorted(range(len(rows)), key=lambda place: (rows[place]["part_of"] is not None, -places[place]))
+    for place in reversed(range(len(rows) - 1)):
+        if rows[place]["stake_ns"] is None:  # sorted by another cost before: it stays before the next finding
+            places[place] = max(places[place + 1 :])
+    order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
     return pl.DataFrame(kept, result.per_finding.schema, orient="row")
 
 
 def _is_refuted(row: Mapping[str, Any]) -> bool:
-    is_replayed = row["rule"] == _RULE and row["basis"] == "what-if"
-    return is_replayed and (row["stake_fraction"] or 0) < LEAST_COST_BETWEEN_RANKS
+    """Return whether a late rank costs almost nothing, or saves so little in some steps that chance explains the rest.
+
+    A known line of code is more than chance, even if it is slow only now and then.
+    """
+    if row["rule"] != _RULE or row["basis"] != "what-if":
+        return False
+    is_clear = row["confidence"] != "low" and row["source_line"] is not None
+    is_chance = not is_clear and (row["stake_error_ns"] or 0) >= (row["stake_ns"] or 0)
+    return is_chance or (row["stake_fraction"] or 0) < LEAST_COST_BETWEEN_RANKS
 
 
 def _stake(replays: Sequence[_Replay], step_ns: int, most_ns: int) -> dict[str, Any]:

@@ -27,6 +27,19 @@ def test_a_chain_costs_all_but_one_kernel_and_the_gaps_between() -> None:
     assert case.words["longest"] == 10
 
 
+def test_concatenations_and_reductions_continue_a_chain() -> None:
+    """A rotary embedding multiplies, negates, concatenates and adds, twice; a compiler makes one kernel of it."""
+    job, kernels = (
+        DeviceJob(),
+        [ELEMENTWISE, ELEMENTWISE, "void at::native::CatArrayBatchedCopy<float>(int)", ELEMENTWISE],
+    )
+    for number, kernel in enumerate([*kernels, *kernels]):
+        job.call("aten::mul", kernel, start_us=10 + 30 * number, duration_us=20, dims=SHAPE, types=[FLOAT32])
+    (case,) = cases_of(job.build(), "unfused_chain").values()
+
+    assert case.words["longest"] == 8
+
+
 def test_short_chains_long_gaps_and_the_filling_of_tensors_are_no_chain() -> None:
     """Seven kernels, kernels 60 µs apart, and ten tensors that are only filled do not count as a chain."""
     for job in (chain(7), chain(10, gap_us=60), chain(10, operator="aten::fill_")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import polars as pl
 import pytest
 
@@ -96,3 +98,46 @@ def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: i
     (case,) = cases_of(trace.build(), "graph_breaks").values()
 
     assert case.explained_ns == pytest.approx(1000 * lost_us, abs=10)
+
+
+def test_what_the_recording_costs_comes_after_the_job() -> None:
+    """Recording Python adds more than loading takes, but is the last finding; the sentence names both."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 1150 * number
+        trace.step(number, begin, 1150)
+        for place in range(10):
+            launch = begin + 100 * place
+            trace.operator("aten::relu", start_us=launch, duration_us=55)
+            trace.kernel("relu", start_us=launch + 56, duration_us=30, launch_us=launch + 50)
+            for function in range(45):
+                trace.python("train.py(1): f", start_us=launch + 57 + function / 2, duration_us=0.5)
+        trace.annotation("enumerate(DataLoader)#__next__", start_us=begin + 1000, duration_us=148)
+    result = holotrace.diagnosis(trace.build())
+
+    assert result.per_finding["rule"].to_list() == ["data_loading", "slow_recording"]
+    assert "212 µs of it, 18.4 %, only because it was recorded" in result.answer.split("; ")[0]
+    assert "data loading" in result.answer.split("; ")[1]
+
+
+@pytest.mark.parametrize(
+    ("year", "region", "said"),
+    [
+        (2026, "Torch-Compiled Region: 0/0", "torch.compile already runs"),
+        (2026, "aten::relu", "or fuse kernels with torch.compile"),
+        (2021, "aten::relu", "The recording is older than torch.compile"),
+    ],
+)
+def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region: str, said: str) -> None:
+    """The file does not say which version of PyTorch wrote it, but when."""
+    trace = TraceBuilder(base_time_ns=int(datetime(year, 6, 1, tzinfo=timezone.utc).timestamp()) * 1_000_000_000)
+    for number in range(3):
+        begin = 1000 * number
+        trace.step(number, begin, 1000)
+        for place in range(10):
+            launch = begin + 100 * place
+            trace.operator(region, start_us=launch, duration_us=55)
+            trace.kernel("relu", start_us=launch + 56, duration_us=40, launch_us=launch + 50)
+    findings = holotrace.diagnosis(trace.build()).per_finding.filter(rule="launch_bound")
+
+    assert said in findings["advice"][0]

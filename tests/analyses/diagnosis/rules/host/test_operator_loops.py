@@ -59,6 +59,18 @@ def test_large_operators_compute() -> None:
     assert not cases_of(trace.build(), "operator_loops")
 
 
+def test_a_loop_over_the_cells_of_a_recurrent_network_is_found() -> None:
+    """A module for the whole sequence is faster, although each cell takes 0.3 ms."""
+    trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
+    for number in range(90):
+        trace.operator("aten::select", start_us=1 + 310 * number, duration_us=2)
+        trace.operator("aten::lstm_cell", start_us=4 + 310 * number, duration_us=296)
+    case = cases_of(trace.build(), "operator_loops")[_LINE]
+
+    assert case.place.operator == "aten::lstm_cell"
+    assert case.cost_ns == pytest.approx(0.5 * case.explained_ns)
+
+
 def test_a_loop_over_several_modules_is_one_finding() -> None:
     """Each of 70 rounds selects a row and calls two modules: one loop of 70 rounds in the function that calls them."""
     trace = TraceBuilder().step(0, 0, 3_000).python(_LINE, start_us=0, duration_us=2_990)

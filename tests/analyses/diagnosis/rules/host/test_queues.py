@@ -72,6 +72,17 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
     assert any(cases_of(rank, "late_starts") for rank in ranks) is starts_late
 
 
+def test_a_device_that_idles_has_no_backlog() -> None:
+    """The host needs 0.8 ms for each step, and the device only 0.1 ms, in which it works for 10 µs."""
+    trace = TraceBuilder()
+    for number in range(3):
+        trace.step(number, 800 * number, 800)
+        for start in (2500 + 100 * number, 2595 + 100 * number):
+            trace.kernel("relu", start_us=start, duration_us=5, launch_us=800 * number + 12)
+
+    assert not cases_of(trace.build(), "host_falls_behind")
+
+
 def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
     """Return three steps whose device work, 500 µs each, runs without a pause from 2.5 ms on."""
     trace = TraceBuilder()

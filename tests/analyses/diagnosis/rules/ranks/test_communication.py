@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import holotrace
+from device_jobs import EXAMPLES
 from holotrace.testing.builder import TraceBuilder
 
 TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
@@ -88,3 +89,11 @@ def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> Non
     row = found.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
 
     assert "the schedule with 2 stages and 4 microbatches explains 20.0 %" in row["finding"]
+
+
+def test_balanced_stages_that_wait_have_a_bad_order_of_microbatches() -> None:
+    """Both stages compute 1.9 ms of 18 ms, because each waits for the gradient of one microbatch before it sends the next."""
+    trace = holotrace.open_trace(EXAMPLES / "two_ranks-pipeline", cache=False)
+    row = holotrace.diagnosis(trace).per_finding.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
+
+    assert "order of the microbatches" in row["advice"]

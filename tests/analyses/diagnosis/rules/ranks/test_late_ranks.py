@@ -214,7 +214,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
     (row,) = found.filter(rule="late_rank").to_dicts()
 
     assert row["source_line"] == line
-    assert ("which no other rank runs" in row["finding"]) is not on_all_ranks
+    assert ("(mostly train.py(7): predict), which no other rank runs" in row["finding"]) is not on_all_ranks
 
 
 @pytest.mark.slow

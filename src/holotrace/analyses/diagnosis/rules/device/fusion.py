@@ -28,6 +28,8 @@ from holotrace.schema import KernelKind
 from holotrace.units import percent_text
 
 _ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
+_FUSIBLE = rf"{_ELEMENTWISE}|CatArrayBatchedCopy|native::reduce_kernel"
+"""Kernels that a compiler fuses with element-wise ones: normalisations and rotary embeddings consist of all three kinds."""
 _LONGEST_GAP_NS = 50_000
 """Between two kernels of a chain, the host only launches, which takes 5 µs, or up to 50 µs under the profiler."""
 _LEAST_CHAIN = 8
@@ -66,7 +68,7 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
 def _chains(work: pl.DataFrame) -> pl.DataFrame:
     """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
     is_left_out = (work["phase"] == "optimizer").fill_null(value=False) | matches(work["operator"], _NO_LINK)
-    fits = matches(work["kernel"], _ELEMENTWISE) & ~is_left_out
+    fits = matches(work["kernel"], _FUSIBLE) & ~is_left_out
     on_stream = work.select("device", "stream", "start_ns", "end_ns", place=pl.int_range(pl.len()), fits=fits)
     on_stream = on_stream.sort("device", "stream", maintain_order=True)  # the rows are in order of their start
     same_stream = (pl.col("device") == pl.col("device").shift()) & (pl.col("stream") == pl.col("stream").shift())
@@ -157,7 +159,7 @@ def recomputation(evidence: RankEvidence) -> Iterator[Case]:
 def _say_chains(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,.0f} element-wise kernels per step run one after another, up to {words['longest']} in a row, "
+        f"{words['count']:,.0f} element-wise and similar kernels per step run one after another, up to {words['longest']} in a row, "
         "although one kernel could do the work of each chain",
         "Compile this function with torch.compile, which fuses element-wise operations.",
     )
@@ -212,7 +214,7 @@ _TUNING = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 RULES = (
     Rule(
         "unfused_chain",
-        "runs of eight or more element-wise kernels on one stream, except the optimizer's",
+        "runs of eight or more element-wise kernels, concatenations and reductions on one stream, except the optimizer's",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Models rarely have eight element-wise operations in a row by design; each reads and writes memory again.",

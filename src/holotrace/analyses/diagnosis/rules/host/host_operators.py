@@ -45,7 +45,7 @@ _SAVED_BY_FLOAT32 = 0.5
 def host_copies(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each function whose operators copy, convert or fill tensors on the host for long."""
     pieces = outside_optimizers(evidence)
-    if pieces.is_empty() or evidence.has_device_work:
+    if pieces.is_empty() or not evidence.computes_on_host:
         return
     operators = pieces.filter(pl.col("cause") == "operator")
     own = operators.join(of_the_backward_pass(evidence), on="event_index", how="anti", maintain_order="left")
@@ -90,7 +90,7 @@ def _again(calls: pl.DataFrame) -> int:
 
 def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64."""
-    if evidence.has_device_work:
+    if not evidence.computes_on_host:
         return
     operators = evidence.while_idle.filter(pl.col("cause") == "operator")
     recorded = evidence.rank_trace.table("operator_inputs", ["event_index", "input_types"])

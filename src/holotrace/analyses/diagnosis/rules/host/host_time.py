@@ -11,12 +11,14 @@ import polars as pl
 
 from holotrace.algorithms.intervals import holding, union_of
 from holotrace.analyses.diagnosis.evidence.callers import called_by_training
+from holotrace.analyses.diagnosis.evidence.library_calls import library_calls
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
-from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, graph_breaks
+from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, FUNCTION_NS, graph_breaks
 from holotrace.analyses.diagnosis.rules.known_names import WRITES
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in, is_user_frame
+from holotrace.enrich.host.source_lines import records_python
 from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
@@ -33,6 +35,9 @@ _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _LARGE_SHARE = 0.1
 """In very short steps, even fetching a ready batch may take this share."""
+
+_NAMELESS = "<built-in method >"
+"""A method that pybind11 recorded without its name."""
 
 _HELD_UP = "held_up"
 """The subject of a finding about time in PyTorch's own functions, outside the operators that they call."""
@@ -59,11 +64,12 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
 
-    Other rules report short pieces of Python between operators, and functions that resume after a graph break.
+    Other rules report short pieces of Python between operators, and functions that resume after a graph break. A function of a
+    library counts like one of the user if training calls it, and it runs hardly any operators.
     """
     shares = _operator_shares(evidence)
     training = shares.filter(pl.col("operator_share") > _OF_TRAINING)["name"].drop_nulls()
-    python = _without_torch(evidence, _long_python(evidence.while_idle, training))
+    python = _without_torch(evidence, _long_python(_in_library_calls(evidence, training), training))
     calling = shares.filter(pl.col("operator_share") > _OF_MODELS).select("name")
     own = python.join(calling, on="name", how="anti")
     is_break = pl.col("name").str.contains(AFTER_BREAK).fill_null(value=False)
@@ -71,11 +77,35 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
         own = own.filter(~is_break)
     known = own.with_columns(_subjects(evidence, own, training).alias("subject"))
     for (name,), pieces in known.group_by("subject", maintain_order=True):
-        for case in _cases(evidence, pieces, str(name)):
+        for case in _cases(evidence, _without_recording(evidence, pieces), str(name)):
             words = {"runs_operators": name in set(training), **_how_often(evidence, pieces, str(name))}
             what = {"is_held_up": name == _HELD_UP, "writes": _mostly_writes(pieces)}
             called = str(name) if is_user_frame(pl.Series([name])).item() else None
+            what["caller"] = pieces["caller"].drop_nulls().first()
             yield replace(case, words={**case.words, **what, **words, "called": called})
+
+
+def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFrame:
+    """Return `while_idle`, with calls of libraries as functions of their own: `frame`; and `caller`: the user's function."""
+    pieces = evidence.while_idle
+    of_library = library_calls(evidence, pieces, training.to_list())
+    frame, is_own = pl.col("frame"), pl.col("name") == pl.col("frame")
+    return pieces.with_columns(of_library.alias("of_library")).with_columns(
+        pl.coalesce("of_library", frame).alias("frame"),
+        pl.when(is_own).then(pl.coalesce("of_library", "name")).otherwise("name").alias("name"),
+        pl.when(pl.col("of_library").is_not_null()).then(frame).alias("caller"),
+    )
+
+
+def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
+    """Shorten the short pieces by the time that recording their Python functions adds; they are left out if nothing remains."""
+    if not records_python(evidence.rank_trace):
+        return pieces
+    short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
+    added_ns = FUNCTION_NS * pieces["event_index"].n_unique()
+    share = min(1.0, added_ns / max(1, int(pieces.select(short_ns.sum()).item())))
+    left = pieces.with_columns((pl.col("start_ns") + (short_ns * share).cast(pl.Int64)).alias("start_ns"))
+    return left.filter(pl.col("start_ns") < pl.col("end_ns"))
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
@@ -161,7 +191,8 @@ def _cases(evidence: RankEvidence, pieces: pl.DataFrame, subject: str) -> Iterat
     events = pieces["event_index"].drop_nulls().unique()
     largest = _largest(pieces)
     change = Remove(pl.col("event_index").is_in(events.implode())) if len(events) else None
-    words = {"name": largest["name"] or largest["frame"] or "", "is_idle": evidence.has_device_work}
+    name = None if largest["name"] == _NAMELESS else largest["name"]
+    words = {"name": name or largest["frame"] or "", "is_idle": evidence.has_device_work}
     yield Case(explained, evidence.share(explained), 1.0, len(events), subject, _place(pieces, largest), change, words)
 
 
@@ -188,6 +219,7 @@ def _in(case: RankCase) -> str:
     if called not in (None, line):
         return f"{called}, mostly {line if name == line else f'{name} in {line}'}"
     where = f" in {line}" if line and line != name else ""
+    where += f", called in {case.words['caller']}" if case.words.get("caller") else ""
     return f"{name}{where}" if name else "outside all recorded functions"
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +19,7 @@ from holotrace.algorithms.intervals import (
     union,
     union_of,
 )
+from holotrace.analyses.diagnosis.evidence.compilation import compilation
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line, who_waits
 from holotrace.analyses.diagnosis.rules.needs import needs_device
@@ -36,10 +38,13 @@ _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
 _MUCH_PYTHON = 0.1
 """Python between operators is a finding of its own if it takes at least this share of the step."""
 
+FUNCTION_NS = 1_200
+"""Nanoseconds that a profiler adds to each Python function that it records."""
+
 _IN_OPERATORS, _IN_PYTHON = ("operator",), ("python", "host_idle")
 _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
-    _IN_PYTHON: {EventKind.PYTHON_FUNCTION: 1_200},
+    _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
 """Nanoseconds that a profiler adds to each host event if it records Python functions, by the causes of the idle time that it
 lengthens. For half of 24 jobs in examples/gpu whose devices idle even without the profiler, the measured delay is 0.9 to 1.7 times
@@ -136,15 +141,18 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 
 
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each idle interval."""
-    time = pl.col("end_ns") - pl.col("start_ns")
-    shares = {
-        cause: min(1.0, _added_ns(evidence, causes) / max(1, _idle_ns(evidence, causes)))
-        for causes in _ADDED_NS
-        for cause in causes
-    }
+    """Yield a case for the idle time that recording Python functions adds, estimated as a share of each short idle interval.
+
+    Of a long interval, only the beginning counts: it is separate work, which the profiler hardly makes longer.
+    """
+    short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
+    pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))
+    shares = {}
+    for causes in _ADDED_NS:
+        short = int(pieces.filter(pl.col("cause").is_in(causes))["short_ns"].sum())
+        shares.update(dict.fromkeys(causes, min(1.0, _added_ns(evidence, causes) / max(1, short))))
     share = pl.col("cause").replace_strict(shares, default=0.0, return_dtype=pl.Float64)
-    added = evidence.while_idle.with_columns((pl.col("start_ns") + (time * share).cast(pl.Int64)).alias("end_ns"))
+    added = pieces.with_columns((pl.col("start_ns") + (pl.col("short_ns") * share).cast(pl.Int64)).alias("end_ns"))
     for case in _case(evidence, added.filter(pl.col("end_ns") > pl.col("start_ns")), None):
         yield replace(case, is_estimate=True)
 
@@ -160,7 +168,8 @@ def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
     ranges = named_ranges(evidence, OPTIMIZER)
     times = intersection(union_of(ranges), evidence.step_windows)
     if not evidence.has_device_work:
-        yield from _updates_on_host(evidence, ranges, times)
+        if evidence.computes_on_host:
+            yield from _updates_on_host(evidence, ranges, times)
         return
     is_inside = holding(times, evidence.work["launch_start_ns"].fill_null(-1).to_numpy()) >= 0
     launched = evidence.work.filter(pl.Series(is_inside))
@@ -270,6 +279,7 @@ def _case(evidence: RankEvidence, pieces: pl.DataFrame, change: Remove | None, *
         "kernel_ns": _mean_kernel_ns(evidence),
         "regions": count,
         "has_graphs": evidence.has_graph_launches,
+        "compilation": compilation(evidence),
         "is_idle": evidence.has_device_work,
     }
     yield Case(explained, evidence.share(explained), count=len(pieces), place=place, change=change, words=words)
@@ -283,6 +293,14 @@ def _mean_kernel_ns(evidence: RankEvidence) -> float:
 _INTO_GRAPHS = (
     'Launch a step as one CUDA graph (torch.compile(mode="reduce-overhead") or torch.cuda.graph), or fuse kernels with '
     "torch.compile."
+)
+_COMPILED_INTO_GRAPHS = (
+    'torch.compile already runs: let it launch its kernels as CUDA graphs (mode="reduce-overhead"), and compile what still runs '
+    "outside, such as the optimizer; or do more work per launch (larger batches)."
+)
+_WITHOUT_COMPILE = (
+    "Do more work per launch: larger batches, an optimizer with foreach=True or fused=True, torch.jit.script. The recording is older "
+    "than torch.compile (PyTorch 2.0); after an update, compile the model."
 )
 _MORE_IN_GRAPHS = (
     "Move what still runs outside the CUDA graphs into them: copies of the inputs, the optimizer, sampling; or do more work "
@@ -305,7 +323,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"the GPU waits for the host to launch work: {_kernels(words['kernels'])} per step, "
         f"{duration_text(words['kernel_ns'])} each on average; mostly for {cases[0].place.operator}{in_line(cases[0].place)}",
-        _MORE_IN_GRAPHS if words["has_graphs"] else _INTO_GRAPHS,
+        _fewer_launches(words) or _INTO_GRAPHS,
     )
 
 
@@ -314,8 +332,18 @@ def _say_python(cases: Sequence[RankCase]) -> Said:
     where = f", most in {line}" if line else ""
     return Said(
         f"the GPU waits while Python runs between operators{where}",
-        "Compile the model (torch.compile, with PyTorch 2.0 or newer), or launch the step as a CUDA graph; both leave Python out of the step.",
+        _fewer_launches(cases[0].words) or _WITHOUT_PYTHON,
     )
+
+
+_WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer), or launch the step as a CUDA graph; both leave Python out of the step."
+
+
+def _fewer_launches(words: Mapping[str, Any]) -> str | None:
+    """Return the advice for a job that already uses CUDA graphs or torch.compile, or is older than torch.compile."""
+    if words["has_graphs"]:
+        return _MORE_IN_GRAPHS
+    return {"runs": _COMPILED_INTO_GRAPHS, "too_old": _WITHOUT_COMPILE}.get(words["compilation"])
 
 
 def _say_recording(_: Sequence[RankCase]) -> Said:
@@ -380,7 +408,7 @@ RULES = (
         source=_GUIDE,
         check=unexplained_idle,
         say=_say_unexplained,
-        precedence=2,
+        precedence=3,
         needs=needs_device,
         confidence="low",
     ),
@@ -442,7 +470,7 @@ RULES = (
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=launch_bound,
         say=_say_launch_bound,
-        precedence=2,
+        precedence=3,
         needs=needs_device,
     ),
     Rule(
@@ -454,7 +482,7 @@ RULES = (
         source=_GUIDE,
         check=python_overhead,
         say=_say_python,
-        precedence=2,
+        precedence=3,
         needs=needs_device,
         confidence="medium",
     ),

@@ -81,10 +81,10 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case if the host needs longer for each step than the devices, which still work on a backlog.
 
     Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so a slow host
-    costs nothing in the recorded steps.
+    costs nothing in the recorded steps. If the devices idle most of the time, they have no backlog.
     """
     pace = host_pace(evidence)
-    if pace is None or pace.ratio <= 1:
+    if pace is None or pace.ratio <= 1 or not _has_backlog(evidence, pace.device_ns):
         return
     announced = windows(evidence.rank_trace)
     main = evidence.within(evidence.activity, union_of(announced))
@@ -93,8 +93,16 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
     longest = _longest(main)
     place = Place(longest["module"], None, None, longest["frame"], longest["event_index"], longest["start_ns"])
     words = {**pace._asdict(), "name": longest["name"] or longest["frame"]}
+    words["later_ns"] = pace.host_ns - pace.device_ns
     words["share"] = longest["time_ns"] / int((announced["end_ns"] - announced["start_ns"]).sum())
     yield Case(NOTHING, pace.ratio, count=len(announced), place=place, words=words)
+
+
+def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
+    """Return whether the devices work for most of the steps that take at most this long; with a backlog, they hardly idle."""
+    length_ns = pl.col("end_ns") - pl.col("start_ns")
+    paced = union_of(evidence.steady.filter(length_ns <= device_ns))
+    return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)
 
 
 def _longest(activity: pl.DataFrame) -> dict[str, Any]:

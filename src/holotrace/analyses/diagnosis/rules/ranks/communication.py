@@ -32,6 +32,8 @@ _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
 most of them."""
 _ON_ONE_RANK = 0.8
 """A cause is attributed to a rank if at least this share of its cost arises there."""
+_BALANCED = 1.25
+"""Stages are balanced if none computes longer than this multiple of the mean."""
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
 """With fewer calls, a late rank may determine the median wait."""
@@ -118,8 +120,16 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
         "expected": expected,
         "stages": stages["stage_count"].max(),
         "microbatches": stages["microbatch_count"].max(),
+        "is_balanced": _is_balanced(stages),
     }
     yield JobCase(costs, measured, words=words)
+
+
+def _is_balanced(stages: pl.DataFrame) -> bool:
+    """Return whether the slowest stage computes hardly longer than the mean stage."""
+    of_stages = stages.group_by("stage").agg(pl.col("computation_ns").mean())["computation_ns"]
+    slowest, mean = of_stages.max(), of_stages.mean()
+    return isinstance(slowest, float) and isinstance(mean, float) and slowest <= _BALANCED * mean
 
 
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
@@ -278,15 +288,20 @@ def _say_bubble(cases: Sequence[RankCase]) -> Said:
         f"the schedule with {words['stages']} stages and {words['microbatches']} microbatches explains "
         f"{percent_text(words['expected'])}"
     )
-    more = (
-        "Balance the stages: move layers from the slowest one."
-        if words["measured"] > 2 * words["expected"]
-        else "Use more microbatches, or an interleaved or zero-bubble schedule."
-    )
+    if words["measured"] <= 2 * words["expected"]:
+        more = "Use more microbatches, or an interleaved or zero-bubble schedule."
+    else:
+        more = _ORDER if words["is_balanced"] else "Balance the stages: move layers from the slowest one."
     return Said(
         f"stages of the pipeline wait for each other for {percent_text(words['measured'])} of the step; {schedule}",
         more,
     )
+
+
+_ORDER = (
+    "The stages compute about equally long, so look at the order of the microbatches (a stage must not wait for the gradient of one "
+    "before it sends the next: torch.distributed.pipelining has schedules), and at how long sends take."
+)
 
 
 def _say_small(cases: Sequence[RankCase]) -> Said:

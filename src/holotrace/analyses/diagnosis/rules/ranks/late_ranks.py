@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.callers import NAMELESS
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Place, RankCase, Said
 from holotrace.analyses.diagnosis.rules.known_names import LOCKS, WRITES
@@ -35,6 +36,8 @@ from holotrace.enrich.job_graph.causes.roles import (
 from holotrace.units import number_text, percent_text
 
 _RUN_BACKWARD = "<built-in method run_backward>"
+_NEARLY = 0.9
+"""A function that takes this share of the time of its caller does its work."""
 _LATE_STEP = 0.25
 """A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
 _ONE_CAUSE = 0.2
@@ -74,6 +77,21 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
         alone = _functions_alone(evidence, row["rank"])
         function = next(iter(alone), None)
         explains = function is not None and 2 * alone[function] >= max(costs.values())
+        words: dict[str, Any] = {
+            "rank": row["rank"],
+            "fraction": fraction,
+            "cause": cause_text(
+                {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
+            ),
+            "kind": cause["cause"],
+            "has_devices": any(known.numbers.busy_ns is not None for known in evidence.ranks.values()),
+            "times_as_many": times_as_many_calls(evidence, row["rank"]),
+            **_how_often(own_causes, cause, steps),
+            **(_of_function(str(function), _innermost(alone)) if explains else {}),
+            "lines": [*alone, *filter(None, [cause["frame"]])],
+        }
+        if _has_same_work(words):
+            words["confidence"] = {"high": "medium"}.get(words["confidence"], "low")
         yield JobCase(
             costs,
             fraction,
@@ -85,18 +103,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
                 source_line=function if explains else cause["frame"],
                 at_ns=min(mine["first_ns"].drop_nulls().to_list(), default=None),
             ),
-            {
-                "rank": row["rank"],
-                "fraction": fraction,
-                "cause": cause_text(
-                    {**cause, "name": cause["name"] and short_name(cause["name"].removeprefix(OF_AUTOGRAD))}
-                ),
-                "kind": cause["cause"],
-                "times_as_many": times_as_many_calls(evidence, row["rank"]),
-                **_how_often(own_causes, cause, steps),
-                **(_of_function(str(function)) if explains else {}),
-                "lines": [*alone, *filter(None, [cause["frame"]])],
-            },
+            words,
         )
 
 
@@ -113,9 +120,17 @@ def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     return dict(sorted(alone, key=lambda known: -known[1]))
 
 
-def _of_function(name: str) -> dict[str, Any]:
-    """Return the words of a case whose cause is a function that only the late rank runs."""
-    cause = f"{name}, which no other rank runs"
+def _innermost(alone: Mapping[str, int]) -> str | None:
+    """Return the innermost function that takes nearly as long as the outermost one: the functions around it only call it."""
+    named = [name for name in alone if not re.search(NAMELESS, name)]
+    nearly = [name for name in named if alone[name] >= _NEARLY * max(alone.values())]
+    return nearly[-1] if nearly else None
+
+
+def _of_function(name: str, inner: str | None) -> dict[str, Any]:
+    """Return the words of a case whose cause is a function that only the late rank runs, and one inside it that takes its time."""
+    mostly = f" (mostly {inner})" if inner not in (None, name) else ""
+    cause = f"{name}{mostly}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
 
 
@@ -181,6 +196,7 @@ _WAY_OUT = {
     "synchronisation": "Let this rank wait for its device no more often than the others.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
+    "launch_delay": "Give this rank a GPU of its own, and look for other processes on it (nvidia-smi).",
     "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and swapping.",
 }
 _WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
@@ -206,12 +222,20 @@ _LOOK = "Make this faster on that rank, or give each rank an equal share of it."
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['late_count']} of {words['steps']} steps" if words["late_count"] < words["steps"] else ""
-    largest = "many small causes, the largest " if words["is_spread"] else ""
+    largest = "many small causes, the largest " if words["is_spread"] else _SLOWER if _has_same_work(words) else ""
     return Said(
         f"rank {words['rank']} is late{often} and causes {percent_text(words['fraction'])} of all waiting between ranks: "
         f"{largest}{words['cause']}{_more_calls(words)}",
         _way_out(words),
     )
+
+
+_SLOWER = "work that takes less time on the others, most of it "
+
+
+def _has_same_work(words: Mapping[str, Any]) -> bool:
+    """Whether operators make the rank late, although it runs as many of them as the others, with inputs as large."""
+    return words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
 
 
 def _more_calls(words: Mapping[str, Any]) -> str:
@@ -231,10 +255,10 @@ def _way_out(words: Mapping[str, Any]) -> str:
         return by_name
     if _has_more_calls(words):
         return _BALANCE
-    if words["is_spread"] or words["is_training"]:
+    is_host = words["kind"] == "launch_delay" and not words["has_devices"]
+    if words["is_spread"] or words["is_training"] or is_host:
         return _COMPETING
-    is_same = words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
-    return _SAME_WORK if is_same else _WAY_OUT.get(words["kind"], _LOOK)
+    return _SAME_WORK if _has_same_work(words) else _WAY_OUT.get(words["kind"], _LOOK)
 
 
 RULES = (

@@ -1,0 +1,58 @@
+"""Calls of libraries that prepare something on the host, and launch no device work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above, subtree_sums
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.enrich.events.event_rows import gathered, rows_of_events
+from holotrace.enrich.host.frames import is_library_frame
+from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_ranges
+from holotrace.schema import LAUNCH_KINDS, EventKind
+
+_OF_OPERATORS = 0.25
+"""A call that spends more than this share of its time in operators computes; the rest of its time is Python overhead."""
+_WITHOUT_DEVICE = 0.02
+"""The same for jobs that compute on the host: there, all work with tensors runs operators."""
+
+
+def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
+    """Return, for each piece of activity in a training function, the library function that it belongs to; null if none.
+
+    This is the outermost function around the piece that belongs to a library other than PyTorch, launches no device work and
+    runs few operators: a tokenizer, an image processor, a video decoder. Training calls it, but does not train in it.
+
+    Args:
+        evidence: the rank.
+        pieces: rows of `RankEvidence.activity`.
+        training: the names of the user's functions that train.
+    """
+    known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
+    is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
+    name = known.ranges["name"].to_numpy()
+    is_library = is_python & is_library_frame(texts).to_numpy()[name]
+    if not is_library.any():
+        return pl.Series([None] * len(pieces), dtype=pl.String)
+    is_quiet = is_library & _is_quiet(known, _OF_OPERATORS if evidence.has_device_work else _WITHOUT_DEVICE)
+    rows = rows_of_events(known.ranges, pieces["event_index"])
+    outermost = furthest_above(known.parent, is_quiet, rows)
+    outermost = np.where(outermost == NO_PARENT, itself_or_above(known.parent, is_quiet, rows), outermost)
+    names = evidence.rank_trace.texts(gathered(known.ranges["name"], outermost))
+    in_training = pieces["frame"].is_in(list(training)).fill_null(value=False)
+    return pl.select(pl.when(in_training).then(names)).to_series()
+
+
+def _is_quiet(known: HostRanges, most: float) -> npt.NDArray[np.bool_]:
+    """Return whether each range launches nothing, and spends at most this share of its time in operators."""
+    kind = known.ranges["kind"].to_numpy()
+    length = (known.ranges["end_ns"] - known.ranges["start_ns"]).to_numpy()
+    is_operator = kind == EventKind.CPU_OP
+    is_outer = is_operator & (nearest_above(known.parent, is_operator, np.arange(len(kind))) == NO_PARENT)
+    launches = subtree_sums(known.parent, np.isin(kind, LAUNCH_KINDS).astype(np.int64))
+    operators_ns = subtree_sums(known.parent, np.where(is_outer, length, 0))
+    return np.asarray((launches == 0) & (operators_ns <= most * length), np.bool_)

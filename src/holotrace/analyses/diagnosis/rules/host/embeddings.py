@@ -1,0 +1,115 @@
+"""The rule about embeddings whose gradients are dense, in jobs that compute on the host."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+import polars as pl
+
+from holotrace.algorithms.intervals import union_of
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.enrich.events.event_names import names_matching
+from holotrace.enrich.events.event_rows import of_events
+from holotrace.enrich.host.frames import OF_AUTOGRAD
+from holotrace.units import percent_text
+
+_LOOKUP = r"^aten::embedding$"
+_DENSE = r"^aten::embedding_dense_backward$"
+_PRODUCT = r"(?i)mm(_|Backward\d+)?$|linear|matmul"
+_FEW = 0.1
+"""Sparse gradients are worth while if a step reads at most this share of the rows; the same row may be read more than once."""
+
+
+class _Table(NamedTuple):
+    """An embedding: its shape, and how many rows a lookup reads."""
+
+    rows: int
+    width: int
+    read: int
+
+
+def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for each embedding of which a step reads few rows, while the backward pass and the optimizer visit all."""
+    if not evidence.computes_on_host or names_matching(evidence.rank_trace, _DENSE).is_empty():
+        return
+    inputs = evidence.rank_trace.table("operator_inputs", ["event_index", "input_dims"])
+    pieces = evidence.while_idle.filter(pl.col("cause") == "operator")
+    dims = evidence.rank_trace.texts(of_events(inputs, pieces["event_index"])["input_dims"])
+    known = pieces.with_columns(
+        dims.str.replace_all(" ", "").alias("dims"), pl.col("name").str.strip_prefix(OF_AUTOGRAD)
+    )
+    multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
+    for table in _sparsely_read(evidence, inputs):
+        shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
+        if any(multiplied.str.contains(shape, literal=True).any() for shape in shapes):
+            continue  # a product reads a matrix of this shape, perhaps the same weights: a tied output layer
+        is_whole = pl.col("dims").str.contains(shapes[0], literal=True)
+        visits = known.filter(is_whole & ~pl.col("name").str.contains(_LOOKUP))
+        if visits.is_empty():
+            continue
+        explained = union_of(visits)
+        time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
+        first = pl.col("event_index", "start_ns").first()
+        sums = visits.group_by("name", "frame", maintain_order=True).agg(time, first)
+        most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
+        yield Case(
+            explained,
+            evidence.share(explained),
+            count=visits["event_index"].n_unique(),
+            subject=f"{table.rows} x {table.width}",
+            place=Place(None, most["name"], None, most["frame"], most["event_index"], most["start_ns"]),
+            words={**table._asdict(), "share": evidence.share(explained)},
+            is_at_most=True,
+        )
+
+
+def _sparsely_read(evidence: RankEvidence, inputs: pl.DataFrame) -> list[_Table]:
+    """Return the embeddings of which a lookup reads few rows."""
+    names = evidence.rank_trace.table("events", ["event_index", "name"])
+    called = inputs.join(names, on="event_index")
+    lookups = called.filter(evidence.rank_trace.texts(called["name"]).str.contains(_LOOKUP).fill_null(value=False))
+    texts = evidence.rank_trace.texts(lookups["input_dims"]).drop_nulls().unique(maintain_order=True)
+    largest: dict[tuple[int, int], _Table] = {}
+    for table in filter(None, map(_table, texts)):
+        shape = (table.rows, table.width)
+        largest[shape] = max(table, largest.get(shape, table), key=lambda known: known.read)
+    return [table for table in largest.values() if table.read <= _FEW * table.rows]
+
+
+def _table(dims: str) -> _Table | None:
+    try:
+        (rows, width), indices = json.loads(dims)[:2]
+        return _Table(int(rows), int(width), prod(indices))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    words = cases[0].words
+    return Said(
+        f"a step reads at most {words['read']:,} of the {words['rows']:,} rows of an embedding, but its gradient and the optimizer visit "
+        f"all rows for {percent_text(words['share'])} of the step, mostly {cases[0].place.operator}{in_line(cases[0].place)}",
+        "Pass sparse=True to nn.Embedding and update it with torch.optim.SparseAdam, Adagrad or SGD; weight decay and momentum need all "
+        "rows. If it must stay dense, pass fused=True to the optimizer.",
+    )
+
+
+RULES = (
+    Rule(
+        "dense_embedding_gradients",
+        "embeddings of which a step reads few rows, while gradients and the optimizer visit all, in jobs without device work",
+        threshold=0.1,
+        unit=OF_THE_STEP,
+        reason="With at most a tenth of the rows read, sparse gradients save most of this time; below a tenth of the step, that is little.",
+        source="https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html",
+        check=dense_gradients,
+        say=_say,
+        precedence=0,
+        confidence="medium",
+    ),
+)
+"""The rule about embeddings."""
