@@ -44,7 +44,7 @@ def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> Non
     path.write_text(json.dumps([step, OPERATOR, NPU]), encoding="utf-8")
     result = holotrace.diagnosis(holotrace.open_trace(path, cache=False))
 
-    assert "what its devices did could not be read from the file" in result.answer
+    assert "its device work could not be read from the file" in result.answer
     assert any("device work was not read" in finding for finding in result.findings)
 
 

@@ -31,14 +31,14 @@ def headline_text(result: Diagnosis) -> str:
 
 
 def _of_recording(result: Diagnosis) -> str:
-    """Say how much of the time is due to the recording, if a rule measured it."""
+    """Say how much of the time is profiler overhead, if a rule measured it."""
     rows = [row for row in shown_findings(result) if row["rule"] in ABOUT_RECORDING and row["stake_ns"]]
     if not rows:
         return ""
     about = _LIMITS["estimate" if any(row["basis"] == "estimate" for row in rows) else rows[0]["basis"]]
     costs_ns = sum(row["stake_ns"] for row in rows)
     share = costs_ns / result.headline["step_ns"][0]
-    return f" ({about}{duration_text(costs_ns)} of it, {percent_text(share)}, only because it was recorded)"
+    return f" ({about}{duration_text(costs_ns)} of it, {percent_text(share)}, is profiler overhead)"
 
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
@@ -73,7 +73,7 @@ def _device_clause(row: dict[str, Any]) -> str:
         busy = f"and {subject} busy {small_percent_text(row['busy_fraction'])} of it{unknown if row['unknown_fraction'] else ''}"
         return f"{busy}{_cut_off(row['cut_off_count'])}"
     if row["unread_count"]:
-        return "and what its devices did could not be read from the file"
+        return "and its device work could not be read from the file"
     if not row["cut_off_count"]:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]
