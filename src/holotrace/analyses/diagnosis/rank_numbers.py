@@ -8,14 +8,13 @@ from typing import NamedTuple
 import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
+from holotrace.analyses.diagnosis.evidence.host_library import HostLibrary, host_library
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
-from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.device.floors import peaks_of
 from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
-from holotrace.schema import KernelKind
 
 _MOST_UNKNOWN = 0.05
 """If more of the step is unknown, so is the share of the peak rate that the device reaches in it."""
@@ -68,7 +67,7 @@ class RankNumbers(NamedTuple):
     costed_fraction: float | None
     memory: MemoryPeak | None
     main_work: MainWork | None
-    host_library: str | None
+    host_library: HostLibrary | None
 
 
 def rank_numbers(evidence: RankEvidence) -> RankNumbers:
@@ -87,7 +86,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         *_utilization(evidence),
         _memory_peak(evidence),
         _main_work(evidence),
-        _host_library(evidence),
+        host_library(evidence),
     )
 
 
@@ -123,11 +122,3 @@ def _main_work(evidence: RankEvidence) -> MainWork | None:
         return None
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
     return MainWork(most["main"], most["time_ns"] / evidence.step_count)
-
-
-def _host_library(evidence: RankEvidence) -> str | None:
-    if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
-        return None
-    names = evidence.rank_trace.strings
-    libraries = names.filter(names.str.contains(HOST_COLLECTIVE)).str.extract(r"^(\w+):")
-    return next(iter(libraries), None)

@@ -256,7 +256,8 @@ def _together(waiting: RankCase, own: RankCase) -> RankCase:
 def _claimed(case: JobCase, rank: int, cost_ns: float, left: dict[int, float]) -> RankCase:
     claimed = max(0.0, min(cost_ns, left.get(rank, 0.0)))
     left[rank] = left.get(rank, 0.0) - claimed
-    return RankCase(rank, case.value, claimed, cost_ns, None, case.count, case.place, case.words)
+    more_ns = case.else_ns.get(rank, 0.0)
+    return RankCase(rank, case.value, claimed + more_ns, cost_ns + more_ns, None, case.count, case.place, case.words)
 
 
 def _costliest_first(cases: Sequence[RankCase]) -> list[RankCase]:
