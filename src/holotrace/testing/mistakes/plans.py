@@ -441,7 +441,7 @@ _PAIRS: dict[str, _Plant] = {
     "ordinary_cores": _ordinary,
     "slow_products": _counted(1.2, 2.5),
     "unfused_attention": _once,
-    "unfused_chain": _counted(10, 16, 30, 50),
+    "unfused_chain": _counted(10, 16, 30, 50, 90, 160),
     "casts": _converted,
     "transposes": _counted(4, 8, 16, 32, 64),
     "channels_first": _channels,
