@@ -168,8 +168,8 @@ SAME_MISTAKE = {
 }
 """Pairs of a planted rule and a rule that finds part of the same mistake, such as the function that delays a rank."""
 
-WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind")
-"""Rules that find mistakes that cost no time yet."""
+WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind", "data_parallel")
+"""Rules that find mistakes that cost no time yet, or whose cost is unknown."""
 
 
 def score_alarms(

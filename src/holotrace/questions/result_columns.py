@@ -505,7 +505,7 @@ COLLECTIVES = (
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
     _count("mergeable_count", "small calls that could be merged with the call before them", "mergeable"),
-    _length("mergeable_ns", "latency that merging the mergeable calls would save on each rank", "saves"),
+    _length("mergeable_ns", "latency and pauses that merging the mergeable calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
         "how much later this rank arrived than the first rank; null if the clocks do not resolve it",

@@ -16,9 +16,9 @@ def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
     rows, now = [], 0
     for operation, size in enumerate(sizes):
         transfer = round(_LATENCY_NS + size * _NS_PER_BYTE)
-        rows.append((operation, size, transfer, now, now + transfer))
+        rows.append((operation, size, transfer, now, now, now + transfer))
         now += transfer + pause_ns
-    columns = ["operation", "bus_bytes", "transfer_ns", "last_start_ns", "last_end_ns"]
+    columns = ["operation", "bus_bytes", "transfer_ns", "first_start_ns", "last_start_ns", "last_end_ns"]
     same = {"process_group": "world", "group_size": 4, "collective": "all_reduce", "dtype": "float32", "step": 1}
     return pl.DataFrame(rows, columns, orient="row").with_columns(
         pl.lit(value, pl.String if isinstance(value, str) else pl.Int64).alias(name) for name, value in same.items()
@@ -43,6 +43,13 @@ def test_small_calls_in_a_row_could_be_one():
 
     assert series["is_mergeable"].to_list() == [False, False, False, False, True, True, True]
     assert series["saved_ns"].to_list() == [0, 0, 0, 0, *[_LATENCY_NS] * 3]
+
+
+def test_merging_also_saves_the_pauses_between_calls() -> None:
+    """Each of three small calls begins 900 ns after the one before, and would save them together with its 10 µs."""
+    instances = _instances([*_SIZES, 1_000, 1_000, 1_000, 1_000], pause_ns=900)
+
+    assert mergeable(instances, per_fit(instances))["saved_ns"].to_list() == [0, 0, 0, 0, *[_LATENCY_NS + 900] * 3]
 
 
 def test_calls_with_pauses_longer_than_the_latency_stay_apart():

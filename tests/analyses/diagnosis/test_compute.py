@@ -41,6 +41,25 @@ def test_data_loading_costs_the_time_in_which_no_device_works() -> None:
     assert found["stake_fraction"] == pytest.approx(0.4, rel=0.06)
 
 
+def test_a_cause_that_costs_more_in_some_steps_is_not_judged_by_one_of_them() -> None:
+    """Loading takes 40 µs of most steps, and 20 µs of the fourth of five, the only one that is replayed: 36 µs on average."""
+    trace = TraceBuilder()
+    begin = 0
+    for number, loading_us in enumerate((40, 40, 40, 20, 40)):
+        trace.step(number, begin, 60 + loading_us)
+        trace.annotation(
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=begin + 10, duration_us=loading_us
+        )
+        start = begin + 15 + loading_us
+        trace.operator("aten::mm", start_us=start - 5, duration_us=4)
+        trace.kernel("gemm", start_us=start, duration_us=45, launch_us=start - 3)
+        begin += 60 + loading_us
+    found = holotrace.diagnosis(trace.build()).per_finding.row(0, named=True)
+
+    assert (found["rule"], found["basis"]) == ("data_loading", "what-if")
+    assert found["stake_ns"] == pytest.approx(36_000, rel=0.01)
+
+
 def test_data_loading_behind_a_kernel_costs_nothing() -> None:
     """The kernel of the step runs during all of the loading."""
     assert "data_loading" not in holotrace.diagnosis(loading_job(hidden=True)).per_finding["rule"].to_list()

@@ -103,7 +103,7 @@ class Collectives(Result):
         late_rank              int32    the rank that came last most often; null if nobody waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
         mergeable_count        int64    small calls that could be merged with an equal call just before them
-        mergeable_ns           int64    latency saved per rank if each series of such calls were one call
+        mergeable_ns           int64    latency and pauses saved per rank if each series of such calls were one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 
@@ -270,6 +270,7 @@ def _instances(calls: pl.DataFrame) -> pl.DataFrame:
     return calls.group_by("operation", maintain_order=True).agg(
         pl.col("process_group", "group_size", "collective", "dtype", "step").first(),
         pl.col("message_bytes", "bus_bytes", "transfer_ns").max(),
+        pl.col("start_ns").min().alias("first_start_ns"),
         pl.col("start_ns").max().alias("last_start_ns"),
         pl.col("end_ns").max().alias("last_end_ns"),
         pl.col("host").unique().sort().alias("hosts"),

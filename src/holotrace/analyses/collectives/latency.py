@@ -53,12 +53,12 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each instance, whether it could be merged into the message before it, and the latency that this would save.
+    """Return, for each instance, whether it could be merged into the message before it, and the time that this would save.
 
     Both messages must be small and belong to the same group, collective, element type and step, with a pause of at most one
     latency between them. A message is small if it has fewer bytes than latency * bandwidth, so that the latency exceeds the
     time to transfer the bytes. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is
-    the latency.
+    the latency. Merging saves the latency, and the time between the end of one message and the start of the next.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.
@@ -68,10 +68,12 @@ def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
     is_small = pl.col("bus_bytes") < pl.col("bytes_below")
     run = [*_GROUP, "dtype", "step"]
     ordered = fitted.sort("last_start_ns").with_columns(is_small.alias("is_small"))
-    pause = pl.col("last_start_ns") - pl.col("last_end_ns").shift().over(run)
+    ended_ns = pl.col("last_end_ns").shift().over(run)
+    pause = pl.col("last_start_ns") - ended_ns
     follows = pl.col("is_small").shift().over(run) & (pause <= _LONGEST_PAUSE * pl.col("latency_ns"))
     is_mergeable = (pl.col("is_small") & follows).fill_null(value=False)
-    saved = pl.when(is_mergeable).then(pl.col("latency_ns").round().cast(pl.Int64)).otherwise(0)
+    gap = (pl.col("first_start_ns") - ended_ns).clip(0)
+    saved = pl.when(is_mergeable).then(pl.col("latency_ns").round().cast(pl.Int64) + gap).otherwise(0)
     return ordered.select("operation", is_mergeable.alias("is_mergeable"), saved.alias("saved_ns")).sort("operation")
 
 

@@ -9,15 +9,14 @@ import polars as pl
 
 from holotrace.algorithms.intervals import covered_length
 from holotrace.analyses.diagnosis.evidence.compilation import compilation
+from holotrace.analyses.diagnosis.evidence.host_library import HostLibrary, host_library
 from holotrace.analyses.diagnosis.evidence.main_line import main_line
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.roofline.steps import per_step
-from holotrace.enrich.collectives.collectives import HOST_COLLECTIVE
 from holotrace.enrich.device.floors import peaks_of
 from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
-from holotrace.schema import KernelKind
 
 _MOST_UNKNOWN = 0.05
 """If more of the step is unknown, so is the share of the peak rate that the device reaches in it."""
@@ -78,7 +77,7 @@ class RankNumbers(NamedTuple):
     memory: MemoryPeak | None
     main_work: MainWork | None
     is_before_compile: bool
-    host_library: str | None
+    host_library: HostLibrary | None
 
 
 def rank_numbers(evidence: RankEvidence) -> RankNumbers:
@@ -99,7 +98,7 @@ def rank_numbers(evidence: RankEvidence) -> RankNumbers:
         _memory_peak(evidence),
         _main_work(evidence),
         compilation(evidence) == "too_old",
-        _host_library(evidence),
+        host_library(evidence),
     )
 
 
@@ -136,11 +135,3 @@ def _main_work(evidence: RankEvidence) -> MainWork | None:
     most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
     line = None if evidence.has_device_work else main_line(evidence, rows.filter(name == most["main"]))
     return MainWork(most["main"], most["time_ns"] / evidence.step_count, line)
-
-
-def _host_library(evidence: RankEvidence) -> str | None:
-    if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
-        return None
-    names = evidence.rank_trace.strings
-    libraries = names.filter(names.str.contains(HOST_COLLECTIVE)).str.extract(r"^(\w+):")
-    return next(iter(libraries), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Any, NamedTuple
@@ -102,10 +102,7 @@ class _Group(NamedTuple):
 
 def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[JobRule]) -> Ranking:
     """Return the findings of all rules, the costliest first."""
-    of_job = _job_groups(evidence, job_rules)
-    of_ranks, of_delays = _without_shared(_rank_groups(evidence, rules), of_job, len(evidence.ranks))
-    with_delays = [_with_delays(group, evidence, of_ranks, own) for group, own in zip(of_job, of_delays, strict=True)]
-    groups = [*with_delays, *of_ranks]
+    groups = _groups(evidence, _rank_groups(evidence, rules), _job_cases(evidence, job_rules))
     rows = [(group, _finding(group, evidence)) for group in groups]
     kept = _with_their_whole([(group, row) for group, row in rows if _matters(group, row)])
     kept.sort(key=lambda pair: (*rank_of(pair[1]), -weight(pair[1]["rule"]) * _sorted_ns(*pair)))
@@ -143,8 +140,25 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
     return groups
 
 
-def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]:
-    """Return the cases of the rules about several ranks. Together, the cases cost at most the exposed communication."""
+def _groups(
+    evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
+) -> list[_Group]:
+    """Return all groups with their claims; a finding about several ranks that costs too little to be shown claims time last."""
+    last: set[int] = set()
+    while True:
+        of_job = _job_groups(evidence, found, last)
+        alone, of_delays = _without_shared(of_ranks, of_job, len(evidence.ranks))
+        with_delays = [_with_delays(group, evidence, alone, own) for group, own in zip(of_job, of_delays, strict=True)]
+        shares = [_stake_fraction(group.cases, evidence) for group in with_delays]
+        small = (number for number, share in enumerate(shares) if (share or 0) < LEAST_COST_BETWEEN_RANKS)
+        first = next((number for number in small if number not in last), None)
+        if first is None:
+            return [*with_delays, *alone]
+        last.add(first)
+
+
+def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[JobRule, JobCase]]:
+    """Return the cases of the rules about several ranks in the order in which they claim time."""
     found = [
         (rule, case)
         for rule in rules
@@ -152,13 +166,21 @@ def _job_groups(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[_Group]
         for case in rule.check(evidence)
         if case.value >= rule.threshold
     ]
-    found.sort(key=lambda pair: (pair[0].precedence, -sum(pair[1].cost_ns.values())))
+    return sorted(found, key=lambda pair: (pair[0].precedence, -sum(pair[1].cost_ns.values())))
+
+
+def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
+    """Return a group for each case, in the same order; those in `last` claim what the others leave.
+
+    Together, the cases cost at most the exposed communication.
+    """
     left = evidence.exposed_ns
-    groups = []
-    for rule, case in found:
+    groups: dict[int, _Group] = {}
+    for number in sorted(range(len(found)), key=lambda number: number in last):
+        rule, case = found[number]
         cases = [_claimed(case, rank, cost_ns, left) for rank, cost_ns in case.cost_ns.items()]
-        groups.append(_Group(rule, case.subject, _costliest_first(cases), case.rank, _delays(case, cases)))
-    return groups
+        groups[number] = _Group(rule, case.subject, _costliest_first(cases), case.rank, _delays(case, cases))
+    return [groups[number] for number in range(len(found))]
 
 
 def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
@@ -248,7 +270,8 @@ def _together(waiting: RankCase, own: RankCase) -> RankCase:
 def _claimed(case: JobCase, rank: int, cost_ns: float, left: dict[int, float]) -> RankCase:
     claimed = max(0.0, min(cost_ns, left.get(rank, 0.0)))
     left[rank] = left.get(rank, 0.0) - claimed
-    return RankCase(rank, case.value, claimed, cost_ns, None, case.count, case.place, case.words)
+    more_ns = case.else_ns.get(rank, 0.0)
+    return RankCase(rank, case.value, claimed + more_ns, cost_ns + more_ns, None, case.count, case.place, case.words)
 
 
 def _costliest_first(cases: Sequence[RankCase]) -> list[RankCase]:
@@ -258,16 +281,14 @@ def _costliest_first(cases: Sequence[RankCase]) -> list[RankCase]:
 def _finding(group: _Group, evidence: JobEvidence) -> dict[str, Any]:
     rule, first = group.rule, group.cases[0]
     said = rule.say(group.cases)
-    cost_ns = sum(_stake_ns(case) for case in group.cases) / len(evidence.ranks)
-    is_costed = any(case.explained_ns > 0 for case in group.cases)
     place = first.place
     return {
         "rule": rule.name,
         "finding": said.what if evidence.has_steps else said.what.replace(" per step", ""),
         "advice": _possible(said.advice, evidence),
-        "stake_ns": round(cost_ns) if is_costed else None,
+        "stake_ns": round(_cost_ns(group.cases, evidence)) if _is_costed(group.cases) else None,
         "stake_error_ns": None,
-        "stake_fraction": cost_ns / evidence.step_ns if is_costed and evidence.step_ns else None,
+        "stake_fraction": _stake_fraction(group.cases, evidence),
         "basis": _basis(group.cases),
         "confidence": first.words.get("confidence", rule.confidence),
         "rank_count": len({case.rank for case in group.cases}),
@@ -287,6 +308,19 @@ def _possible(advice: str, evidence: JobEvidence) -> str:
     """Add to advice that needs torch.compile that the recording is older."""
     is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
     return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
+
+
+def _cost_ns(cases: Sequence[RankCase], evidence: JobEvidence) -> float:
+    return sum(_stake_ns(case) for case in cases) / len(evidence.ranks)
+
+
+def _is_costed(cases: Sequence[RankCase]) -> bool:
+    return any(case.explained_ns > 0 for case in cases)
+
+
+def _stake_fraction(cases: Sequence[RankCase], evidence: JobEvidence) -> float | None:
+    """Return the cost as a share of the mean step; None if it is unknown."""
+    return _cost_ns(cases, evidence) / evidence.step_ns if _is_costed(cases) and evidence.step_ns else None
 
 
 def _basis(cases: Sequence[RankCase]) -> str:

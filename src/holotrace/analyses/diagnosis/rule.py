@@ -100,6 +100,7 @@ class JobCase:
 
     cost_ns  the time per step that fixing the cause saves at most, on each rank that loses it; all of it is exposed
              communication
+    else_ns  further such time, outside communication
     rank     the rank that causes it; None if none does
     delays   if ranks cause it in turn: what delays each of them, which fixing the cause saves as well
     The rest is as in `Case`.
@@ -113,6 +114,7 @@ class JobCase:
     place: Place = field(default_factory=Place)
     words: Mapping[str, Any] = field(default_factory=dict)
     delays: Mapping[int, Delay] = field(default_factory=dict)
+    else_ns: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

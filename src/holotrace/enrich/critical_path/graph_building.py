@@ -14,6 +14,7 @@ from holotrace.enrich.critical_path.device_edges import device_edges, inferred_w
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges, joined
 from holotrace.enrich.critical_path.host_edges import host_edges
+from holotrace.enrich.critical_path.implied_waits import implied_waits
 from holotrace.enrich.critical_path.path_window import PathWindow
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING, WindowActivities, window_activities
 from holotrace.store.trace import RankTrace
@@ -48,7 +49,8 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
     """Return the graph of these activities; `track_id` is the thread of the window, see `PathWindow`."""
     inferred = inferred_waits(rank_trace, activities)
     known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, track_id)]
-    edges = _with_ends(activities, _without_cycle(activities.nodes, joined([*known, inferred])))
+    waits = [inferred, implied_waits(activities, inferred)]
+    edges = _with_ends(activities, _without_cycle(activities.nodes, joined([*known, *waits])))
     return _graph(activities, edges, len(inferred.source))
 
 

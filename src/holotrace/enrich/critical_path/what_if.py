@@ -14,6 +14,7 @@ from holotrace.algorithms.graphs.longest_path import Edges, earliest_times
 from holotrace.content_equality import EqualByContent
 from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
 from holotrace.enrich.critical_path.path_graph import PathGraph
+from holotrace.enrich.critical_path.replayed_lengths import replayed_lengths_ns
 from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
@@ -201,9 +202,8 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
 
 
 def unchanged(graph: EventGraph) -> Replay:
-    """Return the graph with the measured time of each edge."""
-    length = graph.edges.select(pl.col("weight_ns") + pl.col("delay_ns")).to_series()
-    return Replay(graph.order(), length.cast(pl.Float64).to_numpy())
+    """Return the graph with the time that each edge takes."""
+    return Replay(graph.order(), replayed_lengths_ns(graph).astype(np.float64))
 
 
 def window_ns(replay: Replay) -> int:

@@ -16,7 +16,7 @@ from holotrace.store.trace import RankTrace
 _LONG_NS = 1_000_000
 """Calls of the runtime take microseconds. In examples/gpu, none takes a millisecond while no device works, except waits."""
 
-_MOST_BUSY = 0.1
+_MOST_BUSY = 0.5
 """A call that overlaps device work for more than this share of its time may wait for room in the queue of launches."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"

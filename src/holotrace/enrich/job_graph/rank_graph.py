@@ -12,6 +12,7 @@ import polars as pl
 from holotrace.algorithms.graphs.longest_path import Edges, contracted, measured_binding
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above
 from holotrace.enrich.critical_path.path_window import PathWindow
+from holotrace.enrich.critical_path.replayed_lengths import replayed_lengths_ns
 from holotrace.enrich.critical_path.window_activities import DATA_LOADING
 from holotrace.enrich.job_graph.call_nodes import CallGraph, call_graph
 from holotrace.store.trace import RankTrace
@@ -83,12 +84,12 @@ def opened(known: CallGraph) -> OpenGraph:
     rows = np.flatnonzero(source != start_of[target])
     edges = Edges(count, source[rows], target[rows])
     is_to_end = start_of[edges.target] != NO_PARENT
-    weight_ns, delay_ns = (graph.edges[name].to_numpy()[rows] for name in ("weight_ns", "delay_ns"))
+    weight_ns = graph.edges["weight_ns"].to_numpy()[rows]
     time_ns = graph.nodes["time_ns"].to_numpy()
     return OpenGraph(
         edges,
         rows,
-        np.where(is_to_end, 0, weight_ns + delay_ns),
+        np.where(is_to_end, 0, replayed_lengths_ns(graph)[rows]),
         is_to_end,
         measured_binding(edges, time_ns, np.where(is_to_end, 0, weight_ns)).binding,
         is_point,

@@ -53,7 +53,10 @@ class Communication:
         for count in sizes[: int(self.amount("small_collectives"))]:
             self._all_reduce(count)
         self._reduce()
-        self.recorder.wait(COMPUTE, DATA)
+        if self.amount("host_collectives"):
+            self.recorder.wait_for_host_collectives()
+        else:
+            self.recorder.wait(COMPUTE, DATA)
 
     def exchange_tokens(self, rows: int, *, to_experts: bool) -> None:
         """Send tokens to the ranks of their experts, or send the results back; this rank's experts receive `rows` tokens."""
@@ -89,6 +92,12 @@ class Communication:
 
     def _all_reduce(self, elements: int) -> None:
         group = ("dp", tuple(range(self.options.ranks)))
+        if self.amount("host_collectives"):
+            duration_ns = self._transfer_ns(
+                2 * elements * self.options.link_gb_per_s / self.amount("host_collectives"), len(group[1])
+            )
+            self.recorder.communicate_on_host(group, 2 * elements, duration_ns)
+            return
         self.recorder.communicate(
             "allreduce", group, elements, self._transfer_ns(2 * elements, self.options.ranks), DATA
         )

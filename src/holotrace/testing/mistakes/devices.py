@@ -32,7 +32,8 @@ class GpuModel:
 
     def product_ns(self, flops: float, size: float, precision: str) -> float:
         """Return how long a well-shaped matrix product with `flops` operations and `size` bytes of traffic takes."""
-        compute_ns = 1e-3 * flops / (self.tflops[precision] * self.efficiency[precision])
+        slower, precision = (2, "float32") if precision == "float64" else (1, precision)
+        compute_ns = slower * 1e-3 * flops / (self.tflops[precision] * self.efficiency[precision])
         return max(compute_ns, self._bytes_ns(size)) + _LAUNCH_NS
 
     def memory_ns(self, size: float, efficiency: float = 0.82) -> float:

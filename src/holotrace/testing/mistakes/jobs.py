@@ -52,8 +52,13 @@ class TrainingJob:
 
     @cached_property
     def step_ns(self) -> float:
-        """The mean step time over all ranks; a step ends when the device has finished its work."""
+        """The mean step time over all ranks; a step ends when the device has finished its work.
+
+        Without marked steps, the length of the recording.
+        """
         ends = [self.times_ns[recorder.step_ends] for recorder in self._ranks]
+        if not self.options.annotated:
+            return fmean(float(of_rank[-1] - self.times_ns[0]) for of_rank in ends)
         return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
 
     def write(self, folder: Path) -> Path:
@@ -72,7 +77,7 @@ class TrainingJob:
             "schemaVersion": 1,
             "deviceProperties": []
             if options.on_cpu
-            else [options.gpu.properties(ordinal) for ordinal in range(options.ranks)],
+            else [options.gpu.properties(ordinal) for ordinal in range(options.ranks * options.devices_of_a_rank)],
             "with_stack": int(options.stacks),
             "record_shapes": int(options.shapes),
             "profile_memory": int(options.memory),

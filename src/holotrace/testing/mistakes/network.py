@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from holotrace.testing.mistakes.careless import CARELESS
 from holotrace.testing.mistakes.communication import Communication
@@ -30,7 +31,7 @@ class Network:
                 x = torch.embedding(Tensor((vocabulary, width), kind), options.tokens)
             x = x.of(options.tokens // options.sequence, options.sequence, width)
             for layer in range(options.layers):
-                self._maybe_compiled(layer, lambda x=x, layer=layer: self._block(layer, x))  # type: ignore[misc]
+                self._run(layer, x)
                 self._after_block(layer, x)
             with self.recorder.function("nn.Module: LayerNorm_99"):
                 torch.layer_norm(x)
@@ -39,44 +40,60 @@ class Network:
         with self.recorder.function("torch/nn/functional.py(3500): cross_entropy"):
             torch.loss(logits)
 
-    def _maybe_compiled(self, layer: int, block: Callable[[], None]) -> None:
-        """Run a block, as a compiled region if the job uses torch.compile; with `graph_breaks`, Python code follows."""
-        if not self.options.compiled:
-            self._maybe_checkpointed(block)
-            return
-        region = layer if self.amount("graph_breaks") else 0
-        with self.torch.operator(f"Torch-Compiled Region: {region}/0"), self.torch.operator("CompiledFunction"):
-            block()
-        if self.amount("graph_breaks"):
-            with self.recorder.function("model.py(77): torch_dynamo_resume_in_forward_at_74"):
-                self.recorder.pause(self.amount("graph_breaks"))
+    def _run(self, layer: int, x: Tensor) -> None:
+        """Run a block: compiled, checkpointed or as it is."""
+        if self.options.compiled:
+            self._compiled(layer, x)
+        elif self.amount("recomputation"):
+            with self.recorder.function("torch/utils/checkpoint.py(348): checkpoint"):
+                place = self.torch.position
+                self._block(layer, x)
+                self.torch.again(place, lambda: self._block(layer, x))
+        else:
+            self._block(layer, x)
 
-    def _maybe_checkpointed(self, block: Callable[[], None]) -> None:
-        if not self.amount("recomputation"):
-            block()
+    def _compiled(self, layer: int, x: Tensor) -> None:
+        """Run a block as a compiled region; `graph_breaks` divides it into two, with Python code between them."""
+        if not self.amount("graph_breaks"):
+            with self._region(0):
+                self._block(layer, x)
             return
-        with self.recorder.function("torch/utils/checkpoint.py(348): checkpoint"):
-            place = self.torch.position
-            block()
-            self.torch.again(place, block)
+        with self._region(2 * layer):
+            self._first_half(layer, x)
+        with self.recorder.function("model.py(77): torch_dynamo_resume_in_forward_at_74"):
+            self.recorder.pause(self.amount("graph_breaks"))
+            with self._region(2 * layer + 1):
+                self._second_half(layer, x)
+
+    @contextmanager
+    def _region(self, number: int) -> Iterator[None]:
+        with self.torch.operator(f"Torch-Compiled Region: {number}/0"), self.torch.operator("CompiledFunction"):
+            yield
 
     def _block(self, layer: int, x: Tensor) -> None:
-        torch, options = self.torch, self.options
         with self.recorder.function(f"nn.Module: Block_{layer}"):
-            with self.recorder.function(f"nn.Module: LayerNorm_{2 * layer}"):
-                torch.layer_norm(x)
-            self._attention(layer, x)
-            self.communication.reduce_tensor(x)
-            torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
-            with self.recorder.function(f"nn.Module: LayerNorm_{2 * layer + 1}"):
-                torch.layer_norm(x)
-            if options.model == "experts":
-                self._experts(layer, x)
-            else:
-                self._perceptron(layer, x)
-            self._branches()
-            self.communication.reduce_tensor(x)
-            torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
+            self._first_half(layer, x)
+            self._second_half(layer, x)
+
+    def _first_half(self, layer: int, x: Tensor) -> None:
+        torch = self.torch
+        with self.recorder.function(f"nn.Module: LayerNorm_{2 * layer}"):
+            torch.layer_norm(x)
+        self._attention(layer, x)
+        self.communication.reduce_tensor(x)
+        torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
+
+    def _second_half(self, layer: int, x: Tensor) -> None:
+        torch = self.torch
+        with self.recorder.function(f"nn.Module: LayerNorm_{2 * layer + 1}"):
+            torch.layer_norm(x)
+        if self.options.model == "experts":
+            self._experts(layer, x)
+        else:
+            self._perceptron(layer, x)
+        self._branches()
+        self.communication.reduce_tensor(x)
+        torch.unary("aten::add", "CUDAFunctor_add<float>", x, reads=2, gradient="AddBackward0")
 
     def _branches(self) -> None:
         """If the job has two branches, compute one of them on a side stream.

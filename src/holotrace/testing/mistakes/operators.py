@@ -31,7 +31,9 @@ class Tensor(NamedTuple):
     @property
     def bytes(self) -> int:
         """Size of all elements in bytes."""
-        return self.elements * {"float": 4, "long int": 8, "c10::Float8_e4m3fn": 1, "bool": 1}.get(self.type, 2)
+        return self.elements * {"float": 4, "double": 8, "long int": 8, "c10::Float8_e4m3fn": 1, "bool": 1}.get(
+            self.type, 2
+        )
 
     def of(self, *dims: int, kind: str | None = None) -> Tensor:
         """Return a tensor with another shape or element type."""
@@ -42,6 +44,10 @@ class Tensor(NamedTuple):
         """The same elements with the last two dimensions swapped."""
         *outer, rows, columns = self.dims
         return Tensor((*outer, columns, rows), self.type, (*_contiguous((*outer, rows, columns))[:-2], 1, columns))
+
+
+class TensorList:
+    """A list of tensors; the profiler records that it is one, but not the types of its elements."""
 
 
 class Product(NamedTuple):
@@ -72,6 +78,7 @@ class _Node(NamedTuple):
     sequence: int
     forward: int
     compute: Callable[[], None]
+    replica: int
 
 
 class Operators:
@@ -199,7 +206,7 @@ class Operators:
         options, cores = self.options, self.recorder.amount("ordinary_cores")
         aligned = product.row * options.element_bytes % 16 == 0
         precision = "float32" if cores else options.precision
-        slower = 1.0 if aligned or precision == "float32" else _UNALIGNED
+        slower = 1.0 if aligned or precision in ("float64", "float32") else _UNALIGNED
         major = self.gpu.capability[0]
         name, call = _product_name(major, precision, product.layout, aligned=aligned, vector=bool(cores))
         shortest_ns = self.gpu.product_ns(product.flops, product.elements * options.element_bytes, precision)
@@ -338,14 +345,14 @@ class Operators:
     def loss(self, logits: Tensor) -> None:
         """Compute the cross entropy."""
         rows = logits.elements // logits.dims[-1]
-        flat, target = Tensor((rows, logits.dims[-1])), Tensor((rows,), "long int")
+        flat, target = Tensor((rows, logits.dims[-1]), self.options.weight_type), Tensor((rows,), "long int")
 
         def gradient() -> None:
             with self.operator("aten::nll_loss_backward", Tensor(()), flat, target, None, 1, -100, Tensor(())):
                 with self.operator("aten::zero_", flat), self.operator("aten::fill_", flat, 0):
                     self.pointwise("FillFunctor<float>", flat.bytes, flat.elements)
 
-        self.converted(Tensor(flat.dims, logits.type), "float")
+        self.converted(Tensor(flat.dims, logits.type), flat.type)
         with self.operator("aten::cross_entropy_loss", flat, target, None, 1, -100, 0.0):
             self.softmax(flat, "aten::_log_softmax", "LogSoftmaxBackward0")
             with self.recorded("NllLossBackward0", gradient) as number:
@@ -407,7 +414,7 @@ class Operators:
             if before is not None:
                 before()
             with recorder.range("cpu_op", f"autograd::engine::evaluate_function: {node.name}", **_numbers(node)):
-                with recorder.range("cpu_op", node.name, **_numbers(node)):
+                with recorder.range("cpu_op", node.name, **_numbers(node)), recorder.on_replica(node.replica):
                     recorder.arrow(node.forward, MAIN)
                     node.compute()
         recorder.thread = MAIN
@@ -443,7 +450,7 @@ class Operators:
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
         forward = self.recorder.rows[place].start  # the operator, which stands before the rows recorded inside it
-        self._tape.append(_Node(name, number, forward, gradient))
+        self._tape.append(_Node(name, number, forward, gradient, self.recorder.replica))
 
 
 def _numbers(node: _Node) -> dict[str, int]:
@@ -459,6 +466,8 @@ def _described(inputs: tuple[object, ...]) -> dict[str, object]:
 def _input(value: object) -> tuple[object, object, object, object]:
     if isinstance(value, Tensor):
         return "", value.type, list(value.strides or _contiguous(value.dims)), list(value.dims)
+    if isinstance(value, TensorList):
+        return "", "TensorList", [], []
     if value is None:
         return "", "", [], []
     return str(value), "ScalarList" if isinstance(value, list) else "Scalar", [], []
@@ -470,7 +479,7 @@ def _contiguous(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 def _product_name(major: int, precision: str, layout: str, *, aligned: bool, vector: bool) -> tuple[str, str]:
     """Return the name of the kernel that cuBLAS chooses, and the call that launches it."""
-    if vector or precision == "float32":
+    if vector or precision in ("float64", "float32"):
         half = "hgemm" if vector else "sgemm"
         return {7: f"volta_{half}_128x64_tn", 8: f"ampere_{half}_128x64_tn"}.get(major, _SM90_FLOAT), "cudaLaunchKernel"
     short = {"bfloat16": "bf16", "float16": "fp16", "float8": "e4m3", "tf32": "tf32"}[precision]

@@ -21,6 +21,7 @@ class JobOptions:
     compiled         whether torch.compile compiled the blocks of the network
     tokens           tokens of a rank in a step; for images, the number of images
     ranks_per_host   ranks on a host, which are also the tensor-parallel group
+    annotated        whether the script marks its steps (`profiler.step()`); without steps, the whole recording counts as one
     on_cpu           whether the host computes everything, without a GPU
     microbatches     how often a step runs forward and backward before it updates the weights
     reads_loss       whether the script logs the loss of each step
@@ -53,6 +54,7 @@ class JobOptions:
     sequence: int = 1024
     vocabulary: int = 32_000
     steps: int = 5
+    annotated: bool = True
     on_cpu: bool = False
     microbatches: int = 1
     reads_loss: bool = False
@@ -77,19 +79,32 @@ class JobOptions:
     @property
     def is_half(self) -> bool:
         """Whether the activations have 16 bits."""
-        return self.precision not in ("float32", "tf32")
+        return self.precision not in ("float64", "float32", "tf32")
 
     @property
     def element_bytes(self) -> int:
         """Size of one element of the activations, in bytes."""
-        return 2 if self.is_half else 4
+        return 2 if self.is_half else 8 if self.precision == "float64" else 4
 
     @property
     def element_type(self) -> str:
         """Type of the activations, as the profiler writes it."""
-        return {"bfloat16": "c10::BFloat16", "float16": "c10::Half", "float8": "c10::BFloat16"}.get(
-            self.precision, "float"
-        )
+        return {
+            "bfloat16": "c10::BFloat16",
+            "float16": "c10::Half",
+            "float8": "c10::BFloat16",
+            "float64": "double",
+        }.get(self.precision, "float")
+
+    @property
+    def weight_type(self) -> str:
+        """Type of the loss and of the weights that the optimizer updates, as the profiler writes it."""
+        return "double" if self.precision == "float64" else "float"
+
+    @property
+    def devices_of_a_rank(self) -> int:
+        """The number of devices that each rank uses."""
+        return 2 if "data_parallel" in self.mistakes else 1
 
     def with_mistake(self, name: str, amount: float = 1.0, *, rank: int | None = None) -> JobOptions:
         """Return the job with this mistake only."""

@@ -211,6 +211,32 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     return _first_costly(rule, ((job.with_mistake(rule, share * step_ns), job) for share in (0.2, 0.3, 0.5, 1.0)), 0.12)
 
 
+def _first_steps(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Record a job from its beginning, and without marked steps, so that the driver loads each kernel in the recording."""
+    job = replace(job, annotated=False)
+    amounts = (1_200_000 * 1.5**power for power in range(12))
+    return _first_costly(rule, ((job.with_mistake(rule, each), job) for each in amounts), dice.choice(_DRAWN_SHARES))
+
+
+def _one_process(rule: str, job: JobOptions, _: random.Random) -> Pair:
+    """Let one process drive two devices; the healthy job has a process for each."""
+    job = replace(job, layers=3, steps=4, memory=False)
+    return Pair(rule, job.with_mistake(rule), replace(job, ranks=2))
+
+
+def _through_hosts(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Reduce the gradients on the hosts, over their network; the healthy job reduces them on the devices."""
+    job = _ranks(job, dice)
+    jobs = ((job.with_mistake(rule, gb_per_s), job) for gb_per_s in (12, 6, 3, 1.5))
+    return _first_costly(rule, jobs, dice.choice(_DRAWN_SHARES))
+
+
+def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Compute in float64 in a job without a GPU."""
+    job = _on_cpu(job, dice)
+    return Pair(rule, replace(job, precision="float64"), job)
+
+
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
     """Let the host take longer than the device, which is still busy with work launched before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
@@ -223,13 +249,18 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Run a small model on a slow processor; without the mistake, the host takes almost no time, as with a CUDA graph."""
-    job = replace(_small(job, dice), hidden=512, heads=8, stacks=dice.random() < 1 / 2)
+    """Run a small model on a slow processor; without the mistake, the host takes almost no time, as with a CUDA graph.
+
+    The processor must also be too slow without the profiler. If recording Python functions causes most of the delay, that
+    recording is the mistake.
+    """
+    job = replace(_small(job, dice), hidden=512, heads=8)
+    has_stacks = dice.random() < 1 / 2
     slow, fast = dice.uniform(1.5, 2.5), 0.05
-    faster = (job, replace(job, gpu=H100, precision="bfloat16"))
-    return _first_costly(
-        rule, ((replace(each, host_factor=slow), replace(each, host_factor=fast)) for each in faster), 0.2
-    )
+    faster = (replace(each, stacks=False) for each in (job, replace(job, gpu=H100, precision="bfloat16")))
+    jobs = ((replace(each, host_factor=slow), replace(each, host_factor=fast)) for each in faster)
+    pair = _first_costly(rule, jobs, 0.2)
+    return Pair(rule, replace(pair.planted, stacks=has_stacks), replace(pair.healthy, stacks=has_stacks))
 
 
 def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
@@ -395,6 +426,9 @@ _PAIRS: dict[str, _Plant] = {
     "copies_in_turn": _copied,
     "operator_loops": _looping,
     "host_copies": _copying,
+    "double_precision": _in_double,
+    "first_calls": _first_steps,
+    "data_parallel": _one_process,
     "optimizer_not_fused": _updating,
     "graph_breaks": _broken,
     "launch_bound": _launch_bound,
@@ -407,7 +441,7 @@ _PAIRS: dict[str, _Plant] = {
     "ordinary_cores": _ordinary,
     "slow_products": _counted(1.2, 2.5),
     "unfused_attention": _once,
-    "unfused_chain": _counted(10, 16, 30, 50),
+    "unfused_chain": _counted(10, 16, 30, 50, 90, 160),
     "casts": _converted,
     "transposes": _counted(4, 8, 16, 32, 64),
     "channels_first": _channels,
@@ -431,6 +465,7 @@ _PAIRS: dict[str, _Plant] = {
     "uneven_work": _uneven,
     "jitter": _jittering,
     "repeated_reductions": _forgetful,
+    "host_collectives": _through_hosts,
     "small_collectives": _many_collectives,
     "exposed_communication": _exposed,
     "exposed_on_one_rank": _exposed,

@@ -13,11 +13,14 @@ from holotrace.testing.kineto_json import Event, microseconds
 from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.planted.rank_course import Meetings
 
-MAIN, BACKWARD, _PROFILER = 0, 1, 2
-"""Threads: the training thread, the autograd thread, and a track for the profiler."""
+MAIN, BACKWARD, _PROFILER, _GLOO = 0, 1, 2, 3
+"""Threads: the training thread, the autograd thread, a track for the profiler, and the thread that communicates on the host."""
 
-COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS = 7, 13, 17, 20, 24, 28
-"""Streams: two for computation, one for copies, and one for each process group."""
+COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS, _HOST_DATA = 7, 13, 17, 20, 24, 28, 32
+"""Streams: two for computation, one for copies, one for each process group, and one for copies around collectives on the host."""
+
+_NEXT_DEVICE = 100
+"""The streams of a rank's second device have numbers larger by this much."""
 
 _LAUNCH_NS = 4_500
 _LATENCY_NS = 2_000
@@ -30,6 +33,9 @@ _QUEUE_LENGTH = 1_000
 
 _EVERY = 25
 """Every 25th piece of work of a step waits for another process that shares the device."""
+
+_HAND_OVER_NS = 15_000
+"""Time until another thread of the host begins."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
 """Time that recording Python functions adds to each operator or call, and to each function."""
@@ -84,12 +90,15 @@ class Recorder:
         self.step_ends: list[int] = []
         self.thread = MAIN
         self.load = 1.0
+        self.replica = 0
         self.dice = random.Random(f"{options.seed} rank {rank}")
         self._course, self._meetings = meetings.course, meetings
         self.host = self._course.point((0, self.dice.randrange(20_000)))
         backlog_ns = round(self.amount("host_falls_behind") * options.steps)
         self._last = {COMPUTE: self._course.point((0, backlog_ns))} if backlog_ns else {}
         self._waits: dict[int, list[int]] = {}
+        self._gloo = self.host
+        self._loaded: set[str] = set()
         self._queued: deque[int] = deque()
         self._run_count = 0
         self._correlations, self._external, self._python = (itertools.count(first) for first in (3_000, 1, 1))
@@ -118,6 +127,13 @@ class Recorder:
         """Let the profiler slow the host down if it records Python functions."""
         if self.options.stacks:
             self.pause(duration_ns)
+
+    @contextmanager
+    def on_replica(self, number: int) -> Iterator[None]:
+        """Launch the kernels of the `with` block on the device of this replica of the model."""
+        before, self.replica = self.replica, number
+        yield
+        self.replica = before
 
     @contextmanager
     def range(self, category: str, name: str, **args: object) -> Iterator[None]:
@@ -155,7 +171,7 @@ class Recorder:
         if self.options.on_cpu:
             self.pause(_CPU_FACTOR * kernel.duration_ns)
             return
-        work = Work("kernel", kernel.name, stream, self._kernel_args(kernel, {}))
+        work = Work("kernel", kernel.name, stream + _NEXT_DEVICE * self.replica, self._kernel_args(kernel, {}))
         self._work(work, kernel.call, kernel.duration_ns * self.load)
 
     def copy(self, kind: str, size: int, *, stream: int = COMPUTE) -> None:
@@ -259,6 +275,27 @@ class Recorder:
         kernel = Kernel(_NCCL[collective], 0, grid=24, block=512, registers=96, shared_memory=82_976)
         self._ran(Work("kernel", kernel.name, stream, self._kernel_args(kernel, known)), start, end)
 
+    def communicate_on_host(self, group: tuple[str, tuple[int, ...]], size: int, duration_ns: float) -> None:
+        """Let a thread of the host copy gradients from the device, reduce them with the other ranks, and copy them back."""
+        members = group[1]
+        self._sequences[members] += 1
+        with self.range("cpu_op", _OPERATORS["allreduce"]):
+            self.wait(_HOST_DATA, COMPUTE)
+            self.copy("DtoH (Device -> Pinned)", size, stream=_HOST_DATA)
+        caller, thread = self.host, self.thread
+        self.host, self.thread = self._course.point((caller, _HAND_OVER_NS), (self._gloo, 0)), _GLOO
+        with self.range("user_annotation", "gloo:all_reduce"):
+            self.synchronise("cudaStreamSynchronize", (_HOST_DATA,))
+            arrived = self._meetings.arrive((members, self._sequences[members]), self.host)
+            self.host = self._course.point((arrived, round(duration_ns) + self.dice.randrange(_MOST_LATE_NS)))
+            self.copy("HtoD (Pinned -> Device)", size, stream=_HOST_DATA)
+        self._gloo, self.host, self.thread = self.host, caller, thread
+
+    def wait_for_host_collectives(self) -> None:
+        """Let the host wait until its collectives have ended, and the device until the results are copied back."""
+        self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
+        self.wait(COMPUTE, _HOST_DATA)
+
     def allocate(self, size: int) -> None:
         """Record an allocation by the caching allocator or, if the size is negative, a release."""
         self._allocated += size
@@ -284,7 +321,7 @@ class Recorder:
         self.step_ends.append(self._course.point((self.host, 0), *((end, 0) for end in self._last.values())))
 
     def _work(self, work: Work, call: str, duration_ns: float) -> int:
-        correlation, start, ready = self._call(_LAUNCH_NS)
+        correlation, start, ready = self._call(_LAUNCH_NS, self._loading_ns(work))
         kind = "cuda_driver" if call.startswith("cu") and not call.startswith("cuda") else "cuda_runtime"
         self._called(call, start, correlation, kind)
         ids = {"External id": self._around[-1], "correlation": correlation}
@@ -295,12 +332,21 @@ class Recorder:
         args = {"External id": self._around[-1], "cbid": _CALLS.get(name, 131), "correlation": correlation}
         self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
 
-    def _call(self, duration_ns: float) -> tuple[int, int, int]:
+    def _loading_ns(self, work: Work) -> float:
+        """Return how long the driver loads a kernel that runs for the first time."""
+        if work.category != "kernel" or work.name in self._loaded:
+            return 0.0
+        self._loaded.add(work.name)
+        return self.amount("first_calls")
+
+    def _call(self, duration_ns: float, loading_ns: float = 0.0) -> tuple[int, int, int]:
         """Make a call; return its correlation, its start, and the earliest start of the work that it launches."""
         self.spend(400)
         start = self.host
         self._profiled(_PROFILED_RANGE_NS)
         self.spend(duration_ns)
+        if loading_ns:
+            self.pause(loading_ns)
         if len(self._queued) >= _QUEUE_LENGTH:
             self.host = self._course.point((self.host, 0), (self._queued.popleft(), 0))
         return next(self._correlations), start, self._course.point((self.host, _LATENCY_NS))
@@ -322,7 +368,8 @@ class Recorder:
 
     def _ran(self, work: Work, start: int, end: int) -> None:
         self._last[work.stream] = end
-        known = {"queued": 0, "device": self.rank, "context": 1, "stream": work.stream, **work.args}
+        device, stream = divmod(work.stream, _NEXT_DEVICE)
+        known = {"queued": 0, "device": self.rank + device, "context": 1, "stream": stream, **work.args}
         self.rows.append(Row(work.category, work.name, MAIN, work.stream, start, end, known))
 
     def _kernel_args(self, kernel: Kernel, args: dict[str, Any]) -> dict[str, Any]:
@@ -357,7 +404,8 @@ def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
     """Yield the events of a rank as the profiler writes them; `times_ns` holds the time of each simulated point."""
     process = 4_000 + 73 * recorder.rank
     for row in recorder.rows:
-        track = (process, process + 29 * row.thread) if row.stream is None else (recorder.rank, row.stream)
+        device, stream = divmod(row.stream or 0, _NEXT_DEVICE)
+        track = (process, process + 29 * row.thread) if row.stream is None else (recorder.rank + device, stream)
         start, end = times_ns[row.start], times_ns[row.end]
         yield {
             "ph": "X",

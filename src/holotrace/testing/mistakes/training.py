@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 
 from holotrace.testing.mistakes.careless import copy_twice, count_hits, read_scalar
 from holotrace.testing.mistakes.communication import Communication, parameters
 from holotrace.testing.mistakes.network import Network
-from holotrace.testing.mistakes.operators import Operators, Tensor
+from holotrace.testing.mistakes.operators import Operators, Tensor, TensorList
 from holotrace.testing.mistakes.recorder import COMPUTE, COPY, DATA, EXPERTS, SIDE, TENSOR, Kernel, Recorder
 
 _LOADING_NS = 90_000
@@ -26,11 +27,16 @@ class Training:
         """Record all steps."""
         for step in range(self.options.steps):
             self.recorder.load = self._load(step)
-            with self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}"):
-                with self.recorder.function("train.py(118): train_step"):
-                    self._train(step)
+            with self._marked(step), self.recorder.function("train.py(118): train_step"):
+                self._train(step)
             self.recorder.end_step()
         self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS))
+
+    def _marked(self, step: int) -> AbstractContextManager[None]:
+        """Mark a step in the recording, if the script does."""
+        if not self.options.annotated:
+            return nullcontext()
+        return self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}")
 
     def _load(self, step: int) -> float:
         """Return this rank's load in this step relative to the mean; uneven work moves to the next rank with each step."""
@@ -54,11 +60,37 @@ class Training:
 
     def _forward(self) -> None:
         with self.recorder.function("train.py(96): forward"), self.recorder.range("user_annotation", "forward"):
+            if self.amount("data_parallel"):
+                self._forward_on_replicas()
+                return
             if self.options.microbatches == 1:
                 self.network.forward()
                 return
             with self.recorder.range("cpu_op", "DistributedDataParallel.forward"):
                 self.network.forward()
+
+    def _forward_on_replicas(self) -> None:
+        """Copy the batch and the model to each device, and run the model on all of them, as DataParallel does."""
+        torch, recorder = self.torch, self.recorder
+        size = 4 * sum(parameters(self.options))
+        with recorder.range("user_annotation", "DataParallel.forward"):
+            with torch.operator("Scatter"):
+                recorder.copy("DtoD (Device -> Device)", 16 * self.options.tokens)
+            with torch.recorded("BroadcastBackward", lambda: self._on_each_device("Reduce_Sum_f32", size)):
+                with torch.operator("Broadcast"):
+                    self._on_each_device("Broadcast", size)
+            for replica in range(self.options.devices_of_a_rank):
+                with recorder.on_replica(replica):
+                    self.network.forward()
+            with torch.operator("Gather"):
+                recorder.copy("DtoD (Device -> Device)", 4)
+
+    def _on_each_device(self, collective: str, size: float) -> None:
+        """Launch the kernel of a collective on each device of this process."""
+        name = f"ncclDevKernel_{collective}_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+        for replica in range(self.options.devices_of_a_rank):
+            with self.recorder.on_replica(replica):
+                self.recorder.launch(Kernel(name, size / self.options.link_gb_per_s, grid=24, block=512))
 
     def _backward(self, *, reduces: bool) -> None:
         """Compute the gradients, and reduce them unless this microbatch runs within `no_sync`."""
@@ -127,12 +159,15 @@ class Training:
             with recorder.range("user_annotation", "Optimizer.step#AdamW.step"):
                 if self.amount("optimizer_not_fused"):
                     for count in parameters(self.options):
-                        self._update_one(Tensor((count,)))
+                        self._update_one(Tensor((count,), self.options.weight_type))
                 else:
-                    with torch.operator("aten::_fused_adamw_"):
+                    width = Tensor((1,), self.options.weight_type).bytes
+                    with torch.operator("aten::_fused_adamw_", *[TensorList()] * 4):
                         for _ in range(3):
                             share = sum(parameters(self.options)) / 3
-                            recorder.launch(Kernel(_FUSED_ADAM, recorder.gpu.memory_ns(28 * share), 320, 512, 48))
+                            recorder.launch(
+                                Kernel(_FUSED_ADAM, recorder.gpu.memory_ns(7 * width * share), 320, 512, 48)
+                            )
         with recorder.range("user_annotation", "Optimizer.zero_grad#AdamW.zero_grad"):
             recorder.spend(20_000)
 

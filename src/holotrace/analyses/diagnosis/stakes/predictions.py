@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from holotrace.algorithms.intervals import covered_length, intersection, union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import Case, Rule
 from holotrace.analyses.diagnosis.stakes.claims import Claim
@@ -31,8 +32,10 @@ class _Step(NamedTuple):
 
 
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> list[float | None]:
-    """Return how much shorter the replayed step of the rank gets without each case, in ns.
+    """Return how much shorter the mean step of the rank gets without each case, in ns, as a replay of one step predicts.
 
+    A cause may cost more in some steps than in others. So if the replay saves some share of the time that the case explains in the
+    replayed step, the same share of its time in the mean step counts; what the replay saves beyond that time counts as it is.
     The value is None for cases without a change, for all but the costliest cases, and if a replay without changes does not
     reproduce the step.
     """
@@ -42,9 +45,21 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
     step = _step(evidence) if chosen else None
     if step is not None:
         for row in chosen:
-            change = cases[row][1].change
-            saved[row] = _saved_ns(step, change if isinstance(change, tuple) else (change,))
+            case = cases[row][1]
+            saved_ns = _saved_ns(step, case.change if isinstance(case.change, tuple) else (case.change,))
+            saved[row] = None if saved_ns is None else _in_mean_step(evidence, case, step, saved_ns)
     return saved
+
+
+def _in_mean_step(evidence: RankEvidence, case: Case, step: _Step, saved_ns: float) -> float:
+    """Return what the mean step saves if the replayed step saves `saved_ns`; unchanged if the case explains nothing in it."""
+    end_ns = step.graph.graph.window_end_ns
+    replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
+    here_ns = covered_length(*intersection(case.explained, union_of(replayed)))
+    if not here_ns:
+        return saved_ns
+    mean_ns = evidence.per_step(intersection(case.explained, evidence.step_windows))
+    return mean_ns * min(1.0, saved_ns / here_ns) + max(0.0, saved_ns - here_ns)
 
 
 def _step(evidence: RankEvidence) -> _Step | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import polars as pl
+import pytest
+
 import holotrace
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.testing.builder import TraceBuilder
@@ -19,6 +22,31 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
         trace.operator("aten::relu", start_us=start, duration_us=1_700)
         trace.kernel("relu", start_us=start + 80, duration_us=1_600, launch_us=start + 60)
     return trace.build()
+
+
+def loading_job(*, busy_us: int) -> holotrace.Trace:
+    """Return kernels of 1.6 ms without steps; the host takes 10 ms to launch the second one while the first runs for `busy_us`."""
+    trace = TraceBuilder()
+    trace.operator("aten::mm", start_us=5, duration_us=30)
+    trace.kernel("gemm", start_us=40, duration_us=busy_us, launch_us=20, launch_duration_us=10)
+    trace.operator("aten::relu", start_us=40, duration_us=10_010)
+    trace.kernel("relu", start_us=10_060, duration_us=1_600, launch_us=45, launch_duration_us=10_000)
+    for place in range(10):
+        launch = 10_100 + 10 * place
+        trace.operator("aten::relu", start_us=launch - 1, duration_us=8)
+        trace.kernel("relu", start_us=11_661 + 1_601 * place, duration_us=1_600, launch_us=launch, launch_duration_us=6)
+    return trace.build()
+
+
+def test_loading_a_kernel_costs_the_time_in_which_the_device_is_idle() -> None:
+    """The first kernel still runs for 3 of the 10 ms, so that loading the second one costs 7 ms."""
+    found = holotrace.diagnosis(loading_job(busy_us=3_005)).per_finding.filter(pl.col("rule") == "first_calls")
+    assert found["stake_ns"].to_list() == [pytest.approx(7_000_000, rel=0.01)]
+
+
+def test_a_launch_while_the_device_works_may_wait_for_room_in_its_queue() -> None:
+    """The first kernel runs for 6 of the 10 ms of the call, so what the call does is unknown."""
+    assert "first_calls" not in holotrace.diagnosis(loading_job(busy_us=6_005)).per_finding["rule"]
 
 
 def test_creating_the_context_is_not_the_copy_that_triggers_it() -> None:

@@ -141,3 +141,19 @@ def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region
     findings = holotrace.diagnosis(trace.build()).per_finding.filter(rule="launch_bound")
 
     assert said in findings["advice"][0]
+
+
+def test_a_graph_break_that_uses_up_the_lead_of_the_host_costs_idle_time_later() -> None:
+    """The devices are busy during a break of 100 µs, and then idle for 25, 40 and 60 µs in the next region; 100 µs count."""
+    trace = TraceBuilder()
+    for number in range(3):
+        begin = 500 * number
+        trace.step(number, begin, 500)
+        trace.operator("Torch-Compiled Region: 0/0", start_us=begin, duration_us=100)
+        trace.kernel("fused_0", start_us=begin + 10, duration_us=205, launch_us=begin + 5)
+        trace.operator("Torch-Compiled Region: 1/0", start_us=begin + 200, duration_us=250)
+        for start, end in ((240, 260), (300, 320), (380, 500)):
+            trace.kernel("fused_1", start_us=begin + start, duration_us=end - start, launch_us=begin + start - 4)
+    (case,) = cases_of(trace.build(), "graph_breaks").values()
+
+    assert case.explained_ns == pytest.approx(100_000, abs=10)

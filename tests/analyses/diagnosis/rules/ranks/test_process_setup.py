@@ -69,6 +69,24 @@ def test_gloo_between_gpus_costs_its_transfers() -> None:
     assert "exposed_communication" not in holotrace.diagnosis(trace).per_finding["rule"].to_list()
 
 
+def test_gloo_also_costs_the_copies_that_it_launches() -> None:
+    """Gloo reduces for 30 µs, and launches a copy of 10 µs back to the device; another thread's copy does not count."""
+    trace = TraceBuilder()
+    for rank in range(2):
+        trace.rank(rank)
+        for begin in (0, 100, 200):
+            trace.step(begin // 100, begin, 100).kernel("gemm", start_us=begin + 5, duration_us=45, launch_us=begin + 3)
+            trace.annotation("gloo:all_reduce", start_us=begin + 52, duration_us=30, thread=2)
+            trace.copy(
+                "Memcpy HtoD (Pinned -> Device)", start_us=begin + 84, duration_us=10, launch_us=begin + 80, thread=2
+            )
+            trace.copy("Memcpy HtoD (Pinned -> Device)", start_us=begin + 95, duration_us=3, launch_us=begin + 81)
+    found = finding(trace.build())
+
+    assert found is not None
+    assert found["stake_ns"] == pytest.approx(40_000, rel=0.01)
+
+
 def test_gloo_between_processors_is_fine() -> None:
     """Without a GPU, gloo is the library to use."""
     assert finding(reducing_job("gloo:all_reduce", on_gpu=False)) is None

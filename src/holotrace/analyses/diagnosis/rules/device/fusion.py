@@ -279,6 +279,7 @@ RULES = (
         source="https://docs.pytorch.org/docs/stable/checkpoint.html",
         check=recomputation,
         say=_say_recomputation,
+        precedence=0,
         confidence="low",
     ),
 )

@@ -10,7 +10,7 @@ from math import prod
 
 import polars as pl
 
-from holotrace.algorithms.intervals import union_of
+from holotrace.algorithms.intervals import covered_length, union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
 from holotrace.analyses.diagnosis.rules.host.operator_loops import of_the_backward_pass, outside_optimizers
@@ -38,6 +38,9 @@ _VIEWS = (
 
 _MUCH_COPYING = 0.1
 _MUCH_DOUBLE = 0.25
+_NEARLY_ALL = 0.9
+_NARROWER = r'"(float|c10::Half|c10::BFloat16)"'
+_LISTS = '"TensorList"'
 _SAVED_BY_FLOAT32 = 0.5
 """float64 takes twice the memory, and a vector unit holds half as many elements."""
 
@@ -89,15 +92,27 @@ def _again(calls: pl.DataFrame) -> int:
 
 
 def double_precision(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the operators on the host that compute in float64."""
+    """Yield a case for the operators on the host that compute in float64.
+
+    If nearly all operators with inputs of a known floating type do, so do those whose inputs are lists of tensors, such as a fused
+    optimizer: the profiler does not record the types of their elements.
+    """
     if not evidence.computes_on_host:
         return
     operators = evidence.while_idle.filter(pl.col("cause") == "operator")
     recorded = evidence.rank_trace.table("operator_inputs", ["event_index", "input_types"])
     types = evidence.rank_trace.texts(of_events(recorded, operators["event_index"])["input_types"])
-    double = operators.filter(types.str.contains('"double"').fill_null(value=False))
-    if not double.is_empty():
-        yield _case(evidence, double, saved_fraction=_SAVED_BY_FLOAT32)
+    is_double = types.str.contains('"double"').fill_null(value=False)
+    double = operators.filter(is_double)
+    if double.is_empty():
+        return
+    double_ns, narrower_ns = (
+        covered_length(*union_of(rows))
+        for rows in (double, operators.filter(types.str.contains(_NARROWER).fill_null(value=False) & ~is_double))
+    )
+    if double_ns >= _NEARLY_ALL * (double_ns + narrower_ns):
+        double = operators.filter(is_double | types.str.contains(_LISTS).fill_null(value=False))
+    yield _case(evidence, double, saved_fraction=_SAVED_BY_FLOAT32)
 
 
 def _case(evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0) -> Case:

@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from holotrace.algorithms.intervals import (
     Intervals,
     concatenated,
+    covered_before,
     covered_length,
     holding,
     intersection,
@@ -30,6 +32,8 @@ from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
 from holotrace.units import duration_text
+
+_Times = npt.NDArray[np.int64]
 
 _LONG_NS = 100_000
 _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
@@ -223,7 +227,9 @@ def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Interv
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several.
 
-    Work after the last region counts if torch.compile names it as the rest of a function after a break.
+    Work after the last region counts if torch.compile names it as the rest of a function after a break. Idle time within regions
+    also counts, up to the time for which the devices were busy during the breaks before it: without them, the host would be ahead
+    by that time.
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -241,18 +247,46 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
-    """Return the time between the first and the last region of each step, outside all regions.
+    """Return the time between the first and the last region of each step, outside all regions, and idle time that follows it.
 
-    While the devices have queued work, a break delays only the host. If the devices are idle when the next region begins, this
-    idle time also counts, up to the length of time that the devices were busy during the break.
+    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by the time for
+    which the devices were busy during the break. So as much idle time within the next regions counts, too.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
-    begins, ends = regions[1][same], regions[0][same + 1]
-    gap = holding(evidence.idle, ends)
-    idle_from, idle_until = (np.append(times, 0)[gap] for times in evidence.idle)
-    hidden_ns = np.maximum(0, idle_from - begins)
-    return union(begins, np.where(gap >= 0, np.minimum(idle_until, ends + hidden_ns), ends))
+    begins, ends, until = regions[1][same], regions[0][same + 1], regions[1][same + 1]
+    before_ns = [covered_before(evidence.idle, times) for times in (begins, ends, until)]
+    leads_ns = _leads_ns(step[same], ends - begins - (before_ns[1] - before_ns[0]), before_ns[2] - before_ns[1])
+    stops = np.minimum(until, _after_idle(evidence.idle, before_ns[1] + leads_ns))
+    inside = intersection((ends, np.maximum(ends, stops)), evidence.idle)
+    return union(*concatenated([(begins, ends), inside]))
+
+
+def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
+    """Return by how much the host would be ahead when each region begins, without the breaks of the step before it.
+
+    Args:
+        step: the step of each region.
+        busy_ns: how long the devices were busy during the break before it.
+        idle_ns: how long the devices are idle within it, which uses up the lead.
+    """
+    leads, lead_ns = np.zeros(len(step), np.int64), 0
+    for row, gained_ns in enumerate(busy_ns):
+        lead_ns = gained_ns + (lead_ns if row and step[row] == step[row - 1] else 0)
+        leads[row] = lead_ns
+        lead_ns = max(0, lead_ns - idle_ns[row])
+    return leads
+
+
+def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
+    """Return when the devices have been idle for these times since the beginning; the end of idle time if they never are."""
+    starts, ends = idle
+    if not len(starts):
+        return np.zeros_like(length_ns)
+    before = np.cumsum(ends - starts) - (ends - starts)
+    gap = np.searchsorted(before, length_ns, side="right") - 1
+    times: _Times = np.minimum(ends[gap], starts[gap] + length_ns - before[gap])
+    return times
 
 
 def named_ranges(evidence: RankEvidence, pattern: str) -> pl.DataFrame:

@@ -28,13 +28,19 @@ def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the transfers of ranks that compute on devices, but communicate through a library on the host."""
+    """Yield a case for the transfers of ranks that compute on devices, but communicate through a library on the host.
+
+    Copies that the collectives launch to their device also count, while the device does nothing else.
+    """
     libraries = {rank: of_rank.numbers.host_library for rank, of_rank in evidence.ranks.items()}
-    if not all(libraries.values()):
+    known = {rank: library for rank, library in libraries.items() if library is not None}
+    if len(known) < len(libraries):
         return
     transfers = evidence.results["parallelism"].per_step.drop_nulls("step")
     costs = mean_costs(evidence, transfers, "transfer_ns")
-    yield JobCase(costs, share_of_step(evidence, costs), words={"library": next(iter(libraries.values()))})
+    copies = {rank: library.copies_ns for rank, library in known.items() if rank in costs}
+    words = {"library": next(iter(known.values())).name}
+    yield JobCase(costs, share_of_step(evidence, costs), words=words, else_ns=copies)
 
 
 def _say_data_parallel(cases: Sequence[RankCase]) -> Said:
@@ -72,7 +78,7 @@ RANK_RULES = (
 JOB_RULES = (
     JobRule(
         "host_collectives",
-        "transfers of gloo, MPI or UCC on the hosts, in a job whose ranks all work on GPUs",
+        "transfers of gloo, MPI or UCC on the hosts, and their copies to the GPUs, in a job whose ranks all work on GPUs",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden; 5 % of a step is more than that.",

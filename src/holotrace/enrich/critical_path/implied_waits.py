@@ -1,0 +1,62 @@
+"""Waits of communication that timing shows only for some calls, although they hold for all."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from holotrace.enrich.critical_path.event_graph import EdgeType, PathClass
+from holotrace.enrich.critical_path.graph_edges import GraphEdges, graph_edges
+from holotrace.enrich.critical_path.window_activities import CLOCK_NOISE_NS, WindowActivities
+from holotrace.schema import KernelKind
+
+_Rows = npt.NDArray[np.int64]
+
+
+def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
+    """Return waits of communication for the work launched before it, if other communication on its stream waits for such work.
+
+    Before each collective, PyTorch lets the stream of the communication wait for the stream of the computation. Timing alone
+    shows such a wait only if the collective begins right after the computation; a collective that also had to wait for the one
+    before it may have waited for both. So if one wait between two streams was inferred, all communication on the target stream
+    waits for the last work that was launched on the source stream before it. If any of it begins before that work ends, nothing
+    is implied: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
+    """
+    before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
+    known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}
+    source, target = activities.nodes.end[before], activities.nodes.start[after]
+    is_new = np.array([pair not in known for pair in zip(source.tolist(), target.tolist(), strict=True)], np.bool_)
+    return graph_edges(
+        source[is_new],
+        target[is_new],
+        EdgeType.EVENT_WAIT,
+        PathClass.SYNCHRONISATION_WAIT,
+        activity=after[is_new],
+    )
+
+
+def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_Rows, _Rows]:
+    """Return the source and target streams of the inferred waits of communication, each pair once."""
+    source, target = activities.nodes.activity[inferred.source], activities.nodes.activity[inferred.target]
+    is_waiting = activities.column("kernel_kind")[target] == KernelKind.COMMUNICATION
+    streams = activities.stream_number[np.stack([source[is_waiting], target[is_waiting]])]
+    pairs = np.unique(streams, axis=1).astype(np.int64)
+    return pairs[0], pairs[1]
+
+
+def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
+    """Return the work that is waited for and the waiting work, for all pairs of streams without a contradiction."""
+    calls = activities.launching_row
+    launched = np.flatnonzero(~activities.is_host & (calls >= 0))
+    asked_ns, end_ns = activities.column("start_ns")[calls[launched]], activities.column("end_ns")[launched]
+    launched = launched[np.lexsort((end_ns, asked_ns))]
+    found: list[tuple[_Rows, _Rows]] = [(launched[:0], launched[:0])]
+    for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
+        before, after = (launched[activities.stream_number[launched] == stream] for stream in (source, target))
+        after = after[activities.column("kernel_kind")[after] == KernelKind.COMMUNICATION]
+        asked_before, asked_after = (activities.column("start_ns")[calls[rows]] for rows in (before, after))
+        place = np.searchsorted(asked_before, asked_after) - 1
+        before, after = before[place[place >= 0]], after[place >= 0]
+        if (activities.column("end_ns")[before] <= activities.column("start_ns")[after] + CLOCK_NOISE_NS).all():
+            found.append((before, after))
+    return np.concatenate([rows for rows, _ in found]), np.concatenate([rows for _, rows in found])

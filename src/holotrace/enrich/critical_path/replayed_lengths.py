@@ -1,0 +1,60 @@
+"""How long each edge of an event graph takes in a replay."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, PathClass
+
+_OF_DEVICES = (EdgeType.LAUNCH, EdgeType.STREAM_ORDER, EdgeType.EVENT_WAIT, EdgeType.HOST_SYNCHRONISATION)
+_USUAL_QUANTILE = 0.1
+"""An edge may bind by less than its delay, if another edge arrives a little earlier; the shortest delays are those of the edge."""
+_FEWEST = 8
+"""With fewer measured delays, the delay of an edge is unknown."""
+
+
+def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
+    """Return how long each edge takes in a replay: a binding edge as long as measured, another edge at least its weight.
+
+    Between two kernels on a stream, from a launch to its kernel, and from device work to the host that waits for it, some
+    time always passes, but only the delays of binding edges were measured. In a replay, other edges may bind. Each of them takes
+    as long as the fastest tenth of the binding edges of its kind, but at most the measured time between its nodes. The
+    unchanged replay therefore reproduces every measured time.
+    """
+    times = graph.nodes["time_ns"]
+    edges = graph.edges.select(
+        "type",
+        "delay_ns",
+        (pl.col("weight_ns") + pl.col("delay_ns")).alias("length_ns"),
+        (pl.Series(times.gather(graph.edges["target"])) - times.gather(graph.edges["source"])).alias("most_ns"),
+        _may_be_delayed().alias("may_be_delayed"),
+    ).with_columns(is_binding=_is_binding(graph))
+    measured = edges.filter("is_binding", "may_be_delayed")
+    usual = measured.group_by("type").agg(
+        pl.col("delay_ns").quantile(_USUAL_QUANTILE, "lower"), pl.len().alias("count")
+    )
+    known = dict(usual.filter(pl.col("count") >= _FEWEST).select("type", "delay_ns").iter_rows())
+    least = pl.col("type").replace_strict(known, default=0.0, return_dtype=pl.Float64).cast(pl.Int64)
+    waits = pl.col("may_be_delayed") & ~pl.col("is_binding")
+    length = pl.col("length_ns") + pl.when(waits).then(
+        pl.min_horizontal(least, pl.col("most_ns") - pl.col("length_ns"))
+    )
+    return edges.select(pl.coalesce(length.clip(pl.col("length_ns")), "length_ns")).to_series().to_numpy()
+
+
+def _may_be_delayed() -> pl.Expr:
+    """Whether an edge of the graph begins or ends on a device, and the reason for its delay is known.
+
+    The time from a call to work that starts within the call belongs to the call.
+    """
+    own = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.LAUNCH_DELAY)
+    return pl.col("type").is_in([int(kind) for kind in _OF_DEVICES]) & ~own
+
+
+def _is_binding(graph: EventGraph) -> pl.Series:
+    binds = np.zeros(len(graph.edges), np.bool_)
+    rows = graph.binding.to_numpy()
+    binds[rows[rows >= 0]] = True
+    return pl.Series(binds)

@@ -1,0 +1,67 @@
+"""Findings about several ranks share the exposed communication; those that are too small to be shown take none of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from holotrace.analyses.diagnosis.job_evidence import JobEvidence
+from holotrace.analyses.diagnosis.rank_examination import RankExamination
+from holotrace.analyses.diagnosis.rank_numbers import RankNumbers
+from holotrace.analyses.diagnosis.ranking import ranking
+from holotrace.analyses.diagnosis.rule import JobCase, JobRule, Said
+
+_STEP_NS = 1_000_000.0
+
+
+def _evidence(exposed_ns: float) -> JobEvidence:
+    """Return two ranks that find nothing by themselves."""
+    numbers = RankNumbers(
+        has_steps=True,
+        step_count=3,
+        step_ns=_STEP_NS,
+        step_std_ns=0.0,
+        busy_ns=500_000.0,
+        unknown_ns=0.0,
+        exposed_ns=exposed_ns,
+        device_name=None,
+        is_cut_off=False,
+        is_unread=False,
+        mfu_fraction=None,
+        costed_fraction=None,
+        memory=None,
+        main_work=None,
+        is_before_compile=False,
+        host_library=None,
+    )
+    return JobEvidence({rank: RankExamination(numbers, {}, {}) for rank in range(2)}, {})
+
+
+def _rule(name: str, precedence: int, cost_ns: float) -> JobRule:
+    return JobRule(name, "", 0.0, "", "", "", (), _check(cost_ns), lambda _: Said("what", "advice"), precedence)
+
+
+def _check(cost_ns: float) -> Callable[[JobEvidence], Iterator[JobCase]]:
+    return lambda _: iter([JobCase({0: cost_ns, 1: cost_ns}, 1.0)])
+
+
+def _stakes(*rules: JobRule, exposed_ns: float = 100_000) -> dict[str, int]:
+    found = ranking(_evidence(exposed_ns), (), rules).per_finding
+    return {row["rule"]: row["stake_ns"] for row in found}
+
+
+def test_a_finding_takes_time_from_those_after_it() -> None:
+    """A cost of 3 % of the step leaves 7 % of it to the next finding, which explains all 10 % that are exposed."""
+    assert _stakes(_rule("first", 0, 30_000), _rule("second", 1, 100_000)) == {"second": 70_000, "first": 30_000}
+
+
+def test_a_finding_that_is_not_shown_takes_no_time() -> None:
+    """A cost of 1 % of the step is not shown, so the other finding keeps its 10 %."""
+    assert _stakes(_rule("first", 0, 10_000), _rule("second", 1, 100_000)) == {"second": 100_000}
+
+
+def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
+    """Of 4 % that are exposed, two costs of 1.5 %, too small to be shown, leave the third one its 2.5 %."""
+    first = _rule("first", 0, 15_000)
+    rules = (first, replace(first, name="again"), _rule("second", 1, 25_000))
+    assert _stakes(*rules, exposed_ns=40_000) == {"second": 25_000}

@@ -1,0 +1,40 @@
+"""Tests of waits between streams that timing shows only for some calls."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from holotrace.enrich.critical_path.path_graph import critical_path_graph
+from holotrace.enrich.critical_path.what_if import Remove, what_if
+from holotrace.testing.builder import TraceBuilder
+
+
+def _saved_us(builder: TraceBuilder) -> float:
+    """Return what the window gets shorter if the first all-reduce, which begins at 200 µs, takes no time."""
+    (rank_trace,) = builder.build().ranks.values()
+    graph = critical_path_graph(rank_trace)
+    first = graph.graph.activities.filter(pl.col("device").is_not_null() & (pl.col("start_ns") % 1_000_000 == 200_000))
+    index = int(first["event_index"][0])
+    return what_if(graph, [Remove(pl.col("event_index") == index)]).saved_ns / 1_000
+
+
+def _two_reductions(second_kernel_end_us: int) -> TraceBuilder:
+    """Return two kernels, and two all-reduces on one stream: the first begins when the first kernel ends, at 200 µs."""
+    return (
+        TraceBuilder()
+        .step(1, 0, 60)
+        .kernel("gemm", start_us=10, duration_us=190, launch_us=2, launch_duration_us=1)
+        .collective(start_us=200, duration_us=400, launch_us=10)
+        .kernel("gemm", start_us=201, duration_us=second_kernel_end_us - 201, launch_us=20, launch_duration_us=1)
+        .collective(start_us=601, duration_us=100, launch_us=30)
+    )
+
+
+def test_a_queued_all_reduce_also_waits_for_the_work_launched_before_it() -> None:
+    """The second kernel ends at 500 µs; without the first all-reduce, the second begins then instead of at 601 µs."""
+    assert _saved_us(_two_reductions(second_kernel_end_us=500)) == 601 - 500
+
+
+def test_work_that_was_still_running_was_not_waited_for() -> None:
+    """The second all-reduce begins at 601 µs although the second kernel ends at 650 µs, which is then the end of the window."""
+    assert _saved_us(_two_reductions(second_kernel_end_us=650)) == 701 - 650
