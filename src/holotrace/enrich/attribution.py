@@ -149,11 +149,11 @@ class Attribution:
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean step averages."""
+        """Return the rows of `per_step` over which the mean step is taken."""
         return per_step.drop_nulls("step")
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean waiting averages."""
+        """Return the rows of `per_step` over which the mean waiting time is taken."""
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -214,7 +214,7 @@ class Attribution:
     # Findings
 
     def graph_findings(self, rank_trace: RankTrace) -> tuple[str, ...]:
-        """Return how much of the time in graphs is attributed to operators."""
+        """Return the findings about how much of the time in graphs is attributed to operators."""
         return graph_findings(rank_trace)
 
     def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:

@@ -59,7 +59,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""For groups that share an axis, the first of these that describes any of the groups applies to all."""
+"""If several groups share an axis, the first of these exchanges that any of the groups shows counts for all of them."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {

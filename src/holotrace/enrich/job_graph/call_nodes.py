@@ -22,7 +22,7 @@ from holotrace.store.trace import RankTrace
 class CallGraph(EqualByContent):
     """The graph of a rank within a window, with its communication.
 
-    graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
+    graph  the graph of the events. A collective that the host performs is an activity outside its thread: an edge leads
            from the thread to the collective's start and, if the thread waits for it, another from the collective's end
            to the thread. If the thread begins to wait after the collective's start, an edge leads from the start of the
            wait to the end of the collective.
