@@ -254,7 +254,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
     groups: dict[int, list[int]] = {}
     for rank, first in _recorded_together(facts).items():
         groups.setdefault(first, []).append(rank)
-    if len(groups) < 2:  # noqa: PLR2004 -- one time is no difference
+    if len(groups) < 2:  # noqa: PLR2004 -- a single time cannot differ
         return ""
     return f"they were recorded at {_groups((_time_text(first), ranks) for first, ranks in groups.items())}"
 

@@ -30,7 +30,7 @@ class CallGraph(EqualByContent):
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for calls of the host, the last point of its thread at or before the
+        asked_node   uint32  row of `graph.nodes`: for host calls, the last point of its thread at or before the
                              request; for kernels, the start
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
