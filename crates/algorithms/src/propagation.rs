@@ -1,4 +1,4 @@
-//! Distributes whole amounts over a graph: nodes pass them on in given proportions until they reach final targets. No
+//! Distributes integer amounts over a graph: nodes pass them on in given proportions until they reach final targets. No
 //! unit is lost to rounding.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 """Facts about a rank that the TensorBoard plugin defines differently.
 
-An analysis with the option `compat` takes these facts from an `Attribution`. The methods here give our numbers;
-`holotrace.enrich.tensorboard_plugin.attribution` overrides the methods in which the plugin differs, and
+An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's own
+numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods in which the plugin differs, and
 `holotrace.enrich.compat` chooses one of the two.
 """
 
@@ -36,7 +36,7 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """Our attribution; it has no fields, so that it pickles and all instances are equal."""
+    """holotrace's own attribution; it has no fields, so that it pickles and all instances are equal."""
 
     # The host: how calls nest, and the work that they caused
 
@@ -107,7 +107,7 @@ class Attribution:
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Refuse an annotation that cannot replace the steps."""
+        """Raise an error if the annotation cannot replace the steps; here, every annotation can."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
         """Return the steps with the device work that they launched: window, start_ns, end_ns, sorted by start_ns."""
@@ -149,11 +149,11 @@ class Attribution:
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean step averages."""
+        """Return the rows of `per_step` over which the mean step is taken."""
         return per_step.drop_nulls("step")
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean waiting averages."""
+        """Return the rows of `per_step` over which the mean waiting time is taken."""
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -214,7 +214,7 @@ class Attribution:
     # Findings
 
     def graph_findings(self, rank_trace: RankTrace) -> tuple[str, ...]:
-        """Return how much of the time in graphs is attributed to operators."""
+        """Return the findings about how much of the time in graphs is attributed to operators."""
         return graph_findings(rank_trace)
 
     def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:

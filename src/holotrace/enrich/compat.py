@@ -1,4 +1,4 @@
-"""The option `compat`, with which an analysis gives the numbers of another tool."""
+"""The option `compat`, with which an analysis reproduces the numbers of another tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Compat: TypeAlias = Literal["torch_tb_profiler"]
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution for the option `compat`; None means our own.
+    """Return the attribution for the option `compat`; None means holotrace's own.
 
     Raises:
         InvalidOptionError: `compat` is neither None nor a known value.
@@ -31,6 +31,8 @@ def checked_compat(compat: Compat | None) -> Compat | None:
         InvalidOptionError: `compat` is neither None nor a known value.
     """
     if compat not in {None, "torch_tb_profiler"}:
-        message = f"compat={compat!r} is not a known value; use 'torch_tb_profiler', or leave it out for our numbers"
+        message = (
+            f"compat={compat!r} is not a known value; use 'torch_tb_profiler', or leave it out for holotrace's numbers"
+        )
         raise InvalidOptionError(message)
     return compat

@@ -251,7 +251,7 @@ def test_a_missing_collective_does_not_shift_those_after_it() -> None:
 
     assert result.per_rank.select("rank", "collective_count", "wait_ns").rows() == [(0, 2, 50_000), (1, 2, 0)]
     assert result.findings[1:] == (
-        "4 of 5 collectives were matched by kind and order (4 of them by their times, too): no number in the trace identifies them",
+        "4 of 5 collectives were matched by kind and order (4 of them also by their times): no number in the trace identifies them",
         "1 of 5 calls (1 all_reduce) have no clear counterpart on the other ranks of their group",
     )
 

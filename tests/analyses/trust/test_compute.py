@@ -118,12 +118,12 @@ def test_dependent_launches_may_overlap(launch) -> None:
 
 
 def test_work_before_its_launch() -> None:
-    """Two kernels begin 2 and 4 µs before their launches: the clocks disagree by 3 µs in the median."""
+    """Two kernels begin 2 and 4 µs before their launches: the clocks disagree by a median of 3 µs."""
     builder = TraceBuilder().kernel("a", start_us=8, duration_us=1, launch_us=10)
     builder.kernel("b", start_us=16, duration_us=1, launch_us=20).kernel("c", start_us=40, duration_us=1, launch_us=30)
     (row,) = trust(builder.build()).doubts.rows(named=True)
     assert (row["rule"], row["doubtful_ns"], row["case_count"]) == ("starts_before_launch", 6_000, 2)
-    assert "by 3 µs in the median and 4 µs at most" in row["sentence"]
+    assert "by a median of 3 µs and at most 4 µs" in row["sentence"]
 
 
 def test_captured_launches_run_nothing() -> None:

@@ -48,7 +48,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
     assert attributed_work(rank_trace)["how"].to_list() == [None, *["layer"] * 12, None]
     finding = modules.findings[-1]
     assert (
-        "140 µs of device time; 0.0 % of it is attributed to operators. For a further 85.7 %, only the layer is known"
+        "140 µs of device time; 0.0 % of it is attributed to operators. For another 85.7 %, only the layer is known"
         in finding
     )
     assert "like those of 3 layers. To attribute the rest, record the capture" in finding

@@ -96,7 +96,7 @@ def test_decoding_beside_verification_may_be_drafting() -> None:
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]
-    assert found(builder).findings[0].startswith("step[DECODE …] is recorded once beside step[TARGET_VERIFY …]")
+    assert found(builder).findings[0].startswith("step[DECODE …] occurs once alongside step[TARGET_VERIFY …]")
 
 
 def test_padding_shows_in_the_embedding() -> None:

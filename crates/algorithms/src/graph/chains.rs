@@ -20,11 +20,12 @@ pub struct Chains {
 }
 
 impl Edges<'_> {
-    /// Follow the `binding` edges back from each of `ends`, in this order, until a node that an earlier chain contains.
+    /// Follow the `binding` edges back from each of `ends`, in this order, until they reach a node of an earlier chain.
     ///
     /// # Errors
     ///
-    /// `binding` does not have one value per node, `binding` refers to an edge that does not exist, or `ends` to a node.
+    /// `binding` does not have one value per node, `binding` refers to an edge that does not exist, or `ends` refers to
+    /// a node that does not exist.
     pub fn chains(&self, binding: &[i64], ends: &[u32]) -> Result<Chains, AlgorithmError> {
         check_lengths([self.node_count, binding.len()])?;
         let mut chain_of_node = vec![NO_ROW; self.node_count];

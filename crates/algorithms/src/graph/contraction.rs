@@ -7,7 +7,7 @@ use super::Edges;
 use crate::error::{check_lengths, AlgorithmError};
 
 const NONE: u32 = u32::MAX;
-/// Edges between nodes that both have more edges than this are looked up in a table instead of a list.
+/// An edge is looked up in a table instead of a list if both of its nodes have more edges than this.
 const LONG: u32 = 32;
 
 /// The edges that remain; nodes keep their numbers.

@@ -2,7 +2,7 @@
 
 use crate::error::{check_lengths, AlgorithmError};
 
-/// Disjoint intervals in order, which do not touch.
+/// Disjoint intervals, sorted by time, that do not touch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TimeSet {
     /// When each interval starts.

@@ -38,10 +38,9 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The rows of `calls` in their order, and:
 
-        lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if smaller than its half-width
-        lateness_half_width_ns  int64  0 if the first rank has the same clock
-        wait_ns                 int64  null if no other rank recorded the collective
-        transfer_ns             int64
+        lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if
+        the lateness is less than its half-width lateness_half_width_ns  int64  0 if the first rank has the same clock
+        wait_ns                 int64  null if no other rank recorded the collective transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
         is_last                 bool   the one rank that waited least, if others waited longer
     """

@@ -59,7 +59,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""For groups that share an axis, the first of these that describes any of the groups applies to all."""
+"""If several groups share an axis, the first of these exchanges that any of the groups shows counts for all of them."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -131,8 +131,8 @@ def axis_of_use(use: Use) -> Axis:
     send, recv                      pp if in turn, cp in a ring, else pp or cp
     send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
     all_to_all                      ep if a split is uneven, else ep or cp
-    all_gather and reduce_scatter   fsdp if its operators request them; unknown beside DDP, which shards nothing; else fsdp
-                                    or tp
+    all_gather and reduce_scatter   fsdp if its operators request them; unknown if the group also uses DDP, which shards
+                                    nothing; else fsdp or tp
     all_reduce                      dp if DDP requests them or if nearly all bytes are requested in or after the backward pass;
                                     tp if many are requested in the forward pass
 

@@ -25,7 +25,7 @@ class JobRanges(NamedTuple):
               collective        str
               dtype             str    null if unknown
               byte_count        int64  null if unknown
-              is_call           bool   false on further ranges of the same call
+              is_call           bool   true for the first range of a call, false for its other ranges
               start_ns, end_ns  int64
 
     findings  calls that were not matched, or were matched without a number

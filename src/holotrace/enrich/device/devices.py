@@ -19,7 +19,7 @@ _SCHEMA = {
 
 
 def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the devices on which the rank ran work; null for properties that the file does not give.
+    """Return the devices on which the rank ran work; null for properties that the file lacks.
 
     Returns:
         Sorted by device:
@@ -44,8 +44,8 @@ def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame
 def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
     """Return the `deviceProperties` of each of these devices; an empty dict if the file has none.
 
-    ROCm numbers CPUs as devices, too: on a machine with two CPUs, GPU 0 is device 2. `deviceProperties`, however, lists only
-    GPUs. In a ROCm file, a device that is not listed gets the properties that all listed devices have in common.
+    ROCm also numbers CPUs as devices: on a machine with two CPUs, GPU 0 is device 2. `deviceProperties`, however, lists
+    only GPUs. In a ROCm file, a device that is not listed gets the properties that all listed devices have in common.
     """
     listed = rank_trace.header.device_properties
     by_number = {_number(properties, place): properties for place, properties in enumerate(listed)}

@@ -14,7 +14,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_NS = 1_000_000
-"""Calls of the runtime take microseconds. In examples/gpu, none takes a millisecond while no device works, except waits."""
+"""Runtime calls take microseconds. In examples/gpu, none takes a millisecond while no device works, except waits."""
 
 _MOST_BUSY = 0.5
 """A call that overlaps device work for more than this share of its time may wait for room in the queue of launches."""
@@ -23,7 +23,7 @@ _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Operators that only allocate. Old recordings lack the call of the runtime in which they initialise the device."""
+"""Operators that only allocate; inside them, old recordings lack the runtime call that initialises the device."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
@@ -33,9 +33,10 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that take at least 1 ms while no device works, but do not repeat.
 
-    They are calls of the runtime that neither wait nor copy, and operators that only allocate memory. A call repeats if
-    calls as long occur in more than half of the steps; without steps, if most calls of the same name take as long. In a
-    recording with steps, calls that allocate or free memory do not count, because they may repeat in longer intervals.
+    They are runtime calls that neither wait nor copy, and operators that only allocate memory. Calls repeat if they
+    occur in more than half of the steps; without steps, a call repeats if several calls of its name, and most of them,
+    take this long. In a recording with steps, calls that allocate or free memory do not count, because they may repeat
+    in longer intervals.
 
     Returns:
         Sorted by start_ns; of calls within calls, the innermost:
@@ -54,7 +55,7 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
-    """Return whether a row of calls is one of the runtime that neither waits nor copies, or an operator that allocates."""
+    """Return whether each call is a runtime call that neither waits nor copies, or an operator that only allocates."""
     runtimes, waits, empty = (names_matching(rank_trace, pattern).implode() for pattern in (_RUNTIMES, _WAITS, _EMPTY))
     is_call = pl.col("kind").is_in([int(kind) for kind in LAUNCH_KINDS])
     of_runtime = is_call & pl.col("name").is_in(runtimes) & ~pl.col("name").is_in(waits)

@@ -86,7 +86,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return how long, between the first and the last piece of `work`, only `unknown` covers the time."""
+    """Return how much of the time between the first and the last piece of `work` only `unknown` covers."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -147,8 +147,8 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
     """Return the expected row count of each replay; None if it is unknown.
 
-    If a replay's kernels recur in other replays, this is its own row count. Otherwise, it is the largest row count of the
-    recurring replays with the same neighbours of which it seems to be an incomplete copy.
+    If a replay's kernels recur in other replays, this is its own row count. Otherwise, it is the largest row count
+    among the recurring replays that have the same neighbours and of which this replay seems to be an incomplete copy.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}

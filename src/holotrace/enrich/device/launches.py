@@ -85,7 +85,7 @@ def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 @derived
 def runtime_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls of the host into the runtime or driver: event_index, name, start_ns, end_ns, kind, correlation."""
+    """Return the host's calls into the runtime or driver: event_index, name, start_ns, end_ns, kind, correlation."""
     return event_ranges(rank_trace, LAUNCH_KINDS, ["event_index", "name", "start_ns", "end_ns", "kind", "correlation"])
 
 

@@ -1,4 +1,4 @@
-"""Recordings that were thinned: they lack most launches and their device work, so that the device seems idle."""
+"""Thinned recordings: they lack most launches and the work launched, so the device seems idle."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""The runtime numbers all its calls, also those that the profiler leaves out. In all recordings at hand, 4 to 20 calls lie between
-two launches on average."""
+"""The runtime numbers all its calls, including those that the profiler leaves out. Complete recordings have 4 to 20
+calls between two launches on average."""
 
 _MOST_BETWEEN_HALF = 30
 """A process that polls the device for a while skips many numbers, but only between few launches."""
@@ -19,9 +19,9 @@ _MOST_BETWEEN_HALF = 30
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return how many calls of the runtime lie between two recorded launches on average, if far more than in whole recordings.
+    """Return the mean number of runtime calls between two recorded launches, if far higher than in complete recordings.
 
-    None if the number is as usual, or if there are fewer than 100 launches.
+    None if the number is normal, or if there are at most 100 recorded launches.
     """
     launched = launched_work(rank_trace.unselected)["launch_index"].drop_nulls().unique()
     events = rank_trace.unselected.table("events", ["event_index", "correlation"])

@@ -142,7 +142,7 @@ DEVICES = (
 )
 # fmt: on
 """The devices that holotrace knows. Rates of GeForce cards at float16 and float8 are those with float16 accumulation,
-the highest ones, so the lower bounds computed from them hold for float32 accumulation, too. FP4 and int8 of B300, and
+the highest ones, so the lower bounds computed from them also hold for float32 accumulation. FP4 and int8 of B300, and
 float64 and int8 of GB300, stay unknown because sources disagree. The name of a GH200 contains the size of the host's
 memory (480 GB) or of the GPU's memory (144 GB).
 """

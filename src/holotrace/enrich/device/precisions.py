@@ -1,4 +1,4 @@
-"""The low-precision types in which the tensor or matrix cores of a device multiply, by its name and compute capability."""
+"""The low-precision types that a device's tensor or matrix cores multiply, by device name and compute capability."""
 
 from __future__ import annotations
 

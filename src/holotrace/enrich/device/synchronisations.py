@@ -61,9 +61,9 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    The first work launched into the waiting stream after the call waits for the last work launched into the other
-    stream before the event was recorded. If the call that recorded the event is unknown, assume that it came right
-    before the wait.
+    After the call, the first work launched into the waiting stream has to wait for the last work launched into the
+    other stream before the event was recorded. If the call that recorded the event is unknown, assume that it came
+    right before the wait.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:

@@ -62,7 +62,7 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
     """Also pair the replayed work between two neighbouring pairs with the captured launches between them.
 
-    This is possible if both are equally many, of the same kinds, and these launches have no names.
+    This is possible if there are as many launches as pieces of work, of the same kinds, and the launches have no names.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -225,8 +225,8 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
     """Return how many kernels before its first anchor belong to a layer.
 
     Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and the
-    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. The normalisation may
-    have another kernel in the first layer, because in later layers its kernel also adds the residual.
+    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. The first layer
+    may use a different normalisation kernel, because in later layers the kernel also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]

@@ -206,7 +206,7 @@ def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFra
 
 
 def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return all ranges of host threads, except collectives that run beside the thread that recorded them."""
+    """Return all ranges of host threads, except collectives, which run outside the thread that recorded them."""
     ranges = event_ranges(rank_trace, (*CALL_KINDS, EventKind.PYTHON_FUNCTION), _COLUMNS)
     beside = _is_named(rank_trace, ranges, HOST_COLLECTIVE) & ~np.isin(ranges["kind"].to_numpy(), LAUNCH_KINDS)
     own = ranges.filter(pl.Series(~beside)) if beside.any() else ranges

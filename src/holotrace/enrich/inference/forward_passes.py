@@ -25,7 +25,7 @@ _ENGINE_FUNCTIONS = (
     ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
     ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-"""Functions that run one step of an engine, also in versions that do not name their steps."""
+"""Functions that run one step of an engine, including engine versions that do not name their steps."""
 
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "

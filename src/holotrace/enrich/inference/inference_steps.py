@@ -96,7 +96,7 @@ def _unreadable(named: NamedSteps) -> tuple[str, ...]:
 
 
 def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], tuple[str, ...]]:
-    """Drop the token counts of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps have that name, too."""
+    """Drop the token counts of SGLang's `step[DECODE …]` if the rank also verifies drafts: draft steps share its name."""
     doubtful = {
         place
         for place, step in enumerate(named)
@@ -110,7 +110,7 @@ def _without_doubtful_tokens(named: list[NamedStep]) -> tuple[list[NamedStep], t
     ]
     times = "once" if len(doubtful) == 1 else f"{len(doubtful):,} times"
     sentence = (
-        f"step[DECODE …] is recorded {times} beside step[TARGET_VERIFY …]; SGLang gives steps of its draft model the same name, "
+        f"step[DECODE …] occurs {times} alongside step[TARGET_VERIFY …]; SGLang gives steps of its draft model the same name, "
         "so the output tokens of these steps are unknown"
     )
     return steps, (sentence,)

@@ -59,7 +59,7 @@ class StepRule:
     is_draft     a step of the draft model of speculative decoding
     is_verifying a step that checks drafted tokens, so that it has several tokens for each request
     holds_steps  the range contains several steps, such as all denoising steps of an image
-    is_common    other programs use the name, too, so it marks steps only if the work inside is of this kind
+    is_common    other programs also use the name, so it marks steps only if the work inside is of this kind
     until_next   work between the range and the next step, such as sampling, belongs to the step
     """
 
@@ -115,7 +115,7 @@ RULES = (
 LIKE_A_STEP = (
     r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
 )
-"""The beginnings of engines' step names; a name that begins in this way but fits no rule is reported."""
+"""Prefixes of engines' step names; a name with such a prefix that fits no rule is reported."""
 
 
 class StepName(NamedTuple):

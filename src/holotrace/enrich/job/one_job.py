@@ -1,7 +1,7 @@
 """Reasons why the traces of a folder may not be one whole job.
 
-A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such a folder would look like a
-verdict on one job, so reasons against it are shown first.
+A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such a folder would look
+like a verdict on one job, so the reasons to doubt it are shown first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NO_END = "missing_end"
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Times above this count from 1970; smaller ones count from the start of a recording or machine."""
+"""Larger times are Unix times; smaller ones count from the start of the recording or the boot of the machine."""
 
 _PROPERTIES: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the world sizes": lambda of_rank: of_rank.world_size,
@@ -254,7 +254,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
     groups: dict[int, list[int]] = {}
     for rank, first in _recorded_together(facts).items():
         groups.setdefault(first, []).append(rank)
-    if len(groups) < 2:  # noqa: PLR2004 -- one time is no difference
+    if len(groups) < 2:  # noqa: PLR2004 -- a single time cannot differ
         return ""
     return f"they were recorded at {_groups((_time_text(first), ranks) for first, ranks in groups.items())}"
 

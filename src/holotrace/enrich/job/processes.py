@@ -9,7 +9,7 @@ from holotrace.store.trace import RankTrace
 
 
 def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
-    """Return the machine, which the file or its name gives, and the process that ran the most operators; None if unknown."""
+    """Return the machine, from the file or its name, and the process that ran the most operators; None if unknown."""
     tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
     processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
     process = int(processes.to_list()[0]) if len(processes) else None

@@ -22,7 +22,7 @@ from holotrace.store.trace import RankTrace
 class CallGraph(EqualByContent):
     """The graph of a rank within a window, with its communication.
 
-    graph  the graph of the events. A collective that the host performs is an activity beside its thread: an edge leads
+    graph  the graph of the events. A collective that the host performs is an activity outside its thread: an edge leads
            from the thread to the collective's start and, if the thread waits for it, another from the collective's end
            to the thread. If the thread begins to wait after the collective's start, an edge leads from the start of the
            wait to the end of the collective.
@@ -30,7 +30,7 @@ class CallGraph(EqualByContent):
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for calls of the host, the last point of its thread at or before the
+        asked_node   uint32  row of `graph.nodes`: for host calls, the last point of its thread at or before the
                              request; for kernels, the start
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`

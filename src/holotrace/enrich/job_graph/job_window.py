@@ -138,7 +138,7 @@ def _chosen(
 ) -> tuple[dict[int, PathWindow], list[int], tuple[str, ...]]:
     """Return the window of each rank, the ranks without steps, and findings.
 
-    The default is the second-to-last of the steps that all ranks with steps recorded.
+    By default, the window is the second-to-last step among the steps that every rank with steps has recorded.
     """
     if not options.is_default:
         return {rank: of.window for rank, of in known.items() if of.window}, [], ()
@@ -151,7 +151,7 @@ def _chosen(
     name = with_steps[0].steps[number].name
     windows = {rank: of.steps.get(number) or replace(of.recorded, name=name) for rank, of in known.items()}
     without = [rank for rank, of in known.items() if not of.steps]
-    finding = f"{ranks_text(without)}: no steps were recorded; the window is that of the other ranks"
+    finding = f"{ranks_text(without)}: no steps were recorded; the graph uses the window of the other ranks"
     return windows, without, (finding,) if without else ()
 
 

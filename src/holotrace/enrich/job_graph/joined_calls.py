@@ -53,7 +53,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call continued after its own rank no longer delayed its end; `_FOREVER_NS` if the rank never did.
+    """Return how long each call continued after its own rank stopped delaying its end; `_FOREVER_NS` without a delay.
 
     If a thread starts waiting late, its wait does not show when the message arrived.
     """

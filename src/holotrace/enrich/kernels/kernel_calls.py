@@ -62,7 +62,7 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     and shared memory set are unknown, so the computed occupancy is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
-        occupancy     = blocks · threads a block / SMs / most threads of an SM, at most 1
+        occupancy     = blocks · threads per block / SMs / maximum threads per SM, at most 1
 
     Returns:
         One row for each kernel with a known shape:

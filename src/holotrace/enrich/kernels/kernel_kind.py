@@ -106,7 +106,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(cncl|mccl|bkcl|ixccl|eccl)([A-Z_]|::)",
         _COMMUNICATION,
-        "libraries of other devices, named as PyTorch's backends for them; "
+        "libraries of other devices, named like the PyTorch backends for these devices; "
         "https://docs.pytorch.org/docs/stable/distributed.html#third-party-backends",
     ),
     Rule(
@@ -204,7 +204,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"push_pull_halos|halo_exchange",
         _COMMUNICATION,
-        "neighbours' edges in convolutions; https://github.com/NVIDIA/apex/tree/master/apex/contrib/csrc/peer_memory",
+        "halo exchanges of convolutions; https://github.com/NVIDIA/apex/tree/master/apex/contrib/csrc/peer_memory",
     ),
     Rule(
         r"(?i)(?<!sm)(?<!w)all_?reduce|(?<!sm)all_?gather|reduce_?scatter|(?<!sm)all_?(to|2)_?all|hybrid_?cube_?mesh",
@@ -215,7 +215,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^__amd_rocclr_(copy|fill)",
         KernelKind.MEMORY,
-        "the ROCm runtime copies and fills with kernels of its own: __amd_rocclr_copyBuffer",
+        "the ROCm runtime copies and fills with its own kernels: __amd_rocclr_copyBuffer",
     ),
     Rule(
         r"^Copy(Host|Device)To(Host|Device)|^CopyBuffer|^(Fill|Copy)Buffer",
@@ -228,7 +228,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
         KernelKind.OTHER,
-        "MTIA jobs, packets and programs whose contents the row does not give; HTA keeps them apart from computation too",
+        "MTIA jobs, packets and programs whose contents the row does not show; HTA also keeps them apart from computation",
         _MTIA,
     ),
 )

@@ -237,7 +237,7 @@ RULES: tuple[Rule, ...] = (
         "tensor",
         "AITER's assembly for MI300 and later; https://github.com/ROCm/aiter/tree/main/hsa",
     ),
-    Rule(r"^attn_fwd|^bwd_kernel_d(k_dv|q|kdv)", "tensor", "AOTriton, PyTorch's attention on ROCm; MFMA has FP32 too"),
+    Rule(r"^attn_fwd|^bwd_kernel_d(k_dv|q|kdv)", "tensor", "AOTriton, PyTorch's attention on ROCm; MFMA also has FP32"),
     # Intel
     Rule(
         r"(?i)(?<![a-z])dpas(?![a-z])|xetla|(?<![a-z])xmx(?![a-z])",
@@ -269,7 +269,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(void )?(at|c10)::(?!.*(gemm|_mm_|(?<![a-zA-Z])w?mma|fmha|attention_kernel))",
         "ordinary",
-        "PyTorch's own kernels; it leaves products to libraries; "
+        "PyTorch's own kernels; PyTorch leaves products to libraries; "
         "https://github.com/pytorch/pytorch/tree/main/aten/src/ATen/native/cuda",
     ),
     Rule(

@@ -173,7 +173,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides, though strides were recorded; tensors that oneDNN packs have none, either."""
+        """Whether a tensor has no strides, though strides were recorded; oneDNN's packed tensors also have none."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

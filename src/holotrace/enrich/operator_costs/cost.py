@@ -8,7 +8,7 @@ from typing import Literal
 from holotrace.errors import HolotraceError
 
 Work = Literal["matrix", "vector", "copy"]
-"""Whether tensor cores could do the arithmetic (matrix), only ordinary cores (vector), or there is none (copy)."""
+"""Arithmetic that tensor cores could do (matrix), arithmetic for ordinary cores (vector), or no arithmetic (copy)."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Cost:
     dense_flops   2 x multiplications of the products alone, without bias and mask, as PyTorch's FlopCounterMode counts
                   them; 0 for operators without products
     reason        why a value is unknown; empty if none is
-    repeated_flops  part of flops that computes again what the forward pass computed
+    repeated_flops  part of flops that recomputes the forward pass
     """
 
     flops: int | None

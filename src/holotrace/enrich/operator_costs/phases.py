@@ -83,7 +83,7 @@ def _repeats_forward(
 ) -> _Bools:
     """Whether each row is inside a backward operator and has the name and inputs of a call outside the backward pass.
 
-    Only calls that no other `aten` operator makes are compared. `aten::linear`, for instance, calls `aten::mm` with a
+    Calls that another `aten` operator makes are not compared. `aten::linear`, for instance, calls `aten::mm` with a
     transposed weight, which may look like a matrix multiplication of its gradient.
     """
     parent = stacks["parent_row"].to_numpy()

@@ -44,7 +44,7 @@ RULES_VARIABLE = "HOLOTRACE_COST_RULES"
 """Environment variable with the path of a rule file."""
 
 _REMEMBERED_NAMES = 8_192
-"""For about this many names, the rule is found only once per process; the ranks of a job call the same operators."""
+"""Number of operator names whose rules a process caches; the ranks of a job call the same operators."""
 
 
 @dataclass(frozen=True)

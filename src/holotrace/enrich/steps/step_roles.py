@@ -30,7 +30,7 @@ def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
     kernel          kernels that compute
     memcpy, memset  copies and memsets on the devices
     communication   kernels that communicate, and collectives that the host carries out itself (gloo)
-    runtime         calls of the runtime and the driver
+    runtime         runtime and driver calls
     dataloader      the main process waits for its data loader
     cpu             operators
     """

@@ -1,4 +1,4 @@
-"""The TensorBoard plugin's attribution: it overrides every method in which the plugin differs from ours.
+"""The TensorBoard plugin's attribution: it overrides every method in which the plugin differs from holotrace.
 
 This attribution follows the last version of the plugin, including its mistakes, so that users see the same numbers. The
 differences and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.

@@ -1,6 +1,6 @@
 """The TensorBoard plugin's backward pass of modules, which moves nodes of its trees; only for `compat`.
 
-`holotrace.enrich.host.modules` has our own definition, which moves no nodes.
+`holotrace.enrich.host.modules` has holotrace's own definition, which moves no nodes.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def _ids(chosen: pl.Series) -> pl.Series:
 def _float_microseconds(written_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return times in microseconds as Python's JSON reader gives them: the double nearest to the decimal number.
 
-    Whole microseconds fit a double and the fraction is correctly rounded, so the sum is correctly rounded, too.
+    Whole microseconds fit a double and the fraction is correctly rounded, so the sum is also correctly rounded.
     """
     times: npt.NDArray[np.float64] = written_ns // 1_000 + (written_ns % 1_000) / 1_000
     return times

@@ -158,7 +158,7 @@ def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
                 rank,
                 Doubt(
                     _LATE_START,
-                    f"The first collective takes {duration_text(length)}, {duration_text(begun_ns - call['start_ns'])} of it "
+                    f"The first collective takes {duration_text(length)}, including {duration_text(begun_ns - call['start_ns'])} "
                     f"before the recording of rank {late} begins: the rank waits for a profiler to start, not for "
                     "communication",
                     event_index=call["event_index"],

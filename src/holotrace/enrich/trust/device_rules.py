@@ -75,8 +75,8 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
         yield Doubt(
             "starts_before_launch",
             f"{len(rows):,} of {counted(total, 'piece', 'pieces')} of work on device {device}, stream {stream} begin before "
-            f"the calls that launched them, by {duration_text(float(np.median(leads)))} in the median and "
-            f"{duration_text(int(leads.max()))} at most: the clocks of host and device disagree, so launch delays and the "
+            f"the calls that launched them, by a median of {duration_text(float(np.median(leads)))} and "
+            f"at most {duration_text(int(leads.max()))}: the clocks of host and device disagree, so launch delays and the "
             "causes of idle time are wrong by as much",
             count=len(rows),
             event_index=rows.item(int(leads.argmax()), "event_index"),

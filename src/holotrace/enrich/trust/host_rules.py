@@ -18,8 +18,8 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""Work may seem to end this much after a wait for it, since the clocks of host and device are only compared now and then;
-8 µs occur on a healthy MI300."""
+"""Work may seem to end this much after a wait for it, since the clocks of host and device are only compared now and
+then; a healthy MI300 shows 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000

@@ -37,7 +37,7 @@ class ExaminedRank(NamedTuple):
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
     busy_ns        time in which a device of the rank works
-    doubtful_busy  the part of it in which a rule is broken
+    doubtful_busy  the busy times at which a rule is broken
     """
 
     doubts: tuple[Doubt, ...]

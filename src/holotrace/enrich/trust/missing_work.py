@@ -90,7 +90,7 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt all idle time between the first and the last work if most launches, with their work, are missing from the file.
 
-    Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records numbers all calls of the runtime.
+    Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on the numbers of calls.
     """
     between = calls_between_launches(rank_trace)
     if between is None:
@@ -98,8 +98,9 @@ def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
     times = gaps(*union_of(device_rows(rank_trace)))
     yield Doubt(
         "launches_left_out",
-        f"By their correlation numbers, {between:,.0f} runtime calls lie between two recorded launches on average; 20 are usual: "
-        "most launches and their work seem to be missing from the file, so whether the GPU was idle is unknown",
+        f"Judging by correlation numbers, two recorded launches are {between:,.0f} runtime calls apart "
+        "on average; up to 20 is normal: most launches and their work seem to be missing from the file, so whether the GPU "
+        "was idle is unknown",
         times=times,
     )
 

@@ -20,7 +20,7 @@ LARGEST_OVERHEAD = 0.05
 
 _START = "Iteration Start"
 _END = "Record Window End"
-"""The beginnings of the names of the instants that Kineto writes at the start and end of the recording."""
+"""Name prefixes of the instants that Kineto writes at the start and end of the recording."""
 
 
 def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:

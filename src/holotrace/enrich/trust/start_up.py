@@ -25,7 +25,7 @@ times the median; the numbers are those of https://github.com/AMD-AGI/TraceLens/
 """
 
 LEAST_SHARE = 0.05
-"""Less than this share of the recording is within the spread of steps."""
+"""A smaller share of the recording is within the normal variation between steps."""
 
 TIMES_LATER = 2
 """The first calls must also take more than twice as long as any later call, because calls of one collective differ in size."""

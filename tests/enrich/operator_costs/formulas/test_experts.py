@@ -161,7 +161,7 @@ def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
 def test_a_layer_without_weights_or_k_is_unknown() -> None:
     """The reason says whether weights or k are missing; experts of an inner operator with a rule belong to that operator."""
     assert "weights were not recorded" in routed(TOP_K).reason
-    assert "chooses was not recorded" in routed(*VIEWS).reason
+    assert "experts per token was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
     assert routed(inner).reason == "the products of its experts are counted for vllm::inplace_fused_experts"
 

@@ -158,7 +158,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return the least number of calls requested before the recording with which no call precedes its own request."""
+    """Return how many calls were requested before the recording: the fewest for which no call precedes its request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 

@@ -98,7 +98,7 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
     """
     matched_by = collectives["matched_by"].drop_nulls()
     inferred, by_time = (~matched_by.is_in(["sequence", "communication_id"])).sum(), (matched_by == "time").sum()
-    times = f" ({by_time:,} of them by their times, too)" if by_time else ""
+    times = f" ({by_time:,} of them also by their times)" if by_time else ""
     counts = f"{inferred:,} of {len(collectives):,} collectives"
     sentence = f"{counts} were matched by kind and order{times}: no number in the trace identifies them"
     return (sentence,) if inferred else ()

@@ -33,7 +33,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     4. If a rank leaves an operation before another enters it, the match is impossible: drop it, and all other matches of the same
     signature in the step. Calls that are now without a match join the operation that ends nearest to them.
 
-    Only the first rule matches kernels of which nothing but the kind is known.
+    If only a kernel's kind is known, only the first rule can match the kernel.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.

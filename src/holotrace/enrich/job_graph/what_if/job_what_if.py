@@ -73,9 +73,10 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 ) -> WhatIf:
     """Predict how long the step of the job would take with these changes.
 
-    Every start and end on every rank is computed anew. A faster rank arrives earlier in its collectives, and ranks that waited
-    for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. Changes can also select
-    recorded Python functions, and then apply to the time of a function outside the operators and calls that it contains.
+    Every start and end on every rank is recomputed. A faster rank arrives earlier in its collectives, and ranks that
+    waited for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. Changes can
+    also select recorded Python functions, and then apply to the time of a function outside the operators and calls that
+    it contains.
 
     Args:
         trace: the job.
@@ -260,7 +261,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return how much longer than its length each binding edge took; 0 for other edges."""
+    """Return by how much the measured time of each binding edge exceeds its length; 0 for other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]

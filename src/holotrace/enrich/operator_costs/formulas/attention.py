@@ -57,7 +57,7 @@ def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layou
 def scaled_dot_product_backward(
     arguments: Arguments, causal: int | None = None, *, layout: str = "heads first"
 ) -> Cost:
-    """Five products, because the scores are computed again: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
+    """Five products, because the scores are recomputed: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
 
     Bytes of the output's gradient, of query, key and value, and of their gradients.
     """
@@ -131,7 +131,7 @@ def joined_backward(  # noqa: PLR0913 -- positions of inputs
 def flash_3(arguments: Arguments) -> Cost:
     """FlashAttention 3: as `flash`, or `joined` if ends of sequences are given, or `paged` with a cache."""
     if arguments.is_given(5):
-        message = "a second query, multiplied with the values, was given"
+        message = "a second query, to be multiplied by the values, was given"
         raise UnknownCostError(message)
     if any(arguments.is_given(index) for index in _FLASH_3_LENGTHS):
         return paged(arguments)

@@ -101,6 +101,6 @@ def _sizes(arguments: Arguments, index: int) -> list[int]:
 def _mask(arguments: Arguments, index: int) -> list[bool]:
     texts = arguments.text(index).strip("[]").replace(" ", "").split(",")
     if len(texts) != 3:  # noqa: PLR2004 -- input, filter, bias
-        message = "which gradients were asked for was not recorded"
+        message = "the trace does not show which gradients were requested"
         raise UnknownCostError(message)
     return [text.lower() in {"true", "1"} for text in texts]

@@ -133,10 +133,10 @@ def pad(arguments: Arguments) -> Cost:
 
 
 def broadcast(shapes: list[Shape]) -> Shape:
-    """Return the shape that all of these shapes are expanded to.
+    """Return the shape to which all of these shapes are broadcast.
 
     Raises:
-        UnknownCostError: the shapes do not fit together.
+        UnknownCostError: the shapes cannot be broadcast.
     """
     length = max(map(len, shapes))
     padded = [(1,) * (length - len(shape)) + shape for shape in shapes]
@@ -144,7 +144,7 @@ def broadcast(shapes: list[Shape]) -> Shape:
     for sizes in zip(*padded, strict=True):
         distinct = {size for size in sizes if size != 1}
         if len(distinct) > 1:
-            message = f"the shapes {[list(shape) for shape in shapes]} do not fit together"
+            message = f"the shapes {[list(shape) for shape in shapes]} cannot be broadcast"
             raise UnknownCostError(message)
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)

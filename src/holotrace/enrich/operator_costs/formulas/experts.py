@@ -82,7 +82,7 @@ def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
         raise UnknownCostError(message)
     groups = _NUMBERS.search(",".join(text or "-" for text in arguments.values[weights[1] :]))
     if groups is None or groups["ranks"] != "1":
-        message = _ON_SEVERAL_RANKS if groups else "how many ranks the experts are on was not recorded"
+        message = _ON_SEVERAL_RANKS if groups else "the number of ranks that hold the experts was not recorded"
         raise UnknownCostError(message)
     return _packed_cost(arguments, hidden, arguments.shape(hidden + 1, 2)[1], weights_at(arguments, *weights))
 
@@ -92,7 +92,7 @@ def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
     weights = weights_at(arguments, first, second)
     numbers = [int(text) for text in arguments.values[second + 1 :] if text.isdigit()]
     if len(numbers) < 2:  # noqa: PLR2004 -- all experts, and those of a token
-        message = "how many experts each token chooses was not recorded"
+        message = "the number of experts per token was not recorded"
         raise UnknownCostError(message)
     if numbers[0] != weights.first[0]:
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -246,7 +246,7 @@ def _chosen_inside(arguments: Arguments, experts: int) -> int:
         if 0 < number < experts
     }
     if len(numbers) != 1:
-        message = "how many experts each token chooses was not recorded"
+        message = "the number of experts per token was not recorded"
         raise UnknownCostError(message)
     return numbers.pop()
 

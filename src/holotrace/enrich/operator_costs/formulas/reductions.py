@@ -18,7 +18,7 @@ def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_
 
 
 def with_positions(arguments: Arguments) -> Cost:
-    """As `reduction`; the positions of the results, 8 bytes each, are written too."""
+    """As `reduction`; the positions of the results, 8 bytes each, are also written."""
     cost = reduction(arguments)
     reduced = arguments.numbers(1)
     positions = 0 if reduced is None else 8 * prod(remaining(arguments.shape(0), reduced))

@@ -66,7 +66,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
     flops = (forward.flops or 0) * gradients
     if products > 1:
         return Cost(
-            flops, None, "matrix", forward.precision, flops, "which tensors the gradients need was not recorded"
+            flops, None, "matrix", forward.precision, flops, "the trace does not show which tensors the gradients need"
         )
     matrices = _alike(arguments.related[0])
     inputs = sum(arguments.related[0].bytes(index) for index in matrices)
