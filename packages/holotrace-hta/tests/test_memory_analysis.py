@@ -1,4 +1,4 @@
-"""MemoryAnalysis reads raw memory timelines and gives HTA's numbers."""
+"""MemoryAnalysis reads raw memory timelines and returns HTA's numbers."""
 
 from __future__ import annotations
 

@@ -315,6 +315,6 @@ def test_an_operator_is_the_same_in_every_process() -> None:
 
 
 def test_traces_without_operators_have_nothing_to_compare() -> None:
-    """Of an empty comparison, the answer names no operator."""
+    """The answer to an empty comparison names no operator."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).build()
     assert compare_operators(trace, trace).answer == "Control and test have no operators to compare."

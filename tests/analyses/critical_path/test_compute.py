@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation that returns 1 µs before its kernel ends cuts the kernel short and gives a finding."""
+    """If a synchronisation returns 1 µs before its kernel ends, the path cuts the kernel short and a finding reports it."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)

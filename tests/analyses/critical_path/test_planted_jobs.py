@@ -1,4 +1,4 @@
-"""The critical path across the ranks of a simulated job is the path that the simulation knows."""
+"""The critical path that is found across the ranks of a simulated job is the true path of the simulation."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_kernels_stay_with_their_calls(frame) -> None:
 
 
 def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
-    """An operator that does not occur gives an empty frame; HTA raises AttributeError."""
+    """The frame for an operator that does not occur is empty; HTA raises AttributeError."""
     for kept in (UnderOperatorFilter("nothing", 0)(frame), UnderOperatorFilter("middle", 1)(frame)):
         assert kept.empty
         assert kept.columns.equals(frame.columns)

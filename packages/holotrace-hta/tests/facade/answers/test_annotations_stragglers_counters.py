@@ -155,7 +155,7 @@ def many() -> TraceBuilder:
 
 
 def test_names_beyond_the_cut_off_become_others(tmp_path) -> None:
-    """Names beyond the cut-off become `others`, with statistics over their calls; allowed names stay."""
+    """Names beyond the cut-off become `others`, with statistics over their calls; names on the allowlist are kept."""
     analysis = analysis_of(many(), tmp_path)
     options = {"use_gpu_annotation": False, "visualize": False, "num_kernels": 1, "duration_ratio": 0.9}
     frame = analysis.get_gpu_user_annotation_breakdown(**options)
@@ -244,5 +244,5 @@ def test_counters_with_operators_equal_htas(opened) -> None:
 
 
 def test_a_job_without_counters_has_no_frames(tmp_path) -> None:
-    """A job without hardware counters gives an empty list, as in HTA."""
+    """For a job without hardware counters, the list is empty, as in HTA."""
     assert analysis_of(late_rank(), tmp_path).get_cupti_counter_data_with_operators() == []

@@ -284,7 +284,7 @@ def test_the_path_can_be_logged(graph, caplog) -> None:
 
 
 def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> None:
-    """The class methods of `CriticalPathAnalysis` give the same path and can draw selected edge types."""
+    """The class methods of `CriticalPathAnalysis` return the same path and can draw selected edge types."""
     of_function, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
 
     assert succeeded

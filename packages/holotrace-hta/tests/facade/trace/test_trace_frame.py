@@ -114,7 +114,7 @@ def test_an_empty_rank_has_an_empty_frame() -> None:
 
 
 def test_the_frame_is_the_scripts_own() -> None:
-    """Columns that a script adds to a frame stay there."""
+    """A frame keeps the columns that a script adds to it."""
     view = view_of(TraceBuilder().operator("a", start_us=0, duration_us=1))
     view.get_trace(0)["mine"] = 1
     assert "mine" in view.get_trace(0)
