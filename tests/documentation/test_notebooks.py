@@ -98,7 +98,7 @@ def test_what_counters_shows(run) -> None:
 
 
 def test_what_timelines_shows(run, monkeypatch) -> None:
-    """The cells draw both ranks, an operator's stack with its kernels, and layers beside annotations."""
+    """The cells draw both ranks, an operator's stack with its kernels, and layers next to annotations."""
     figures: list[go.Figure] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
     names, _ = run("timelines")

@@ -175,7 +175,7 @@ def test_text_that_looks_like_a_gap_between_events(tmp_path, monkeypatch, events
 
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
 def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
-    """The error names the file and `holotrace check`; no partial copy stays."""
+    """The error names the file and `holotrace check`; no partial copy remains."""
     path = file_of(tmp_path, text)
     with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
@@ -192,7 +192,7 @@ def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) 
 
 
 def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
-    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
+    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"out\.json already exists"):
@@ -210,7 +210,7 @@ def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> Non
 
 
 def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
-    """If an event cannot be generated, the existing target stays and no partial file remains."""
+    """If an event cannot be generated, the existing target is kept and no partial file remains."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(ZeroDivisionError):

@@ -90,7 +90,7 @@ def test_white_space_in_the_header_does_not_matter(tmp_path: Path, separators: t
 
 
 def test_a_header_longer_than_the_first_piece(write_trace: WriteTrace) -> None:
-    """A header of more than 1 MiB of process groups still gives the rank."""
+    """The rank is found even in a header with more than 1 MiB of process groups."""
     groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
     path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
     assert path.stat().st_size > 1 << 20

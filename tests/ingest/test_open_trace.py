@@ -35,7 +35,7 @@ class Recorder:
 
 
 def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A folder of three ranks and a text file gives three ranks in order and one skipped file."""
+    """A folder of three ranks and a text file opens as three ranks in order and one skipped file."""
     for rank in (2, 0, 10):
         write_trace(f"rank{rank}.json", rank=rank)
     (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
@@ -139,6 +139,6 @@ REAL_JOBS = {
 
 @pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
-    """Folders of real recordings give the expected ranks, and skip other files and older recordings."""
+    """From folders of real recordings, the expected ranks open; other files and older recordings are skipped."""
     trace = open_trace(real_traces / folder)
     assert (list(trace.ranks), [Path(file.path).name for file in trace.skipped]) == expected

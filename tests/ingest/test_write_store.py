@@ -1,4 +1,4 @@
-"""A store gives the same tables and results as its traces; an interruption never leaves a partial rank."""
+"""A store has the same tables and results as its traces; an interruption never leaves a partial rank."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_sql_refuses_damaged_files(address, tmp_path) -> None:
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
-    """A reader gets an error, not columns of two versions, if the rank is written again while it is open."""
+    """If a rank is written again while a reader has it open, the reader gets an error instead of columns of two versions."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
@@ -513,7 +513,7 @@ def no_room(*_: object) -> int:
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
-    """A full disk is an error even with on_error="skip", and the store stays unfinished."""
+    """A full disk is an error even with on_error="skip", and the store remains unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
@@ -580,7 +580,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """A store behind a URL gives the results of its traces, accepts SQL queries, and can be overwritten."""
+    """A store behind a URL has the results of its traces, accepts SQL queries, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2

@@ -229,7 +229,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
-    """A command stops at an existing file before it reads any trace, and the file stays."""
+    """A command stops at an existing file before it reads any trace, and leaves the file as it is."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
@@ -259,7 +259,7 @@ def test_force_replaces_a_file(job, tmp_path, command) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_existing_files_in_a_folder_stay(job, tmp_path, name) -> None:
-    """Writing into a folder again is an error or chooses other names, and the first files stay."""
+    """A second write into a folder fails or uses other file names; the files of the first write are not changed."""
     FOLDERS[name](job, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     try:

@@ -78,7 +78,7 @@ def counts(trace: Trace) -> dict[int, int]:
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """A folder behind a URL gives a plain and a gzip rank, skips another file, and ignores subfolders."""
+    """In a folder behind a URL, a plain and a gzip file open as ranks, another file is skipped, and subfolders are ignored."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,7 +103,7 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder behind a URL all give the same rank."""
+    """A pattern, a file, a list, a dict and a folder behind a URL all open the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
@@ -391,7 +391,7 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """An execution trace behind a URL gives its nodes."""
+    """The nodes of an execution trace behind a URL are read."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])

@@ -48,7 +48,7 @@ def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
 
 
 def test_each_launch_has_its_own_correlation_unless_given():
-    """Launches get the correlations 100,001, 100,002 and so on, unless the caller gives one."""
+    """Launches get the correlations 100,001, 100,002 and so on, unless the caller passes one."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=1, duration_us=1, launch_us=0)

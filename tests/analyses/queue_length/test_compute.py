@@ -134,7 +134,7 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
 
 
 def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
-    """A kernel without a recorded launch gives its stream a row whose queue lengths are null."""
+    """If no launch of a stream was recorded, the stream has a row whose queue lengths are null."""
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()

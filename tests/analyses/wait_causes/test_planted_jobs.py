@@ -1,4 +1,4 @@
-"""Simulated jobs with planted causes: `wait_causes` names each cause, and its cost is right within the printed error."""
+"""Simulated jobs with planted causes: `wait_causes` names each cause, and its cost is correct to within the printed error."""
 
 from __future__ import annotations
 

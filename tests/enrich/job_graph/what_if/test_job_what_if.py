@@ -128,7 +128,7 @@ def sleeping_ranks() -> Trace:
 
 
 def test_python_functions_can_be_removed_without_what_they_call() -> None:
-    """Without the 30 µs of sleep, rank 1 ends when rank 0 ends; `aten::mm` in the function stays."""
+    """Without the 30 µs of sleep, rank 1 ends when rank 0 ends; `aten::mm` in the function still runs."""
     trace = sleeping_ranks()
     if not trace.ranks[1].events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).height:
         pytest.fail("the functions were not read")
