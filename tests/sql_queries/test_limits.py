@@ -89,7 +89,7 @@ def test_too_small_a_limit_is_rejected(trace) -> None:
 
 
 def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
-    """A conversion error in row 150,000 is reported in one line, and the list of views follows."""
+    """The message for a conversion error in row 150,000 is one line, which also lists the views."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         holotrace.sql(trace, query)

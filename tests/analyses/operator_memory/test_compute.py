@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """100 B, then 700 B are allocated at one address; a free of 700 B ends that block, and a free of 100 B the older one."""
+    """100 B, then 700 B are allocated at one address; a free of 700 B ends that block, and a free of 100 B an unknown one."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
