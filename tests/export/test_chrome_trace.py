@@ -183,7 +183,7 @@ def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> N
 
 
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
-    """An unterminated string of 5,000 characters is an error once it exceeds the limit of 1,000."""
+    """An unterminated string of 5,000 characters raises an error once it exceeds the limit of 1,000."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
@@ -204,7 +204,7 @@ def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/out.json", ""])
 def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
-    """A target in a missing folder, or a target that is itself a folder, is an error."""
+    """A target in a missing folder, or a target that is itself a folder, raises an error."""
     with pytest.raises(InvalidOptionError, match="folder"):
         with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
 
@@ -220,7 +220,7 @@ def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
 
 
 def test_a_changed_source_is_an_error(tmp_path) -> None:
-    """If the source has changed since it was opened, copying is an error that says so."""
+    """If the source has changed since it was opened, copying raises an error that says so."""
     path = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(path)
     assert rank_trace.health.events_end

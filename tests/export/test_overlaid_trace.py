@@ -107,6 +107,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path) -> None:
-    """A target in a missing folder is an error before any event is read."""
+    """A target in a missing folder raises an error before any event is read."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         free_overlaid_path("rank0.json", tmp_path / "nowhere")

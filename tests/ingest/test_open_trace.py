@@ -92,7 +92,7 @@ def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
 
 
 def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`ranks=[2, 0]` opens two of three ranks; an unknown rank is an error that lists the existing ones."""
+    """`ranks=[2, 0]` opens two of three ranks; an unknown rank raises an error that lists the existing ones."""
     for rank in range(3):
         write_trace(f"rank{rank}.json")
     assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
@@ -119,7 +119,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A text file in a dict {rank: file} is an error when opening, not later in an analysis."""
+    """A text file in a dict {rank: file} raises an error on opening, not later in an analysis."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):

@@ -1,4 +1,4 @@
-"""Unknown names and unwritable files are errors before any work, in every command and function."""
+"""Unknown names and unwritable files raise errors before any work is done, in every command and function."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def whole(job: str) -> TraceAnalysis:
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_the_error_for_an_unknown_name_lists_the_known_ones(job, case) -> None:
-    """An unknown stream, step, annotation, operator or column is an error that lists the known ones."""
+    """An unknown stream, step, annotation, operator or column raises an error that lists the known ones."""
     ask, message = OTHERS[case]
     with pytest.raises(HolotraceError, match=message):
         ask(job)
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder is an error before any trace is read, except for functions of a computed result."""
+    """A missing or unwritable folder raises an error before any trace is read, except in functions of a computed result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")

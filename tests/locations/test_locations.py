@@ -165,7 +165,7 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
 
 
 def test_a_timeout_must_be_a_number(monkeypatch) -> None:
-    """HOLOTRACE_TIMEOUT_S='soon' is an error that names the variable and its value."""
+    """HOLOTRACE_TIMEOUT_S='soon' raises an error that names the variable and its value."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
     with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is not a number of seconds$"):
         located("https://host/a.json").exists()

@@ -26,7 +26,7 @@ def test_a_list_of_numbers_has_numbers_and_ranges(text, listed) -> None:
     "text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "3:2", "0-3:", "0-99999999999", "0-2000000", "1" * 5_000]
 )
 def test_other_texts_are_refused(text) -> None:
-    """An invalid list of numbers is an error that shows how to write one."""
+    """An invalid list of numbers raises an error that shows how to write a valid one."""
     with pytest.raises(InvalidOptionError, match="write"):
         numbers(text)
 

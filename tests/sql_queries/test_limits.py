@@ -83,7 +83,7 @@ def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
 
 
 def test_too_small_a_limit_is_rejected(trace) -> None:
-    """A memory limit of 1 KiB is an error that suggests 16 MiB or more."""
+    """A memory limit of 1 KiB raises an error that suggests 16 MiB or more."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
         holotrace.sql(trace, "SELECT 1", memory_limit_bytes=1_024)
 

@@ -156,7 +156,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
-    """Workers on another machine are an error, because their rows would be missing."""
+    """Workers on another machine raise an error, because their rows would be missing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())
@@ -190,7 +190,7 @@ FORBIDDEN = {
 @pytest.mark.parametrize("kind", FORBIDDEN)
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
-    """Queries that read or write files, use the network or change settings are a one-line error."""
+    """Queries that read or write files, use the network or change settings fail with a one-line error."""
     secret_frame = pl.DataFrame({"secret": [1]})
     assert len(secret_frame) == 1
     (tmp_path / "secret.csv").write_text("secret\n1\n")
@@ -206,7 +206,7 @@ def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
 
 
 def test_a_store_cannot_be_written_into(tmp_path) -> None:
-    """A query that copies into a store is an error and changes no byte, because only SELECT is allowed."""
+    """A query that copies into a store fails and changes no byte, because only SELECT is allowed."""
     holotrace.write_store(gpu_job().build(), tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
     target = tmp_path / "job.store" / "rank=0" / "events.parquet"

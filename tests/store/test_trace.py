@@ -205,7 +205,7 @@ def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
 
 
 def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
-    """`select([])` is an error, not a job without ranks."""
+    """`select([])` raises an error instead of returning a job without ranks."""
     with pytest.raises(InvalidOptionError, match="selects no rank"):
         trace.select([])
 

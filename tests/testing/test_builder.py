@@ -159,7 +159,7 @@ def test_header_keys_are_set_and_removed():
 
 
 def test_times_finer_than_a_nanosecond_are_rejected():
-    """A time of 0.0001 µs is an error, because the builder does not round."""
+    """A time of 0.0001 µs raises an error, because the builder does not round."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 

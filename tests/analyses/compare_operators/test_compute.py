@@ -219,7 +219,7 @@ def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
 
 
 def test_the_measure_can_be_chosen_and_must_exist() -> None:
-    """`by="host"` compares host times; an unknown measure or an empty trace is an error."""
+    """`by="host"` compares host times; an unknown measure or an empty trace raises an error."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):

@@ -147,6 +147,6 @@ def test_users_override_figures(tmp_path, monkeypatch) -> None:
     ],
 )
 def test_invalid_figures_are_refused(figures, message) -> None:
-    """A negative figure, an unknown precision, and a figure that is not a number are errors."""
+    """A negative figure, an unknown precision, and a figure that is not a number raise errors."""
     with pytest.raises(InvalidOptionError, match=message):
         add_device("My GPU", **figures)

@@ -169,7 +169,7 @@ def test_a_file_adds_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("pattern", ["(", "", r"(?P<batch>\d+)", 3])
 def test_a_wrong_pattern_is_an_error(pattern: object) -> None:
-    """An invalid regular expression, or one with an unknown group, is an error that says where the pattern is."""
+    """An invalid regular expression, or one with an unknown group, raises an error that says where the pattern is."""
     with pytest.raises(InvalidOptionError, match="patterns"):
         checked_step_pattern(pattern, "patterns")
 

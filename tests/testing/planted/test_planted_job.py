@@ -89,7 +89,7 @@ def test_a_missing_rank_causes_nothing(tmp_path):
 
 
 def test_causes_are_on_ranks_of_the_job():
-    """A cause on a rank that does not exist is an error."""
+    """A cause on a rank that does not exist raises an error."""
     with pytest.raises(InvalidOptionError, match="a cause is planted on rank 8: the ranks are 0 to 7"):
         PlantedOptions(causes=(Cause("host_gap", 8, MS),))
 

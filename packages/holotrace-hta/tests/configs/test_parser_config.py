@@ -69,7 +69,7 @@ def test_setting_the_columns_to_themselves_changes_nothing() -> None:
 
 
 def test_columns_can_be_selected_by_name() -> None:
-    """Columns can be selected later or in the constructor, where HTA ignores the selection; unknown names are errors."""
+    """Columns can be selected later or in the constructor, where HTA ignores the selection; unknown names raise errors."""
     assert names(ParserConfig(selected_arg_keys=["bytes"])) == ["bytes"]
     config = ParserConfig()
     config.set_args_selector(["stream"])

@@ -94,7 +94,7 @@ def test_launches_without_overhead_start_work_at_once() -> None:
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors are errors."""
+    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors raise errors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),

@@ -121,7 +121,7 @@ def test_the_frame_is_the_scripts_own() -> None:
 
 
 def test_the_raw_file_can_be_read(tmp_path) -> None:
-    """`get_raw_trace_for_one_rank` returns parsed JSON; a damaged file is an error."""
+    """`get_raw_trace_for_one_rank` returns parsed JSON; for a damaged file, it raises an error."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"
