@@ -48,7 +48,7 @@ def pairs_in(intervals: Intervals) -> Pairs:
 
 @given(pairs_of_moments)
 def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
-    """Merging moves no time: the same whole nanoseconds are covered before and after."""
+    """Merging does not change which whole nanoseconds are covered."""
     assert covered(pairs_in(union(*arrays(pairs)))) == covered(pairs)
 
 
@@ -154,7 +154,7 @@ def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pairs]) -> None:
-    """Each nanosecond counts for exactly one combination of classes, even if none is active."""
+    """Each nanosecond counts toward exactly one combination of classes, even if no class is active."""
     expected = state_lengths(classes)
 
     durations = states([arrays(pairs) for pairs in classes])

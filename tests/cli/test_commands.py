@@ -87,7 +87,7 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
 
 
 def test_a_table_without_rows_is_one_line(job) -> None:
-    """An empty table prints `none` beside its caption instead of headings above nothing."""
+    """An empty table prints `none` after its caption instead of headings without rows."""
     assert "Warm-up and outlier steps, and what took longer: none" in run("step-time", job).splitlines()
 
 

@@ -64,7 +64,7 @@ def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path
 
 
 def test_columns_of_device_work() -> None:
-    """Device work has its launch, operator and step, or null if the file does not record them."""
+    """The rows of device work name launch, operator and step, or are null where the file does not record them."""
     rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -156,7 +156,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
-    """Workers on another machine raise an error, because their rows would be missing."""
+    """Queries refuse an executor on another machine, because the rows of its workers would be missing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())

@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy has its bytes and a cudaMemcpyAsync call; a memset has its bytes and a cudaMemsetAsync call."""
+    """A copy is written with its bytes and a cudaMemcpyAsync call, and a memset with its bytes and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)
@@ -78,7 +78,7 @@ def test_copies_and_memsets_carry_bytes_and_their_own_launches():
 
 
 def test_a_collective_is_an_nccl_kernel_with_args():
-    """A collective has its name, type, sizes, group, and a sequence number within the group."""
+    """A collective is written with name, type, sizes, group, and a sequence number within the group."""
     builder = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=5, elements=7, group_ranks=(0, 3))

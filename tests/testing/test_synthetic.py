@@ -169,7 +169,7 @@ def test_all_three_reasons_to_wait_occur(truth):
 
 
 def test_steps_equal_the_truth(trace, truth):
-    """Each step has its true number, start and end, on the host's clock."""
+    """Steps have their true numbers, and their true starts and ends on the host's clock."""
     for rank in truth.ranks:
         recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
         assert recorded.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]

@@ -29,7 +29,7 @@ def training() -> TraceBuilder:
 
 
 def test_kernels_belong_to_the_innermost_operator() -> None:
-    """Each innermost operator has its kernels and the mean delays from operator to launch and launch to kernel."""
+    """Each innermost operator is listed with its kernels and the mean delays from operator to launch and launch to kernel."""
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
             "rank": 0,
@@ -49,7 +49,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """The kernels of MmBackward0 also count for aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
+    """The kernels of MmBackward0 also count toward aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,

@@ -223,7 +223,7 @@ def test_a_job_that_does_not_communicate_is_empty() -> None:
 
 
 def test_time_outside_steps_is_kept() -> None:
-    """The exposed time of a collective before the first step has its own row, with a null step."""
+    """The exposed time of a collective before the first step is in a separate row, with a null step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 100, 100)

@@ -175,7 +175,7 @@ def test_groups_without_ranks_have_a_shape_too():
     ],
 )
 def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
-    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has its own axis."""
+    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has a separate axis."""
     axis = axis_of_use(use)
 
     assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -80,7 +80,7 @@ def annotated() -> TraceBuilder:
 
 
 def test_each_kernel_has_its_annotation(tmp_path) -> None:
-    """Each kernel has its annotation as symbol id and as text, and keeps its launch and its step."""
+    """The frame has each kernel's annotation as symbol id and as text, and its launch and step."""
     analysis = analysis_of(annotated(), tmp_path)
     frame = analysis.get_gpu_kernels_with_user_annotations(0)
     table = analysis.t.symbol_table.get_sym_table()
@@ -108,7 +108,7 @@ def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
 
 
 def test_a_rank_without_device_work_has_an_empty_frame(tmp_path) -> None:
-    """A rank without device work has an empty frame with the usual columns."""
+    """The frame of a rank without device work is empty and has the usual columns."""
     builder = TraceBuilder().annotation("load", start_us=0, duration_us=5)
     frame = analysis_of(builder, tmp_path).get_gpu_kernels_with_user_annotations(0)
     assert len(frame) == 0
