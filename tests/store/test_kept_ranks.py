@@ -25,7 +25,7 @@ def test_a_kept_rank_is_found_by_its_identity() -> None:
 
 
 def test_the_least_recently_used_rank_is_forgotten() -> None:
-    """Of three ranks with 5 events each, two fit into 10 events: the least recently used rank is dropped."""
+    """The limit of 10 events leaves room for two of three ranks with 5 events each, so the least recently used is dropped."""
     ranks = KeptRanks[HeldRank]()
     a, b = (ranks.kept(identity, HeldRank(5), 10) for identity in "ab")
     ranks.kept("a", HeldRank(5), 10)

@@ -168,7 +168,7 @@ def test_denoising_steps_inside_a_range_of_xdit() -> None:
 
 
 def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
-    """XDiT records no stacks; `torch.compile` marks each call of the graph, and the repeated one is the transformer."""
+    """A recording of xDiT has no stacks; `torch.compile` marks calls of graphs, and the repeated graph is the transformer."""
     builder = TraceBuilder().annotation("model_inference", start_us=0, duration_us=100)
     builder.annotation("## Call CompiledFxGraph text ##", start_us=1, duration_us=2)
     for start in (10, 30):

@@ -44,7 +44,7 @@ class Named(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cost is right within its error."""
+        """Whether the cost is correct to within its error."""
         error_ns = self.printed_ns + self.unsure_ns + LEAST_ERROR * self.charged_ns + LEAST_ERROR_NS
         return abs(self.named_ns - self.charged_ns) <= error_ns
 
