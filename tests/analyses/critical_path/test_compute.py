@@ -484,7 +484,7 @@ def test_work_launched_before_the_recording_does_not_extend_the_window() -> None
 
 
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
-    """A rank without device work has a path of host time only, and a finding says so."""
+    """The path of a rank without device work consists of host time only, and a finding says so."""
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
 
     assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}

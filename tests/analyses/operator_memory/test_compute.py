@@ -288,7 +288,7 @@ def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, r
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, all blocks equal the plugin's, also those with only an allocation or only a release.
+    """With `compat`, all blocks equal the plugin's, even those with only an allocation or only a release.
 
     Times halfway between two rounded values may round either way.
     """

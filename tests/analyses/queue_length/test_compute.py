@@ -103,7 +103,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
 
 
 def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
-    """One kernel starts at 10 µs, when the next is launched: the length falls to 0, then rises to 1, never 2."""
+    """One kernel starts at 10 µs, when the next is launched: the length falls to 0 and then rises to 1, but is never 2."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=1, launch_us=0)

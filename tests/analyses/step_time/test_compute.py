@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls and gloo annotations count; other annotations, also on GPU streams, count toward no category."""
+    """Driver calls and gloo annotations count; other annotations, including those on GPU streams, count toward no category."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)

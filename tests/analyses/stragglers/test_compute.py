@@ -388,7 +388,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def test_the_answer_names_the_cause_before_its_victim() -> None:
-    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps: rank 2 comes first."""
+    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps, so rank 2 is listed first."""
     result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
 
     assert result.answer.endswith("because rank 2 is late.")

@@ -59,7 +59,7 @@ def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
 
 
 def test_a_pid_may_be_written_in_several_ways() -> None:
-    """A pid in quotes counts as a number, as in the reader, also with escapes; other pids get the next free numbers."""
+    """A pid in quotes, even with escapes, counts as a number, as in the reader; other pids get the next free numbers."""
     pids = ["4001", '"4001"', '"Spans \\u00e9"', "1.5", '"other"', "1.5"]
     assert [event["pid"] for event in placed(*(f'{{"ph":"i","pid":{pid}}}' for pid in pids))] == [
         3001, 3001, 3003, 3004, 3005, 3004

@@ -79,7 +79,7 @@ def test_one_file_alone(folder) -> None:
 
 
 def test_calls_and_their_kernels_are_paired(folder) -> None:
-    """`get_cpu_gpu_correlation` pairs each kernel with its launch, also on stream 0."""
+    """`get_cpu_gpu_correlation` pairs each kernel, including those on stream 0, with its launch."""
     frame = Trace(trace_dir=folder).get_trace(0)
     assert get_cpu_gpu_correlation(frame).to_numpy().tolist() == [[3, 2], [7, 6]]
 

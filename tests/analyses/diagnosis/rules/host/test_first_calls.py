@@ -1,4 +1,4 @@
-"""Calls that set up a device or load kernels on first use say nothing about later steps."""
+"""Slow first calls, which set up a device or load kernels, are not blamed on the steps that follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launched work that starts late, a host that falls behind its device, and the profiler's own work."""
+"""Launched work that starts late, a host that falls behind its device, and the profiler's overhead."""
 
 from __future__ import annotations
 
