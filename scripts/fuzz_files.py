@@ -55,8 +55,7 @@ SHARE_OF_STREAMS = 3
 """Of five compressed files, this many are damaged in their compressed bytes, and the others in their text."""
 
 SLACK = 3
-"""How far a count of the keys `"ph"` may exceed the number of events: some are inside strings, or are an event's second
-one."""
+"""How many more keys `"ph"` than events a text may have: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'

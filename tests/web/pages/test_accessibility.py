@@ -40,8 +40,7 @@ RUNS = (
       return table && axe.run(table, { resultTypes: ['violations'], preload: false });
     }""",
 )
-"""Check the first table after scrolling it into view: AG Grid fills headers only in view, so other grids have empty
-headers.
+"""Checks the first table after scrolling it into view, because AG Grid fills the headers of a grid only then.
 
 `preload` would request every style sheet again in each run, for a rule that is off by default.
 """
