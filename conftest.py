@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Collect tests without garbage collections, which would take a quarter of that time and free next to nothing."""
+    """Switch off garbage collection while tests are collected: it takes a quarter of that time and frees almost nothing."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Turn garbage collections on again; they skip modules and collected tests, which stay until the end."""
+    """Switch garbage collection on again, and let it skip the modules and tests that live until the end."""
     gc.freeze()
     gc.enable()
 
@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _longest_seconds(item: pytest.Item) -> float:
-    """Return how long a test may take if that is ten minutes or more, else 0."""
+    """Return the timeout of a test if it is ten minutes or more, else 0."""
     timeout = item.get_closest_marker("timeout")
     seconds = timeout.args[0] if timeout and timeout.args else 0
     return float(seconds) if seconds >= _LONG_SECONDS else 0
@@ -76,5 +76,5 @@ def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenTables:
-    """Return an object that compares a table with its golden copy, or with `--rewrite-golden` writes the copy."""
+    """Return an object that compares a table with its golden copy, or overwrites the copy if `--rewrite-golden` is given."""
     return GoldenTables(TESTS / "golden", rewrite=request.config.getoption("--rewrite-golden"))

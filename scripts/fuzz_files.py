@@ -55,11 +55,11 @@ SHARE_OF_STREAMS = 3
 """Of five compressed files, this many are damaged in their compressed bytes, and the others in their text."""
 
 SLACK = 3
-"""Events are counted by their key `"ph"`; in a text, at most this many are inside strings or are the second in one event."""
+"""How many more keys `"ph"` than events a text may have: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""The form in which a mutation writes a second phase into an event, so that `_begun` does not count it as another event."""
+"""Mutations write an event's second phase in this form, so that `_begun` does not count it as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
@@ -356,7 +356,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
         whole = isinstance(expected, dict) and isinstance(expected.get("traceEvents"), list)
         begun = 0 if text is None else _begun(text)
         return "refused", [f"refused with {begun} events: {error}"] if whole or begun > SLACK else []
-    faults = [] if heights == health.row_counts else ["the tables are not as long as the health says"]
+    faults = [] if heights == health.row_counts else ["the tables do not have as many rows as the file's health says"]
     if text is not None:
         if expected is None and health.is_clean:
             faults.append("the text is not JSON, but its health is clean")
@@ -364,7 +364,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
             faults += _differences(rank_trace, text, expected)
         faults += _unexplained(rank_trace, text)
     elif health.is_clean and _is_damaged(made.content):
-        faults.append("its stream is damaged, but its health is clean")
+        faults.append("its compressed stream is damaged, but its health is clean")
     return ("clean" if health.is_clean else "damaged"), faults
 
 

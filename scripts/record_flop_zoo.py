@@ -118,7 +118,7 @@ class UNet(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Patches, blocks, and a head."""
+    """A vision transformer: patches, blocks, and a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class VisionTransformer(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Embedding, causal blocks, and a tied head."""
+    """A language model: an embedding, causal blocks, and a head that shares the embedding's weights."""
 
     def __init__(self, **options: bool) -> None:
         super().__init__()

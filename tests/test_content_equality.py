@@ -29,7 +29,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_equal_when_their_tables_are(name) -> None:
-    """Computing an analysis twice gives equal results and hashes; a result for fewer ranks differs."""
+    """Computing an analysis twice returns equal results and hashes; a result for fewer ranks differs."""
     trace = built_gpu_job()
     one, again = (RESULTS[name](trace) for _ in range(2))
     other = RESULTS[name](trace.select([0]))

@@ -41,5 +41,5 @@ def test_tests_that_need_servers_are_where_make_looks_for_them(mark, folder):
 
 
 def is_source(path: Path) -> bool:
-    """Whether somebody who opens the folder sees this file."""
+    """Whether a file is one that people see when they open the folder."""
     return path.is_file() and path.suffix not in {".so", ".pyd", ".pyc"} and not path.name.startswith(".")

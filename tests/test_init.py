@@ -1,4 +1,4 @@
-"""`holotrace` has its public names and imports quickly."""
+"""`holotrace` exports its public names and imports quickly."""
 
 from __future__ import annotations
 

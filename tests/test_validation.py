@@ -50,7 +50,7 @@ def test_a_sound_job_has_no_violations(tmp_path) -> None:
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_each_rule_finds_only_its_own_violation(builder, expected) -> None:
-    """Adding one bad event to a sound job gives exactly one violation."""
+    """Adding one bad event to a sound job causes exactly one violation."""
     assert broken(builder) == [expected]
 
 

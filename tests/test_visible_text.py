@@ -22,7 +22,7 @@ from hostile import ACTING, FORMULAS, steering
     ],
 )
 def test_control_characters_are_escaped(text, shown) -> None:
-    """Control characters become visible escapes, other characters stay, and escaping twice changes nothing."""
+    """Control characters become visible escapes, other characters are kept, and escaping twice changes nothing."""
     assert (visible(text), visible(visible(text))) == (shown, shown)
 
 
@@ -42,5 +42,5 @@ def test_a_formula_gets_an_apostrophe(text) -> None:
 
 @pytest.mark.parametrize("text", ["", "gemm", "-1", "+1.5e-3", "a=b", "'=1"])
 def test_other_text_is_unchanged(text) -> None:
-    """Names and numbers that are not formulas stay unchanged."""
+    """Names and numbers that are not formulas are not changed."""
     assert inert_cell(text) == text

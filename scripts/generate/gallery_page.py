@@ -20,7 +20,7 @@ _PAGES = (
     (
         "distributed",
         "The page of a question",
-        "Figure, tables, definitions, and the Python code that computes the same.",
+        "Figure, tables, definitions, and the Python code that computes the same numbers.",
         "how-to/serve.md#pages",
     ),
     (

@@ -57,7 +57,7 @@ def _section(question: Analysis) -> str:
 
 
 def _own_options(question: Analysis) -> list[Parameter]:
-    """Return the options that other questions lack."""
+    """Return the options that only this question has."""
     without_own = replace(question, options=())
     shared = {*_parameters(analysis_command(without_own)), *_parameters(comparison_command(without_own))}
     return [option for name, option in _parameters(command_of(question)).items() if name not in shared]

@@ -48,7 +48,7 @@ def pairs_in(intervals: Intervals) -> Pairs:
 
 @given(pairs_of_moments)
 def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
-    """Merging moves no time: the same whole nanoseconds are covered before and after."""
+    """Merging does not change which whole nanoseconds are covered."""
     assert covered(pairs_in(union(*arrays(pairs)))) == covered(pairs)
 
 
@@ -92,7 +92,7 @@ def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """If the interval that began last has ended, a time belongs to none. Of intervals that begin together, the last row wins."""
+    """A time belongs to the interval that began last, in doubt to the last row, or to none if this interval has ended."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 
@@ -154,7 +154,7 @@ def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pairs]) -> None:
-    """Each nanosecond counts for exactly one combination of classes, even if none is active."""
+    """Each nanosecond counts toward exactly one combination of classes, even if no class is active."""
     expected = state_lengths(classes)
 
     durations = states([arrays(pairs) for pairs in classes])

@@ -1,4 +1,4 @@
-"""A line through the durations of messages of several sizes gives latency and bandwidth."""
+"""A line fitted to the durations of messages of several sizes yields latency and bandwidth."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _messages(
 
 @given(latency_ns=st.integers(0, 1_000_000), gb_per_s=st.integers(1, 900))
 def test_exact_times_give_the_latency_and_bandwidth_they_were_made_of(latency_ns, gb_per_s):
-    """Times without noise give the latency and bandwidth they were made from, up to rounding to nanoseconds."""
+    """From times without noise, the fit returns the latency and bandwidth behind them, up to rounding to nanoseconds."""
     fit = fit_latency(*_messages([1_000_000, 10_000_000, 100_000_000], latency_ns, 1 / gb_per_s))
 
     assert fit is not None
@@ -56,7 +56,7 @@ def test_too_few_or_too_similar_sizes_give_no_fit(sizes):
 
 
 def test_times_that_do_not_grow_with_the_size_have_infinite_bandwidth():
-    """Messages of all sizes that take 5 µs give a latency of 5 µs and infinite bandwidth."""
+    """If messages of all sizes take 5 µs, the latency is 5 µs and the bandwidth infinite."""
     fit = fit_latency(*_messages([1_000, 10_000, 100_000], 5_000, 0.0))
 
     assert fit is not None
@@ -64,7 +64,7 @@ def test_times_that_do_not_grow_with_the_size_have_infinite_bandwidth():
 
 
 def test_hundreds_of_sizes_are_grouped():
-    """Messages of 500 sizes give the latency and bandwidth that their times were computed from."""
+    """From messages of 500 sizes, the fit returns the latency and bandwidth that their times were computed from."""
     fit = fit_latency(*_messages(list(range(10_000, 5_010_000, 10_000)), 30_000, 0.02))
 
     assert fit is not None

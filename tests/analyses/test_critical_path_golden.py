@@ -7,7 +7,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """A synthetic job of two steps, with a slow rank among three, gives the golden tables."""
+    """The tables for a synthetic job of two steps, with a slow rank among three, equal the golden tables."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
 
     result = critical_path(open_trace(tmp_path, cache=False))

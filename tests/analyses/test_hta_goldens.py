@@ -203,7 +203,7 @@ def test_statistics_of_every_kernel_are_equal(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_communication_overlap_is_equal(case: Case) -> None:
-    """Percentages equal HTA's to two decimals; without communication, HTA gives 0/0 and we give null."""
+    """Percentages equal HTA's to two decimals; without communication, HTA divides 0 by 0 and we return null."""
     ours = communication_overlap(case.trace).per_rank
 
     percentages = (ours["overlap_fraction"] * 100).round(2)

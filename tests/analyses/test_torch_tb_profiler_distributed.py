@@ -48,7 +48,7 @@ def test_real_jobs_have_the_numbers_of_the_plugin(run, goldens, real_traces, tmp
 
 @pytest.mark.parametrize("name", UNIT)
 def test_inputs_of_the_plugins_tests_give_its_numbers(name, goldens, tmp_path) -> None:
-    """Two workers whose kernels have the external ids of their collectives give the plugin's numbers."""
+    """The numbers for two workers whose kernels have the external ids of their collectives equal the plugin's."""
     folder = goldens / "tb" / "unit" / name
     names = {folder / str(number) / "input.json": f"worker{number}" for number in range(2)}
     expect_the_view(opened(names, tmp_path), folder / "All")
@@ -63,7 +63,7 @@ def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> N
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """With `compat`, a file with an unknown NCCL name, or with both NCCL and gloo, gives no communication."""
+    """With `compat`, no communication is found in a file with an unknown NCCL name, or with both NCCL and gloo."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -217,7 +217,7 @@ def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
 
 
 def test_nccl_without_its_kernels_gives_a_finding(goldens, tmp_path) -> None:
-    """NCCL calls without recorded kernels give a finding and no communication; the plugin counts the calls."""
+    """NCCL calls without recorded kernels do not count as communication, and a finding says so; the plugin counts them."""
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (

@@ -164,7 +164,7 @@ def test_the_whole_first_tree(answered):
 
 
 def test_by_default_every_trace_has_an_answer(answered):
-    """Without `compat`, every trace gives a result, and the operators' device self times sum to at most all device time."""
+    """Without `compat`, every trace has a result, and the operators' device self times sum to at most all device time."""
     tables = operators(answered.trace)
     (rank_trace,) = answered.trace.ranks.values()
 

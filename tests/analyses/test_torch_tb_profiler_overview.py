@@ -20,7 +20,7 @@ from tb_goldens import EACH_CASE, Case, case
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
 NO_LENGTH = -(2**64) + 1
-"""The plugin gives the step of a file without steps and operators this length in µs."""
+"""The length in µs of the plugin's only step for a file without steps and operators."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
 """Files whose kernels have no operator in the plugin, because it ignores host threads whose id is a text."""

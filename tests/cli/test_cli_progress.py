@@ -27,7 +27,7 @@ def terminal() -> tuple[Progress, io.StringIO]:
 
 
 def test_a_bar_names_the_file_and_disappears() -> None:
-    """A bar shows markup in a file name as text, and starts again for the next file."""
+    """A bar shows markup in a file name as plain text, and starts again for the next file."""
     bars, stream = terminal()
     progress = TerminalProgress(bars)
     with bars:

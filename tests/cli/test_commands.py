@@ -50,7 +50,7 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Without steps, the line gives the 75 µs of the recording, and shares of the recording."""
+    """Without steps, the line shows the 75 µs of the recording, and shares of the recording."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (no steps recorded) · GPU busy ")
     assert "of the recording" in line
@@ -87,7 +87,7 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
 
 
 def test_a_table_without_rows_is_one_line(job) -> None:
-    """An empty table prints `none` beside its caption instead of headings above nothing."""
+    """An empty table prints `none` after its caption instead of headings without rows."""
     assert "Warm-up and outlier steps, and what took longer: none" in run("step-time", job).splitlines()
 
 
@@ -148,7 +148,7 @@ def test_the_gap_threshold_is_in_microseconds(job) -> None:
 
 
 def test_workers_give_the_same_answer(job) -> None:
-    """Two worker processes give the same output as one process."""
+    """The output with two worker processes equals that with one process."""
     assert run("temporal-breakdown", job, "--json", "--workers", "2") == run("temporal-breakdown", job, "--json")
 
 
@@ -218,7 +218,7 @@ def test_names_from_a_trace_are_plain_text(job) -> None:
 
 @pytest.mark.parametrize("name", ["[bold]x[/bold]", "\x1b[2Jgone", "[link=http://x]y"])
 def test_names_cannot_control_the_terminal(tmp_path, name) -> None:
-    """Escape sequences and markup in a kernel's name stay text."""
+    """Escape sequences and markup in a kernel's name are printed as text."""
     TraceBuilder().kernel(name, start_us=0, duration_us=1).write(tmp_path / "job")
     output = run("kernel-breakdown", str(tmp_path / "job"))
     assert "\x1b" not in output
@@ -257,7 +257,7 @@ def test_check_lists_repairs(tmp_path) -> None:
 
 
 def test_check_prints_json(tmp_path) -> None:
-    """`check --json` gives the verdict, each file's rank and where the rank comes from, and the skipped files."""
+    """`check --json` prints the verdict, each file's rank and where the rank comes from, and the skipped files."""
     gpu_job().write(tmp_path / "job")
     answer = json.loads(run("check", str(tmp_path / "job"), "--json"))
     assert list(answer) == ["verdict", "files", "skipped_files"]

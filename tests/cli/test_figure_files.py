@@ -90,7 +90,7 @@ def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
 
 
 def test_the_format_and_the_suffix_of_sql_output_must_agree(job, tmp_path) -> None:
-    """`sql --format csv -o rows.parquet` is an error that says to use one format for both options."""
+    """`sql --format csv -o rows.parquet` fails with an error that says to use one format for both options."""
     with pytest.raises(
         InvalidOptionError, match=r"rows\.parquet ends in \.parquet, but --format is csv; make both the same"
     ):

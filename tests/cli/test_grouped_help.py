@@ -1,4 +1,4 @@
-"""Help lists every command and option once, under a heading, in whole sentences."""
+"""Help lists every command and option once, under a heading, in complete sentences."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """Three plain files of 20 MB need no workers: a byte of plain JSON counts a sixteenth of a compressed byte."""
+    """Three plain files of 20 MB need no workers: a byte of plain JSON counts as a sixteenth of a compressed byte."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)
@@ -109,7 +109,7 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """`--capture` gives the kernels of a graph their operators; `compare-operators` has a capture option per trace."""
+    """With `--capture`, the kernels of a graph have operators; `compare-operators` has a capture option per trace."""
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

@@ -82,7 +82,7 @@ def test_sql_prints_every_column(job) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", [[], ["idle-time"], ["sql"]])
 def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
-    """On a pipe, help gives each option and each command one line with its complete description."""
+    """On a pipe, help prints each option and each command on one line with its complete description."""
     monkeypatch.setenv("COLUMNS", width)
     lines = printed(*command, "--help").splitlines()
     assert not any(line.endswith("...") for line in lines if not line.startswith("Usage"))

@@ -1,4 +1,4 @@
-"""Real clusters give the same results as this process, byte by byte, even if a worker is killed."""
+"""Real clusters return the same results as this process, byte by byte, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run(folder, short_folder) -> Run:
 
 @pytest.fixture(scope="module")
 def expected(folder, run) -> dict[str, bytes]:
-    """Return the results that the analyses give without an executor."""
+    """Return the results of the analyses without an executor."""
     return answers(folder, run, "none")
 
 
@@ -94,25 +94,25 @@ def dask_scheduler(folder) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
-    """Two Dask workers over TCP give the same bytes as no executor, even if one is killed."""
+    """Results from two Dask workers over TCP equal those without an executor byte by byte, even if a worker is killed."""
     assert answers(folder, run, dask_scheduler, is_killed=is_killed) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_ray(folder, run, expected, is_killed) -> None:
-    """Ray with two CPUs gives the same bytes as no executor, even if a worker is killed."""
+    """Results from Ray with two CPUs equal those without an executor byte by byte, even if a worker is killed."""
     require("ray")
     assert answers(folder, run, "ray", is_killed=is_killed) == expected
 
 
 def test_mpi(folder, run, expected) -> None:
-    """Two MPI ranks give the same bytes as no executor; none is killed, because MPI ends a job that loses a rank."""
+    """Results from two MPI ranks equal those without an executor; no rank is killed, because MPI ends a job that loses one."""
     assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_processes(folder, run, expected, is_killed) -> None:
-    """Two local processes give the same bytes as no executor, even if one is killed."""
+    """Results from two local processes equal those without an executor byte by byte, even if a process is killed."""
     assert answers(folder, run, "processes", is_killed=is_killed) == expected
 
 

@@ -6,7 +6,7 @@ from pages import script
 
 
 def test_columns_become_lists_and_formulas_stay() -> None:
-    """Aligned columns become nested lists, other indented lines stay, and markup characters are escaped."""
+    """Aligned columns become nested lists, other indented lines are unchanged, and markup characters are escaped."""
     docstring = """\
 Divide |busy| by what ran.
 
@@ -38,7 +38,7 @@ Source: docs/reference/analyses/idle_time.md derives it."""
 
 
 def test_sections_keep_their_indentation() -> None:
-    """Sections such as `Args:` stay as they are, because Sphinx's napoleon extension parses them afterwards."""
+    """Sections such as `Args:` are unchanged, because Sphinx's napoleon extension parses them afterwards."""
     docstring = ["Open a job.", "", "Args:", "    source: a file or", "        folder."]
     assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]
 

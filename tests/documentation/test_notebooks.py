@@ -90,7 +90,7 @@ def test_what_memory_shows(run) -> None:
 
 
 def test_what_counters_shows(run) -> None:
-    """Each kernel has its operator, and the operations per operator have the expected sums."""
+    """The operator of each kernel is known, and the operations of each operator add up to the expected sum."""
     names, shown = run("counters")
     assert shown["facade"]["top_level_op"].to_list() == ["aten::mm", "aten::add", "aten::mm"]
     assert names["per_operator"].rows() == [("aten::mm", 24_000_000.0), ("aten::add", 50_000.0)]
@@ -98,7 +98,7 @@ def test_what_counters_shows(run) -> None:
 
 
 def test_what_timelines_shows(run, monkeypatch) -> None:
-    """The cells draw both ranks, an operator's stack with its kernels, and layers beside annotations."""
+    """The cells draw both ranks, an operator's stack with its kernels, and layers next to annotations."""
     figures: list[go.Figure] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
     names, _ = run("timelines")

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_signature_keeps_its_name_and_its_template_arguments(name: str, short: str) -> None:
-    """The short name drops return type, namespaces and parameters; a name that is not a signature stays."""
+    """The short name drops return type, namespaces and parameters; a name that is not a signature is unchanged."""
     assert short_name(name) == short
 
 

@@ -18,7 +18,7 @@ FILLS = {
     for name, value in vars(colors).items()
     if isinstance(value, str) and value.startswith("#") and name not in {"DARK_INK", "LIGHT_INK", "DEVICE_TO_DEVICE"}
 }
-"""The colours with a meaning, by its name."""
+"""Colours that have a meaning, by name."""
 
 TOGETHER = [
     "COMPUTATION NON_COMPUTATION IDLE",
@@ -41,7 +41,7 @@ TOGETHER = [
     "COMPUTATION MEMORY OTHER MEMSET COMMUNICATION LAUNCH_DELAY UNKNOWN HOST_GAP",
     "HOST_TO_DEVICE DEVICE_TO_HOST DEVICE_TO_DEVICE PEER_TO_PEER MEMSET UNKNOWN_COPY",
 ]
-"""Colours that one figure may show beside each other."""
+"""Colours that one figure may show next to each other."""
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red or without green cones.
 # https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html

@@ -86,7 +86,7 @@ def test_a_single_worker_gets_all_cores() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_a_pool_without_workers_is_refused(workers: int) -> None:
-    """0 or -1 workers are an error that quotes the value."""
+    """Asking for 0 or -1 workers raises an error that quotes the number."""
     with pytest.raises(InvalidOptionError, match=f"workers={workers}"):
         processes(workers)
 

@@ -175,7 +175,7 @@ def test_text_that_looks_like_a_gap_between_events(tmp_path, monkeypatch, events
 
 @pytest.mark.parametrize("text", ['{"traceEvents":[{"a":1,"b"2}],"x":"' + "x" * 99 + '"}', '{"a":1}', '{"a"1}', ""])
 def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> None:
-    """The error names the file and `holotrace check`; no partial copy stays."""
+    """The error names the file and `holotrace check`; no partial copy remains."""
     path = file_of(tmp_path, text)
     with pytest.raises(UnreadableTraceError, match=r"rank0\.json cannot be rewritten: .*holotrace check"):
         rewritten(path, tmp_path / "out.json", unchanged)
@@ -183,7 +183,7 @@ def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> N
 
 
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
-    """An unterminated string of 5,000 characters is an error once it exceeds the limit of 1,000."""
+    """An unterminated string of 5,000 characters raises an error once it exceeds the limit of 1,000."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
@@ -192,7 +192,7 @@ def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) 
 
 
 def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
-    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
+    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"out\.json already exists"):
@@ -204,13 +204,13 @@ def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/out.json", ""])
 def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
-    """A target in a missing folder, or a target that is itself a folder, is an error."""
+    """A target in a missing folder, or a target that is itself a folder, raises an error."""
     with pytest.raises(InvalidOptionError, match="folder"):
         with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
 
 
 def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
-    """If an event cannot be generated, the existing target stays and no partial file remains."""
+    """If an event cannot be generated, the existing target is kept and no partial file remains."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(ZeroDivisionError):
@@ -220,7 +220,7 @@ def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
 
 
 def test_a_changed_source_is_an_error(tmp_path) -> None:
-    """If the source has changed since it was opened, copying is an error that says so."""
+    """If the source has changed since it was opened, copying raises an error that says so."""
     path = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(path)
     assert rank_trace.health.events_end

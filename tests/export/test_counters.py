@@ -110,7 +110,7 @@ def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "a/b", "/"])
 def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
-    """An empty suffix, or one with a slash, is an error, because a copy must never replace its original."""
+    """An empty suffix, or one with a slash, raises an error, because a copy must never replace its original."""
     with pytest.raises(InvalidOptionError, match="suffix="):
         write_traces_with_counters(job().build(), tmp_path, suffix=suffix)
 

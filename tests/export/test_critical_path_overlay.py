@@ -117,7 +117,7 @@ def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) ->
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
+    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
     (tmp_path / "copy.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, tmp_path / "copy.json")

@@ -97,7 +97,7 @@ def test_copies_get_unused_names(tmp_path) -> None:
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing target is an error and stays unchanged; `overwrite=True` replaces it."""
+    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
     target = tmp_path / "copy.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
@@ -107,6 +107,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_a_missing_folder_is_an_error(tmp_path) -> None:
-    """A target in a missing folder is an error before any event is read."""
+    """A target in a missing folder raises an error before any event is read."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         free_overlaid_path("rank0.json", tmp_path / "nowhere")

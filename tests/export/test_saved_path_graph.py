@@ -83,14 +83,14 @@ def test_other_tools_read_the_tables(saved) -> None:
 
 
 def test_a_file_is_only_overwritten_on_request(rank_trace, saved) -> None:
-    """Saving to an existing file is an error unless `overwrite=True`."""
+    """Saving to an existing file raises an error unless `overwrite=True`."""
     with pytest.raises(InvalidOptionError, match="already exists"):
         save_path_graph(rank_trace, critical_path_graph(rank_trace), saved)
     save_path_graph(rank_trace, critical_path_graph(rank_trace), saved, overwrite=True)
 
 
 def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
-    """Loading a path with a different trace is an error, because the path refers to events by number."""
+    """Loading a path with a different trace raises an error, because the path refers to events by number."""
     with pytest.raises(InvalidOptionError, match="saved from a trace other than"):
         load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
 

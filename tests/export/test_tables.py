@@ -57,6 +57,6 @@ def test_nothing_is_overwritten_unless_requested(trace, tmp_path) -> None:
 
 
 def test_a_folder_that_cannot_be_created_is_an_error(trace, tmp_path) -> None:
-    """A target whose parent folder is missing is an error."""
+    """A target whose parent folder is missing raises an error."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         export_tables(trace, tmp_path / "a" / "b", "csv")

@@ -348,7 +348,7 @@ def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
 
 
 def test_a_report_is_an_html_file(tmp_path) -> None:
-    """The name `report.pdf` is an error that asks for a name ending in .html."""
+    """The name `report.pdf` raises an error that asks for a name ending in .html."""
     with pytest.raises(InvalidOptionError, match=r"ends in \.html"):
         holotrace.report(small_job(), tmp_path / "report.pdf")
 

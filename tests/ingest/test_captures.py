@@ -78,7 +78,7 @@ def test_no_capture_on_request_or_without_graphs(tmp_path):
 
 
 def test_a_wrong_path_is_an_error(tmp_path):
-    """A path that does not exist, and a file that is not a capture, are errors with a message."""
+    """For a path that does not exist, and for a file that is not a capture, the error says what is wrong."""
     (path,) = replay(0).write(tmp_path)
     (tmp_path / "notes.json").write_text('{"a": 1}')
 

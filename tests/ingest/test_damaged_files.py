@@ -84,7 +84,7 @@ def rules(path: Path) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_concatenated_documents_are_all_read(tmp_path, pack) -> None:
-    """Two traces joined by `cat`, plain or compressed, give the events of both."""
+    """From two traces joined by `cat`, plain or compressed, the events of both are read."""
     rank_trace = opened(tmp_path / "rank0.json", pack(job("a", "b")) + pack(job("c")))
     assert names(rank_trace) == ["a", "b", "c"]
     assert lost(rank_trace) == {"another_document": ("repaired", 0, 0)}
@@ -140,7 +140,7 @@ def test_durations_of_months_are_dropped(tmp_path) -> None:
 
 
 def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
-    """A device that is an object becomes null, and the object stays in the event's extra args."""
+    """A device that is an object becomes null, and the object is kept in the event's extra args."""
     kernel = (
         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
     )

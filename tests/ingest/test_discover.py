@@ -90,7 +90,7 @@ def test_white_space_in_the_header_does_not_matter(tmp_path: Path, separators: t
 
 
 def test_a_header_longer_than_the_first_piece(write_trace: WriteTrace) -> None:
-    """A header of more than 1 MiB of process groups still gives the rank."""
+    """The rank is found even in a header with more than 1 MiB of process groups."""
     groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
     path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
     assert path.stat().st_size > 1 << 20
@@ -223,7 +223,7 @@ def test_a_list_keeps_its_order_for_free_numbers(write_trace: WriteTrace) -> Non
 
 
 def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> None:
-    """Two files of rank 2 are an error that names both and shows how to assign ranks."""
+    """Two files of rank 2 raise an error that names both and shows how to assign ranks."""
     first, second = write_trace("a.json", rank=2), write_trace("rank2.json")
     with pytest.raises(DuplicateRankError) as caught:
         discover([first, second], read_nothing)
@@ -247,13 +247,13 @@ def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
 
 @pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None, 2**31])
 def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
-    """A dict key that is negative, above int32, a bool, a float, a string or None is an error."""
+    """A dict key that is negative, above int32, a bool, a float, a string or None raises an error."""
     with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
         discover({rank: write_trace("a.json")}, read_nothing)
 
 
 def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
-    """A JSON file without events is an error when named directly, in a list or in a dict."""
+    """A JSON file without events raises an error when named directly, in a list or in a dict."""
     path = tmp_path / "a.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
     sources: list[TraceSource] = [path, [path], {0: path}]
@@ -263,7 +263,7 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Pipes and broken links are skipped in a folder and are errors when named; a pipe is never opened."""
+    """Pipes and broken links are skipped in a folder and raise errors when named; a pipe is never opened."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
     (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")
@@ -278,7 +278,7 @@ def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
-    """A list may contain only files, so a folder in it is an error."""
+    """A list may contain only files, so a folder in it raises an error."""
     with pytest.raises(NotATraceError, match="is a folder"):
         discover([tmp_path], read_nothing)
 
@@ -318,7 +318,7 @@ def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path
 def test_an_unreadable_file_does_not_hide_the_others(
     write_trace: WriteTrace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A damaged file is skipped with a warning in a folder, and is an error when named directly."""
+    """A damaged file is skipped with a warning in a folder, and raises an error when named directly."""
     write_trace("rank0.json")
     damaged = tmp_path / "rank1.json.gz"
     damaged.write_bytes(gzip.compress(write_trace("x.json").read_bytes())[:12])

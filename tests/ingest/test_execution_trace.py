@@ -50,7 +50,7 @@ def test_both_schemas_give_the_same_row(tmp_path, node) -> None:
 
 
 def test_an_empty_trace_and_a_bare_node_are_read(tmp_path) -> None:
-    """A trace without nodes gives no rows, and a node with only an id gives nulls and empty lists."""
+    """A trace without nodes has no rows, and the row of a node with only an id has nulls and empty lists."""
     assert read_execution_trace(written(tmp_path)).nodes.is_empty()
     row = read_execution_trace(written(tmp_path, {"id": 1})).nodes.row(0)
     assert row == (1, "", None, None, "", None, None, "[]", "[]", "[]", "[]")

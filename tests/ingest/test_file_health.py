@@ -18,7 +18,7 @@ def health_of(path) -> FileHealth:
 
 
 def test_a_clean_file_is_described(tmp_path) -> None:
-    """A file's health has its format, size, events, GPU work, recording options, rank, and the origin of the rank."""
+    """A file's health consists of its format, size, events, GPU work, recording options, rank, and the origin of the rank."""
     builder = TraceBuilder().rank(3).header(record_shapes=1, with_stack=1)
     content = builder.kernel("gemm", start_us=0, duration_us=1, launch_us=-1).json(3)
     path = tmp_path / "t.json.gz"

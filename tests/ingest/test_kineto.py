@@ -88,7 +88,7 @@ def event_indices(rank_trace: RankTrace) -> list[int]:
     ],
 )
 def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content: bytes, description: str) -> None:
-    """A file that is not a trace raises NotATraceError, which says what it begins with or lacks."""
+    """A file that is not a trace raises NotATraceError, which says what the file begins with or lacks."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
     assert "trace.json is not a profiler trace: " in str(caught.value)
@@ -97,7 +97,7 @@ def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content
 
 @pytest.mark.parametrize("content", [b'{"traceEvents": []}', b"[]", b'{"traceEvents": [ ], "traceName": "a"}'])
 def test_a_trace_may_be_without_events(open_bytes: Open, content: bytes) -> None:
-    """A recording without events gives every table, without rows, and no finding."""
+    """For a recording without events, every table exists but has no rows, and there is no finding."""
     rank_trace = open_bytes(content)
     assert all(rank_trace.table(name).is_empty() for name in TABLES)
     assert rank_trace.health.findings == ()
@@ -113,7 +113,7 @@ def test_a_trace_may_have_metadata_events_only(open_bytes: Open) -> None:
 
 
 def test_a_truncated_gzip_keeps_what_came_before(open_bytes: Open) -> None:
-    """A gzip file cut in half gives the events of its first half and a `truncated_compression` finding."""
+    """From a gzip file cut in half, the events of the first half are read, and a finding `truncated_compression` is added."""
     events = [KERNEL | {"name": os.urandom(8).hex()} for _ in range(1_000)]
     packed = gzip.compress(document(*events))
     rank_trace = open_bytes(packed[: len(packed) // 2])
@@ -201,7 +201,7 @@ def test_a_damaged_event_loses_no_other(open_bytes: Open) -> None:
 
 
 def test_compressed_files_read_the_same(open_bytes: Open) -> None:
-    """A plain file, a gzip file, and a gzip file with two members give the same tables."""
+    """The tables of a plain file, a gzip file, and a gzip file with two members are equal."""
     plain = document(*[KERNEL] * 100)
     contents = [plain, gzip.compress(plain), gzip.compress(plain[:1_000]) + gzip.compress(plain[1_000:])]
     opened = [open_bytes(content) for content in contents]
@@ -241,7 +241,7 @@ def test_the_number_of_threads_does_not_change_the_tables(tmp_path: Path, monkey
     ],
 )
 def test_a_kind_has_several_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
-    """All spellings of a category, from other PyTorch versions and vendors, give the same event kind."""
+    """All spellings of a category, from other PyTorch versions and vendors, map to the same event kind."""
     events = [{**KERNEL, "cat": category} for category in categories]
     rank_trace = open_bytes(json.dumps({"traceEvents": events}).encode())
     assert rank_trace.event_counts() == {kind: len(categories)}
@@ -354,7 +354,7 @@ def test_valid_json_is_read_like_pythons_parser(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """A trace with changed bytes raises a HolotraceError or gives tables with their usual types."""
+    """Reading a trace with changed bytes raises a HolotraceError or returns tables with their usual types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)
@@ -375,7 +375,7 @@ def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]],
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_raise_only_holotrace_errors(content: bytes) -> None:
-    """Arbitrary bytes, alone or after `[{`, give a trace or raise a HolotraceError."""
+    """Arbitrary bytes, alone or after `[{`, open as a trace or raise a HolotraceError."""
     try:
         opened(b"[{" + content)
         opened(content)

@@ -35,7 +35,7 @@ class Recorder:
 
 
 def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A folder of three ranks and a text file gives three ranks in order and one skipped file."""
+    """A folder of three ranks and a text file opens as three ranks in order and one skipped file."""
     for rank in (2, 0, 10):
         write_trace(f"rank{rank}.json", rank=rank)
     (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
 
 
 def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`ranks=[2, 0]` opens two of three ranks; an unknown rank is an error that lists the existing ones."""
+    """`ranks=[2, 0]` opens two of three ranks; an unknown rank raises an error that lists the existing ones."""
     for rank in range(3):
         write_trace(f"rank{rank}.json")
     assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
@@ -119,7 +119,7 @@ def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A text file in a dict {rank: file} is an error when opening, not later in an analysis."""
+    """A text file in a dict {rank: file} raises an error on opening, not later in an analysis."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):
@@ -139,6 +139,6 @@ REAL_JOBS = {
 
 @pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
-    """Folders of real recordings give the expected ranks, and skip other files and older recordings."""
+    """From folders of real recordings, the expected ranks open; other files and older recordings are skipped."""
     trace = open_trace(real_traces / folder)
     assert (list(trace.ranks), [Path(file.path).name for file in trace.skipped]) == expected

@@ -138,7 +138,7 @@ def test_a_rank_comes_from_header_name_or_collectives(write_trace: WriteTrace, t
 
 
 def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_path) -> None:
-    """A run opens its last span by default; an unknown span or run is an error that says which ones exist."""
+    """A run opens its last span by default; an unknown span or run raises an error that says which ones exist."""
     for stamp in (1, 2):
         write_trace(f"rank0.{stamp}.pt.trace.json")
     run = find_runs(tmp_path).run(tmp_path.name)
@@ -201,7 +201,7 @@ def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> N
 
 
 def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> None:
-    """A missing path, a file, or a deleted folder as the log folder is an error."""
+    """A missing path, a file, or a deleted folder as the log folder raises an error."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -215,7 +215,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """Real log folders give the plugin's workers and spans, except its reserved worker `All`."""
+    """In real log folders, the same workers and spans are found as in the plugin, except its reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {

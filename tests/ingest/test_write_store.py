@@ -1,4 +1,4 @@
-"""A store gives the same tables and results as its traces; an interruption never leaves a partial rank."""
+"""A store has the same tables and results as its traces; an interruption never leaves a partial rank."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_ranks_can_be_added(tmp_path) -> None:
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
-    """Storing another job's rank 0 is an error that names both files; `overwrite=True` replaces the rank."""
+    """Storing another job's rank 0 raises an error that names both files; `overwrite=True` replaces the rank."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
@@ -273,7 +273,7 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
-    """A damaged table is an error that names the file and `holotrace ingest`; the next run writes its rank again."""
+    """A damaged table raises an error that names the file and `holotrace ingest`; the next run writes its rank again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -289,7 +289,7 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
-    """A changed byte in any file of a store is an error that names the file; the next run repairs it."""
+    """A changed byte in any file of a store raises an error that names the file; the next run repairs the file."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
     holotrace.write_store(trace, store)
     before = everything(holotrace.open_trace(store))
@@ -317,7 +317,7 @@ def everything(trace: Trace) -> list[object]:
 
 @pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
 def test_sql_refuses_damaged_files(address, tmp_path) -> None:
-    """A query on a table with a changed byte is an error, because checksums are verified before DuckDB reads."""
+    """A query on a table with a changed byte fails, because checksums are verified before DuckDB reads."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
     holotrace.write_store(gpu_job().build(), store)
     kernels = store / "rank=1" / "kernels.parquet"
@@ -333,7 +333,7 @@ def test_sql_refuses_damaged_files(address, tmp_path) -> None:
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
-    """A reader gets an error, not columns of two versions, if the rank is written again while it is open."""
+    """If a rank is written again while a reader has it open, the reader gets an error instead of columns of two versions."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
@@ -404,7 +404,7 @@ def named(number: int) -> str:
 
 
 def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
-    """A table with 196 zeroed bytes is an error."""
+    """Reading a table with 196 zeroed bytes raises an error."""
     stored(gpu_job().build(), tmp_path)
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
     content = bytearray(broken.read_bytes())
@@ -417,7 +417,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
-    """A damaged manifest or record is an error that says to run `holotrace ingest`, which repairs it."""
+    """A damaged manifest or record raises an error that says to run `holotrace ingest`, which repairs it."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
@@ -432,7 +432,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
 def test_an_invalid_rank_makes_a_store_damaged(name, value, tmp_path) -> None:
-    """A record with an invalid rank, such as a path, is an error, because a store may come from strangers."""
+    """A record with an invalid rank, such as a path, raises an error, because a store may come from strangers."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
@@ -441,7 +441,7 @@ def test_an_invalid_rank_makes_a_store_damaged(name, value, tmp_path) -> None:
 
 
 def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
-    """A store of another version is an error, and the next run writes both ranks again."""
+    """Opening a store of another version raises an error, and the next run writes both ranks again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
@@ -461,7 +461,7 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
 
 
 def test_only_new_folders_become_stores(tmp_path) -> None:
-    """Writing a store into a folder with other files, or over a file, is an error."""
+    """Writing a store into a folder with other files, or over a file, raises an error."""
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
     for existing in (tmp_path / "traces", tmp_path / "notes.txt"):
@@ -513,7 +513,7 @@ def no_room(*_: object) -> int:
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
-    """A full disk is an error even with on_error="skip", and the store stays unfinished."""
+    """A full disk raises an error even with on_error="skip", and the store remains unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
@@ -569,7 +569,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 
 
 def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
-    """Storing a store again, or a selection of events, is an error and creates no folder."""
+    """Storing a store again, or a selection of events, raises an error and creates no folder."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
@@ -580,7 +580,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """A store behind a URL gives the results of its traces, accepts SQL queries, and can be overwritten."""
+    """A store behind a URL has the results of its traces, accepts SQL queries, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2

@@ -1,4 +1,4 @@
-"""Unknown names and unwritable files are errors before any work, in every command and function."""
+"""Unknown names and unwritable files raise errors before any work is done, in every command and function."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def whole(job: str) -> TraceAnalysis:
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_the_error_for_an_unknown_name_lists_the_known_ones(job, case) -> None:
-    """An unknown stream, step, annotation, operator or column is an error that lists the known ones."""
+    """An unknown stream, step, annotation, operator or column raises an error that lists the known ones."""
     ask, message = OTHERS[case]
     with pytest.raises(HolotraceError, match=message):
         ask(job)
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder is an error before any trace is read, except for functions of a computed result."""
+    """A missing or unwritable folder raises an error before any trace is read, except in functions of a computed result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")
@@ -229,7 +229,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
-    """A command stops at an existing file before it reads any trace, and the file stays."""
+    """A command stops at an existing file before it reads any trace, and leaves the file as it is."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
@@ -259,7 +259,7 @@ def test_force_replaces_a_file(job, tmp_path, command) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_existing_files_in_a_folder_stay(job, tmp_path, name) -> None:
-    """Writing into a folder again is an error or chooses other names, and the first files stay."""
+    """A second write into a folder fails or uses other file names; the files of the first write are not changed."""
     FOLDERS[name](job, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     try:

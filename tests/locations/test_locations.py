@@ -44,7 +44,7 @@ def test_urls_differ_from_paths(text, expected) -> None:
 
 
 def test_a_path_stays_a_path() -> None:
-    """A path stays as written, except that `~` and `file://` are replaced."""
+    """A path is kept as written, except that `~` and `file://` are replaced."""
     assert located("a/b.json") == Path("a/b.json")
     assert address_text("./a//b.json") == "./a//b.json"
     assert address_text("~/a.json") == str(Path.home() / "a.json")
@@ -95,7 +95,7 @@ def test_the_suffix_begins_at_the_last_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Shown addresses contain no signatures, tokens or passwords; a `?` or `@` in a name stays."""
+    """Shown addresses contain no signatures, tokens or passwords; a `?` or `@` in a name is shown."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 
@@ -145,7 +145,7 @@ def test_paths_relative_to_a_folder() -> None:
 
 
 def test_azure_blobs_may_be_given_as_web_addresses() -> None:
-    """A web address of an Azure blob becomes an `az://` path; other web addresses stay."""
+    """A web address of an Azure blob becomes an `az://` path; other web addresses are not changed."""
     url = "https://account.blob.core.windows.net/container/job/a.json"
     assert translated(url) == "az://container/job/a.json"
     assert scheme_of(f"zip://a::{url}") == "az"
@@ -165,7 +165,7 @@ def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
 
 
 def test_a_timeout_must_be_a_number(monkeypatch) -> None:
-    """HOLOTRACE_TIMEOUT_S='soon' is an error that names the variable and its value."""
+    """HOLOTRACE_TIMEOUT_S='soon' raises an error that names the variable and its value."""
     monkeypatch.setenv(TIMEOUT_VARIABLE, "soon")
     with pytest.raises(InvalidOptionError, match=r"^HOLOTRACE_TIMEOUT_S='soon' is not a number of seconds$"):
         located("https://host/a.json").exists()
@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version are read from the attributes of each store, and stay unknown without them."""
+    """Size, time and version are read from the attributes of each store, and are unknown without them."""
     assert remote_status(entry) == expected
 
 

@@ -78,7 +78,7 @@ def counts(trace: Trace) -> dict[int, int]:
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """A folder behind a URL gives a plain and a gzip rank, skips another file, and ignores subfolders."""
+    """In a folder behind a URL, a plain and a gzip file open as ranks, another file is skipped, and subfolders are ignored."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,7 +103,7 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder behind a URL all give the same rank."""
+    """A pattern, a file, a list, a dict and a folder behind a URL all open the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
@@ -185,7 +185,7 @@ def test_reading_resumes_after_a_lost_connection(web) -> None:
 
 
 def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_folder) -> None:
-    """A connection that always breaks is an error with the URL, and the cache stays empty; a later try succeeds."""
+    """If every connection breaks, the error contains the URL, and the cache stays empty; a later try succeeds."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
@@ -220,7 +220,7 @@ def test_an_unreachable_server_is_a_one_line_error() -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> None:
-    """If the ETag changes between two parts, reading is an error, so that versions never mix."""
+    """If the ETag changes between two parts, reading fails, so that versions never mix."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     fetch = remote_bytes.RemoteBytes.fetch
@@ -354,7 +354,7 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
 
 
 def test_web_addresses_are_read_only(memory) -> None:
-    """Writing to an http:// address is an error that says it is read-only."""
+    """Writing to an http:// address raises an error that says that the address is read-only."""
     memory.pipe("/job/a.json", trace_json(0))
     with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
         run_hta("report", "memory://job", "-o", "http://127.0.0.1:9/report.html")
@@ -391,7 +391,7 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """An execution trace behind a URL gives its nodes."""
+    """The nodes of an execution trace behind a URL are read."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])

@@ -25,7 +25,7 @@ def test_copies_of_unknown_size_have_no_bandwidth() -> None:
 
 
 def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
-    """The launch takes 10 µs, and the kernel starts after 4 of them."""
+    """The launch call takes 10 µs, and the kernel starts 4 µs after the call begins."""
     trace = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=10, args={"correlation": 1})
     trace = trace.kernel("gemm", start_us=4, duration_us=20, args={"correlation": 1})
 
@@ -47,7 +47,7 @@ def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
 
 
 def test_a_recording_without_steps_has_no_mean_step() -> None:
-    """Without steps, the answer gives the time of the whole recording."""
+    """Without steps, the answer states the time of the whole recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
     assert holotrace.step_time(trace).answer == "The recording takes 90 µs; its largest part is operators (100.0 %)."

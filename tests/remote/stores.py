@@ -95,7 +95,7 @@ def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which accepts every request; only a stranger's login is refused."""
+    """Start fake-gcs-server, which accepts every request; the only thing it refuses is the login of a stranger."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]

@@ -67,7 +67,7 @@ def expect_same(remote: Trace, local: Trace) -> None:
 
 
 def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) -> None:
-    """A folder in a store gives the same ranks and skipped files as the local folder."""
+    """A folder in a store has the same ranks and skipped files as the local folder."""
     remote, local = holotrace.open_trace(job_url, cache=False), holotrace.open_trace(job_folder, cache=False)
     expect_same(remote, local)
     assert [Path(file.path).name for file in remote.skipped] == [Path(file.path).name for file in local.skipped]

@@ -1,4 +1,4 @@
-"""Credentials and servers can be given in several ways; a missing package is an error that names its extra."""
+"""Credentials and servers can be given in several ways; if a package is missing, the error names its extra."""
 
 from __future__ import annotations
 

@@ -83,13 +83,13 @@ def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
 
 
 def test_too_small_a_limit_is_rejected(trace) -> None:
-    """A memory limit of 1 KiB is an error that suggests 16 MiB or more."""
+    """A memory limit of 1 KiB raises an error that suggests 16 MiB or more."""
     with pytest.raises(InvalidOptionError, match="a memory limit of 1 KiB is too small; give 16 MiB or more"):
         holotrace.sql(trace, "SELECT 1", memory_limit_bytes=1_024)
 
 
 def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
-    """A conversion error in row 150,000 gives an error of one line, which also lists the views."""
+    """The message for a conversion error in row 150,000 is one line, which also lists the views."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         holotrace.sql(trace, query)

@@ -64,7 +64,7 @@ def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path
 
 
 def test_columns_of_device_work() -> None:
-    """Device work has its launch, operator and step, or null if the file does not record them."""
+    """The rows of device work name launch, operator and step, or are null where the file does not record them."""
     rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -156,7 +156,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
-    """Workers on another machine are an error, because their rows would be missing."""
+    """Queries refuse an executor on another machine, because the rows of its workers would be missing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())
@@ -190,7 +190,7 @@ FORBIDDEN = {
 @pytest.mark.parametrize("kind", FORBIDDEN)
 @pytest.mark.parametrize("is_stored", [False, True], ids=["traces", "store"])
 def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
-    """Queries that read or write files, use the network or change settings are a one-line error."""
+    """Queries that read or write files, use the network or change settings fail with a one-line error."""
     secret_frame = pl.DataFrame({"secret": [1]})
     assert len(secret_frame) == 1
     (tmp_path / "secret.csv").write_text("secret\n1\n")
@@ -206,7 +206,7 @@ def test_nothing_else_is_accessible(kind, is_stored, tmp_path) -> None:
 
 
 def test_a_store_cannot_be_written_into(tmp_path) -> None:
-    """A query that copies into a store is an error and changes no byte, because only SELECT is allowed."""
+    """A query that copies into a store fails and changes no byte, because only SELECT is allowed."""
     holotrace.write_store(gpu_job().build(), tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
     target = tmp_path / "job.store" / "rank=0" / "events.parquet"

@@ -308,7 +308,7 @@ def test_an_entry_damaged_while_open_is_rebuilt(
 
 @pytest.mark.usefixtures("column_by_column")
 def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """A trace that changes while open is an error, because columns of two versions must not mix."""
+    """If a trace changes while open, reading it fails, because columns of two versions must not mix."""
     path = write_trace("a.json", ["gemm"])
     file = TraceFile(str(path), KinetoReader())
     assert file.table("events", ["start_ns"]).height == 1
@@ -320,7 +320,7 @@ def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cac
 
 
 def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """A trace that was deleted is an error with its name, even if it is cached."""
+    """If a trace was deleted, the error names it, even if the trace is cached."""
     path = write_trace("a.json", ["gemm"])
     open_file(path).table("events")
     path.unlink()
@@ -358,7 +358,7 @@ def test_a_cache_in_another_folder(
 
 @pytest.mark.parametrize("option", ["besides", "", 3, None])
 def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
-    """A misspelt `cache="besides"` is an error, not a folder of that name."""
+    """A misspelt `cache="besides"` raises an error instead of naming a folder."""
     with pytest.raises(InvalidOptionError, match="cache="):
         open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
 
@@ -385,7 +385,7 @@ def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_only_the_user_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The user's cache has the default limit, other folders have none; an invalid limit in the variable is an error."""
+    """The user's cache has the default limit, other folders have none; an invalid limit in the variable raises an error."""
     trace = tmp_path / "a.json"
     options: list[CacheOption] = [True, "beside", tmp_path]
     caches = [Cache.from_option(option, trace) for option in options]
@@ -561,7 +561,7 @@ def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folde
 
 
 def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path) -> None:
-    """Opening a text file as a trace is an error and leaves the cache empty."""
+    """Opening a text file as a trace raises an error and leaves the cache empty."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(ValueError, match="not a profiler trace"):

@@ -33,7 +33,7 @@ def kernel_count(rank_trace: RankTrace) -> int:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Forget the calls before a test, and the added rules after it."""
+    """Clear the recorded calls before a test, and the added rules after it."""
     calls.clear()
     yield
     remove_added_rules()

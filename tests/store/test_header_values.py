@@ -13,7 +13,7 @@ IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=str)
 def test_invalid_device_properties_are_dropped(value) -> None:
-    """A device property that is an object, a list or beyond 64 bits is dropped, and the others stay."""
+    """A device property that is an object, a list or beyond 64 bits is dropped, and the others are kept."""
     header = Header.from_keys({"deviceProperties": [{"id": value, "name": "x", "numSms": 108, "share": 0.5}, value]})
     assert header.device_properties[0] == {"name": "x", "numSms": 108, "share": 0.5}
     assert all(isinstance(properties, dict) for properties in header.device_properties)

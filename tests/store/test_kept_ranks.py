@@ -25,7 +25,7 @@ def test_a_kept_rank_is_found_by_its_identity() -> None:
 
 
 def test_the_least_recently_used_rank_is_forgotten() -> None:
-    """Of three ranks with 5 events each, two fit into 10 events: the least recently used rank is dropped."""
+    """The limit of 10 events leaves room for two of three ranks with 5 events each, so the least recently used is dropped."""
     ranks = KeptRanks[HeldRank]()
     a, b = (ranks.kept(identity, HeldRank(5), 10) for identity in "ab")
     ranks.kept("a", HeldRank(5), 10)
@@ -35,7 +35,7 @@ def test_the_least_recently_used_rank_is_forgotten() -> None:
 
 
 def test_a_rank_larger_than_the_limit_is_kept_until_the_next() -> None:
-    """The rank in use always stays, whatever its size."""
+    """The rank in use is always kept, whatever its size."""
     ranks = KeptRanks[HeldRank]()
     large = ranks.kept("a", HeldRank(50), 10)
     assert large.events_held == 50

@@ -56,7 +56,7 @@ def test_killed_processes_leave_no_wrong_data() -> None:
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
-    """A cache entry with changed bytes is rebuilt; in a store, changed bytes are an error that names the file."""
+    """A cache entry with changed bytes is rebuilt; in a store, changed bytes raise an error that names the file."""
     counts = damage(16)
     assert (counts["cache: whole"], failed(counts)) == (8, False), counts
     reported = counts["job.store: an error that names the file and the way out"]

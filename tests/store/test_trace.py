@@ -125,7 +125,7 @@ def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
 
 
 def test_selections_add_up(rank_trace: RankTrace) -> None:
-    """An event stays if all selections keep it, in any order; each selection sees all events."""
+    """Of several selections, in any order, only events that all of them keep remain; each selection sees all events."""
     gemm, late = functools.partial(is_named, "gemm"), is_late
     for first, second in ((gemm, late), (late, gemm)):
         selected = rank_trace.where(first).where(second)
@@ -205,7 +205,7 @@ def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
 
 
 def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
-    """`select([])` is an error, not a job without ranks."""
+    """`select([])` raises an error instead of returning a job without ranks."""
     with pytest.raises(InvalidOptionError, match="selects no rank"):
         trace.select([])
 
@@ -243,7 +243,7 @@ def executor(request: pytest.FixtureRequest) -> Any:
 
 
 def test_every_executor_gives_the_same(trace: Trace, executor: Executor) -> None:
-    """`map` on selections gives the same result in process, with threads and with processes."""
+    """`map` on selections returns the same result in process, with threads and with processes."""
     selected = trace.where(functools.partial(is_named, "gemm"))
     assert selected.map(rank_and_count, executor) == {1: (1, 2), 3: (3, 2), 10: (10, 2)}
 
@@ -274,7 +274,7 @@ def test_a_failing_rank_can_be_skipped(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """With `on_error="skip"`, a visit logs and leaves out failing ranks; the trace itself stays as it is."""
+    """With `on_error="skip"`, a visit logs and leaves out failing ranks; the trace itself is not changed."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")

@@ -59,7 +59,7 @@ def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: Op
 def test_events_have_the_requested_kinds_and_names(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int, most_kept: int
 ) -> None:
-    """A file gives the same events whether all, some or none of its columns stay in memory."""
+    """The events of a file are the same whether all, some or none of its columns are kept in memory."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", few_events)
     monkeypatch.setattr(trace_file, "_MOST_KEPT_EVENTS", most_kept)
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
@@ -132,7 +132,7 @@ def test_an_interrupt_during_progress_stops_reading(
 
 
 def test_a_forgotten_file_is_read_again(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """After `forget`, reading the file again gives the same table."""
+    """After `forget`, reading the file again returns the same table."""
     file = open_file(write_trace("a.json", ["gemm"]))
     before = file.table("events")
     file.forget()

@@ -48,7 +48,7 @@ def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
 
 
 def test_each_launch_has_its_own_correlation_unless_given():
-    """Launches get the correlations 100,001, 100,002 and so on, unless the caller gives one."""
+    """Launches get the correlations 100,001, 100,002 and so on, unless the caller passes one."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=1, duration_us=1, launch_us=0)
@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy has its bytes and a cudaMemcpyAsync call; a memset has its bytes and a cudaMemsetAsync call."""
+    """A copy is written with its bytes and a cudaMemcpyAsync call, and a memset with its bytes and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)
@@ -78,7 +78,7 @@ def test_copies_and_memsets_carry_bytes_and_their_own_launches():
 
 
 def test_a_collective_is_an_nccl_kernel_with_args():
-    """A collective has its name, type, sizes, group, and a sequence number within the group."""
+    """A collective is written with name, type, sizes, group, and a sequence number within the group."""
     builder = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=5, elements=7, group_ranks=(0, 3))
@@ -159,7 +159,7 @@ def test_header_keys_are_set_and_removed():
 
 
 def test_times_finer_than_a_nanosecond_are_rejected():
-    """A time of 0.0001 µs is an error, because the builder does not round."""
+    """A time of 0.0001 µs raises an error, because the builder does not round."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 

@@ -1,4 +1,4 @@
-"""`holotrace.testing` has its public names."""
+"""`holotrace.testing` exports its public names."""
 
 from __future__ import annotations
 

@@ -144,6 +144,6 @@ def test_a_clock_shows_offset_and_drift():
     ],
 )
 def test_invalid_options_are_rejected(change, message):
-    """Zero ranks, steps or layers, or a missing straggler rank, is an error that names the option."""
+    """Zero ranks, steps or layers, or a straggler rank that does not exist, raises an error that names the option."""
     with pytest.raises(InvalidOptionError, match=message):
         replace(OPTIONS, **change)

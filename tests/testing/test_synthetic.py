@@ -169,7 +169,7 @@ def test_all_three_reasons_to_wait_occur(truth):
 
 
 def test_steps_equal_the_truth(trace, truth):
-    """Each step has its true number, start and end, on the host's clock."""
+    """Steps have their true numbers, and their true starts and ends on the host's clock."""
     for rank in truth.ranks:
         recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
         assert recorded.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
@@ -238,7 +238,7 @@ def test_five_hundred_ranks_are_simulated(tmp_path):
 
 
 def test_an_impossible_job_is_rejected(tmp_path):
-    """A straggler rank of 9 among two ranks is an error that names the option."""
+    """A straggler rank of 9 among two ranks raises an error that names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 

@@ -87,7 +87,7 @@ def test_the_healthy_job_never_calls_the_planted_function(name: str) -> None:
 
 
 def test_the_rank_with_long_sequences_computes_longer() -> None:
-    """The slow rank's forward pass, in which no rank waits, accounts for a fifth to all of its excess CPU time."""
+    """The forward pass, in which no rank waits, accounts for at least a fifth of the slow rank's excess CPU time."""
     truth = TRUTHS["ddp_sequence_lengths"]
     (slow,) = {row["rank"] for row in truth["planted"]}
     forwards = [
@@ -101,7 +101,7 @@ def test_the_rank_with_long_sequences_computes_longer() -> None:
 
 
 def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
-    """The all-reduce in the backward pass makes the others wait there: all ranges differ by at most a third."""
+    """The other ranks wait for the slow one in the backward all-reduce, so all backward ranges differ by at most 35 %."""
     ranges = [
         [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
         for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])

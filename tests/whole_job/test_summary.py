@@ -89,7 +89,7 @@ def test_findings_of_several_analyses_are_listed_once() -> None:
 
 
 def test_work_of_zero_length_has_a_verdict() -> None:
-    """A kernel of 0 ns gives a verdict, not a division by zero."""
+    """For a kernel of 0 ns, there is a verdict and no division by zero."""
     assert verdict(TraceBuilder().kernel("gemm", start_us=0, duration_us=0)).endswith(".")
 
 

@@ -1,4 +1,4 @@
-"""MemoryAnalysis reads raw memory timelines and gives HTA's numbers."""
+"""MemoryAnalysis reads raw memory timelines and returns HTA's numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_figure_is_shown_and_written(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("content", [{"traceEvents": []}, [[1, 2]], [[1, 1, 1, 9]], ["a"], 5])
 def test_another_file_is_an_error(tmp_path, content) -> None:
-    """A file that is not a raw memory timeline is an error that says so."""
+    """For a file that is not a raw memory timeline, the error says so."""
     with pytest.raises(NotATraceError, match="is not a raw memory timeline"):
         MemoryAnalysis(written(tmp_path / "raw.json", content))
 

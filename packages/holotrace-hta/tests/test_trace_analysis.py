@@ -268,7 +268,7 @@ def test_a_silent_rank_has_no_overlap(small) -> None:
 
 
 def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
-    """Time in which a kernel and a copy overlap has its own type; without memory kernels, only COMPUTATION remains."""
+    """Time in which a kernel and a copy overlap is a separate type; without memory kernels, only COMPUTATION remains."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
     with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)

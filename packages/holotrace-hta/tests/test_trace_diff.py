@@ -164,7 +164,7 @@ def test_events_of_a_side(pair) -> None:
 
 
 def test_input_that_does_not_exist_is_an_error(pair) -> None:
-    """An unknown rank, an unknown step and a missing trace are errors."""
+    """An unknown rank, an unknown step and a missing trace raise errors."""
     with pytest.raises(UnknownRankError):
         TraceDiff.compare_traces(*pair, control_rank=99)
     with pytest.raises(InvalidOptionError):

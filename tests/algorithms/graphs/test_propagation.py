@@ -16,7 +16,7 @@ NODES = 4
 
 @st.composite
 def shares(draw):
-    """Return shares of four nodes: each passes on to earlier nodes and to three final targets."""
+    """Return the shares of four nodes; each passes its amount on to earlier nodes and to three final targets."""
     rows = [
         draw(st.lists(st.tuples(st.integers(-3, node - 1), st.integers(0, 9)), max_size=4)) for node in range(NODES)
     ]
@@ -61,6 +61,6 @@ def test_amounts_add_up_and_are_right_to_a_few_units(known, given_amounts):
 
 
 def test_nodes_pass_on_only_to_earlier_nodes():
-    """A node that passes on to itself is an error."""
+    """A node that passes its amount on to itself raises an error."""
     with pytest.raises(ValueError, match="cycle"):
         pass_on(Shares(np.array([0, 1]), np.array([0]), np.array([1])), *(np.empty(0, np.int64),) * 3)

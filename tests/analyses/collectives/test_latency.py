@@ -26,7 +26,7 @@ def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
 
 
 def test_each_group_has_its_latency_and_bandwidth():
-    """Calls of three sizes, with 10 µs of latency and 10 GB/s, give exactly these two numbers."""
+    """For calls of three sizes that were made with 10 µs of latency and 10 GB/s, the fit returns exactly these two numbers."""
     fits = per_fit(_instances([*_SIZES] * 5, pause_ns=0))
 
     chosen = fits.select("process_group", "instance_count", "size_count", "latency_ns", "bus_bytes_per_s")

@@ -81,7 +81,7 @@ def test_a_few_transfers_are_not_judged() -> None:
 
 
 def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
-    """If the offset between the clocks of two hosts is hardly known, a slow pair is not found."""
+    """If the clock offset between two hosts has a large error, a slow pair is not found."""
     pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
 
     assert pairs["median_transfer_ns"].n_unique() == 1
@@ -90,7 +90,7 @@ def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
 
 @pytest.mark.parametrize(("dtype", "slowdowns"), [("Float", [2 / 3, 4 / 3]), ("Unknown", [None, None])])
 def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[float | None]) -> None:
-    """Sends of 100 and 200 µs are peers only if their sizes are known."""
+    """Sends of 100 and 200 µs are compared with each other only if their sizes are known."""
     builder = TraceBuilder()
     for rank, number in product(range(4), range(3)):
         source = rank - rank % 2

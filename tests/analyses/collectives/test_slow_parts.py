@@ -41,7 +41,7 @@ _PAIRS = dict.fromkeys(combinations("abcde", 2), 1_000.0)
 
 
 def test_equal_links_are_not_slow():
-    """Ten links between five hosts with equal times give no row."""
+    """If all ten links between five hosts take equally long, no row is returned."""
     assert _parts(_instances(_PAIRS)) == []
 
 

@@ -1,4 +1,4 @@
-"""Tests of communication_overlap: how much communication computation hides."""
+"""Tests of communication_overlap: how much of the communication is hidden by computation."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
 
 
 def test_the_measure_can_be_chosen_and_must_exist() -> None:
-    """`by="host"` compares host times; an unknown measure or an empty trace is an error."""
+    """`by="host"` compares host times; an unknown measure or an empty trace raises an error."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):
@@ -315,6 +315,6 @@ def test_an_operator_is_the_same_in_every_process() -> None:
 
 
 def test_traces_without_operators_have_nothing_to_compare() -> None:
-    """Of an empty comparison, the answer names no operator."""
+    """The answer to an empty comparison names no operator."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).build()
     assert compare_operators(trace, trace).answer == "Control and test have no operators to compare."

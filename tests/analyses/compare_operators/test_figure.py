@@ -34,7 +34,7 @@ def test_the_largest_change_comes_first_with_its_self_time() -> None:
 
 @pytest.mark.parametrize("compat", [None, "torch_tb_profiler"])
 def test_equal_traces_give_a_figure_that_says_so(compat) -> None:
-    """A trace compared with itself gives "Nothing differs." with and without `compat`."""
+    """The comparison of a trace with itself shows "Nothing differs.", with and without `compat`."""
     same = trace(5).build()
     figure = plot_compare_operators(compare_operators(same, same, compat=compat))
     assert figure.layout.annotations[0].text == "Nothing differs."

@@ -127,7 +127,7 @@ def test_traces_without_steps_are_compared() -> None:
 
 
 def test_empty_traces_give_an_empty_table() -> None:
-    """Two traces without events give a table without rows, with the usual columns, and findings."""
+    """For two traces without events, the table has the usual columns and no rows, and findings say why."""
     result = compare_traces(TraceBuilder().build(), TraceBuilder().build())
 
     assert result.per_name.is_empty()

@@ -168,7 +168,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """A kernel's line is found by its file or, without a file, by its name if the name has the same line in all graphs."""
+    """A kernel's source line is found by its file or, without a file, by its name if all graphs agree on the line."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [
@@ -208,7 +208,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The rank is in the name of the log or of its folder, even if the log is compressed; without a log, it has no functions."""
+    """The name of the log, compressed or not, or of its folder contains the rank; a rank without a log has no functions."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation that returns 1 µs before its kernel ends cuts the kernel short and gives a finding."""
+    """If a synchronisation returns 1 µs before its kernel ends, the path cuts the kernel short and a finding reports it."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -484,7 +484,7 @@ def test_work_launched_before_the_recording_does_not_extend_the_window() -> None
 
 
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
-    """A rank without device work has a path of host time only, and a finding says so."""
+    """The path of a rank without device work consists of host time only, and a finding says so."""
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
 
     assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}

@@ -53,7 +53,7 @@ def test_every_class_has_its_name_and_colour() -> None:
 
 
 def test_a_path_without_length_says_so() -> None:
-    """A path of 0 µs gives a figure with a message instead of empty axes."""
+    """For a path of 0 µs, the figure shows a message instead of empty axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded an event that takes time."
 

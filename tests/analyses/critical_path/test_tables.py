@@ -21,7 +21,7 @@ def paths_of_two_ranks() -> CriticalPath:
 
 
 def test_tables_for_people_show_shares_and_names() -> None:
-    """Each class that occurs has a column; kernel names lose their signature, operator names stay whole."""
+    """Each class that occurs has a column; kernel names are shown without their signature, operator names in full."""
     result = paths_of_two_ranks()
 
     per_rank = path_per_rank(result)

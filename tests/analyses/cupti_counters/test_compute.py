@@ -95,7 +95,7 @@ def test_names_have_priority_over_order() -> None:
 
 
 def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
-    """Three ranges and two launches cannot be matched: values stay, operators are unknown, and a finding says so."""
+    """Three ranges cannot be matched with two launches: the values remain, and a finding says that operators are unknown."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -131,7 +131,7 @@ def test_a_fused_multiply_add_is_two_operations() -> None:
 
 
 def test_a_job_without_counters_says_what_to_record() -> None:
-    """A trace without counters gives empty tables and a finding that names `profiler_metrics`."""
+    """Without counters, tables are empty and a finding names `profiler_metrics`."""
     result = cupti_counters(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (result.per_kernel.height, result.counters.height) == (0, 0)
     assert "profiler_metrics" in result.findings[0]

@@ -29,6 +29,6 @@ def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
 
 
 def test_a_figure_without_operations_says_so() -> None:
-    """Counters that are all 0 give a message instead of empty axes."""
+    """If all counters are 0, the figure shows a message instead of empty axes."""
     figure = plot_cupti_counters(cupti_counters(counted(0).build()))
     assert figure.layout.annotations[0].text == "No counters of floating-point operations were recorded."

@@ -114,7 +114,7 @@ def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [TRACES, TRACES / "planted_causes", EXAMPLES], ids=lambda folder: folder.name)
 def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> None:
-    """No job claims more than its step, whatever its kind, size and device."""
+    """The findings of a job never claim more than its step, whatever its kind, size and device."""
     for job in sorted(path for path in folder.iterdir() if path.is_dir()):
         with suppress(TraceNotFoundError):
             assert_fits(job)

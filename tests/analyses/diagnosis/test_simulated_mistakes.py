@@ -18,7 +18,7 @@ BUSY = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, voc
 """The device decides how long a step takes: 4 ms."""
 
 LIGHT = replace(BUSY, layers=4, hidden=512, tokens=2048, host_factor=0.7)
-"""The host is hardly ahead of the device."""
+"""The host is only slightly ahead of the device."""
 
 IMAGES = replace(BUSY, model="images", hidden=128, tokens=64, layers=3, vocabulary=1000)
 RANKS = replace(BUSY, ranks=2, steps=3)
@@ -172,7 +172,7 @@ def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(
 
 
 def rules_of(options, folder, *, only_first=False):
-    """Return the rules of the findings about a job, without those that are part of others."""
+    """Return the rules of the findings about a job, except findings that are part of another one."""
     path = TrainingJob(options).write(folder)
     trace = holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path)
     return [row["rule"] for row in holotrace.diagnosis(trace).per_finding.to_dicts() if row["part_of"] is None]

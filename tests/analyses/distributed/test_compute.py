@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means count the two steps only; a collective outside them has its own row, with a null step."""
+    """Means count the two steps only; a collective outside of steps has a separate row, with a null step."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -194,7 +194,7 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
 
 
 def test_one_rank_alone_does_not_know_who_waited() -> None:
-    """The collective of a single recorded rank is unmatched, and a finding asks for all ranks."""
+    """The collective of a single recorded rank is unmatched, and a finding asks for the traces of all ranks."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
@@ -284,7 +284,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes give the same table as one process."""
+    """Two worker processes return the same table as one process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

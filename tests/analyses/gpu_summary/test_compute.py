@@ -123,7 +123,7 @@ def test_values_not_recorded_are_null_with_a_finding() -> None:
 
 
 def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() -> None:
-    """Of 100 µs, 40 use tensor cores and 50 are unknown; the time series gives both fractions for each half."""
+    """Of 100 µs, 40 use tensor cores and 50 are unknown; the time series has both fractions for each half."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 
@@ -249,7 +249,7 @@ def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes give the same series as one process."""
+    """Two worker processes return the same series as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

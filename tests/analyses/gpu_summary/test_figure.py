@@ -37,7 +37,7 @@ def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
 
 
 def test_a_figure_without_devices_says_so() -> None:
-    """A result without devices gives a figure with a message."""
+    """The figure of a result without devices shows a message."""
     result = gpu_summary(stepping_job().build())
     empty = GpuSummary(result.per_device.clear(), result.series.clear())
     assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No such device")

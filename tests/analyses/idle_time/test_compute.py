@@ -214,7 +214,7 @@ def test_a_synchronisation_does_not_end_a_gap() -> None:
 
 
 def test_statistics_are_those_of_the_parts() -> None:
-    """Waits of 1, 2, 4 and 9 µs give their count, mean, sample deviation, quartiles and extremes."""
+    """The statistics of waits of 1, 2, 4 and 9 µs are count, mean, sample deviation, quartiles and extremes."""
     builder, start = TraceBuilder().kernel("k", start_us=0, duration_us=1), 1
     for wait in (1, 4, 2, 9):
         builder.kernel("k", start_us=start + wait, duration_us=1)

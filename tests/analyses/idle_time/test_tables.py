@@ -8,7 +8,7 @@ from jobs import gpu_job
 
 
 def test_idle_categories_are_side_by_side() -> None:
-    """Each device's row has its idle time, the number of waits in it, and the share of each category."""
+    """The row of each device shows its idle time, how many waits this time consists of, and the share of each category."""
     assert idle_per_device(idle_time(gpu_job().build())).rows() == [
         (0, 40_000, 2, 0.5, 0.5, 0.0),
         (1, 0, 0, None, None, None),

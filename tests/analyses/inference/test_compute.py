@@ -79,7 +79,7 @@ def test_kernels_at_once_count_for_the_first_part() -> None:
 
 @st.composite
 def recordings(draw: st.DrawFn) -> TraceBuilder:
-    """Build steps of any kind, one after another or overlapping, with work launched at any time or at an unknown one."""
+    """Build steps of any kind, one after another or overlapping, with work launched at any time or at an unknown time."""
     builder = TraceBuilder().header(**H100)
     names = st.sampled_from(["step[DECODE bs=4]", "step[EXTEND bs=2 toks=7]", "decode", "step[IDLE bs=0]"])
     for _ in range(draw(st.integers(1, 5))):
@@ -332,7 +332,7 @@ def test_a_prompt_before_all_decoding_is_steady() -> None:
 
 
 def test_few_steps_have_no_start() -> None:
-    """Four steps are too few to tell the first ones from usual ones."""
+    """Four steps are too few to tell whether the first ones are unusual."""
     assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
 
 

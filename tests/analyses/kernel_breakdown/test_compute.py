@@ -14,7 +14,7 @@ from oracles import state_lengths
 
 
 def test_all_busy_time_belongs_to_one_combination_of_kinds() -> None:
-    """Gemm (0 to 10 µs), all-reduce (4 to 14 µs) and copy (12 to 20 µs) give five combinations."""
+    """A gemm (0 to 10 µs), an all-reduce (4 to 14 µs) and a copy (12 to 20 µs) overlap in five combinations."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10)
@@ -33,7 +33,7 @@ def test_all_busy_time_belongs_to_one_combination_of_kinds() -> None:
 
 
 def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
-    """Three gemms of 2, 4 and 9 µs and one all-reduce of 5 µs give counts, sums, means, deviations and shares."""
+    """For gemms of 2, 4 and 9 µs and an all-reduce of 5 µs, the table has counts, sums, means, deviations and shares."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=2)
@@ -140,7 +140,7 @@ def test_states_are_per_device_and_kernels_per_rank() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """The same kernel on two ranks gives two rows; the third rank has only operators and gets a finding."""
+    """A kernel that runs on two ranks has two rows; the third rank has only operators and gets a finding."""
     builder = TraceBuilder()
     builder.rank(1).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(0).kernel("gemm", start_us=0, duration_us=3)

@@ -133,7 +133,7 @@ def test_counts_equal_those_of_a_dictionary(calls) -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """One call on each of two ranks gives two rows; the printed table adds them up to one."""
+    """The calls of two ranks have separate rows; the printed table adds them up to one."""
     builder = add_call(TraceBuilder(), "op", 0, "abc")
     add_call(builder.rank(1), "op", 0, "abc")
     result = kernel_sequences(builder.build())

@@ -22,7 +22,7 @@ def test_sequences_show_time_and_count() -> None:
 
 
 def test_a_long_operator_is_cut_with_an_ellipsis() -> None:
-    """The prefix that autograd gives to every backward operator is left out, so that the name itself is visible."""
+    """Autograd's prefix, the same for every backward operator, is left out, so that the name itself is visible."""
     prefix = "autograd::engine::evaluate_function: "
     result = kernel_sequences(launching_job().build())
     labels = []

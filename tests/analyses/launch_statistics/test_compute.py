@@ -131,7 +131,7 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
     ],
 )
 def test_the_name_of_the_call_does_not_matter(call, category) -> None:
-    """Any HIP, MTIA or XPU call with the correlation of a kernel counts as its launch, also on stream 0."""
+    """Any HIP, MTIA or XPU call with the correlation of a kernel counts as its launch, even on stream 0."""
     trace = (
         TraceBuilder()
         .event(ph="X", cat=category, name=call, pid=1, tid=1, ts=0, dur=2, args={"correlation": 5})

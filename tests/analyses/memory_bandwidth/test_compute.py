@@ -137,7 +137,7 @@ def test_devices_stay_apart() -> None:
 
 
 def test_nothing_copied_is_an_empty_table() -> None:
-    """A job without copies gives empty tables, not an error."""
+    """For a job without copies, tables are empty and no error is raised."""
     result = memory_bandwidth(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (len(result.series), len(result.time_weighted), len(result.change_weighted)) == (0, 0, 0)
 

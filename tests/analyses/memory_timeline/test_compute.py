@@ -55,7 +55,7 @@ def peak_job() -> Job:
 
 
 def test_the_peak_and_its_operators() -> None:
-    """The peak at 21 µs is 60 B of addmm, 55 B outside operators and 100 B from before; one address is reused."""
+    """The peak at 21 µs consists of 60 B of addmm, 55 B outside operators and 100 B from before; one address is reused."""
     result = memory_timeline(peak_job().builder.build())
 
     assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096, None)]

@@ -58,6 +58,6 @@ def test_devices_come_before_hosts_each_in_a_fitting_unit() -> None:
 
 
 def test_without_events_the_figure_says_so() -> None:
-    """A trace without memory events gives a figure with a message."""
+    """Without memory events, the figure shows a message."""
     figure = plot_memory_timeline(memory_timeline(TraceBuilder().build()))
     assert figure.layout.annotations[0].text == "No memory events were recorded."

@@ -134,7 +134,7 @@ def test_only_outermost_operators_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Lightning's ranges (operators before PyTorch 1.12, annotations since) give modules and hooks."""
+    """Modules and hooks are found in Lightning's ranges, which are operators before PyTorch 1.12 and annotations since."""
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),

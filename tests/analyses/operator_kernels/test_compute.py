@@ -29,7 +29,7 @@ def training() -> TraceBuilder:
 
 
 def test_kernels_belong_to_the_innermost_operator() -> None:
-    """Each innermost operator has its kernels and the mean delays from operator to launch and launch to kernel."""
+    """Each innermost operator is listed with its kernels and the mean delays from operator to launch and launch to kernel."""
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
             "rank": 0,
@@ -49,7 +49,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """The kernels of MmBackward0 also count for aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
+    """The kernels of MmBackward0 also count toward aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,
@@ -93,7 +93,7 @@ def test_copies_count_when_asked_for() -> None:
 
 
 def test_all_kernels_of_a_graph_count() -> None:
-    """One graph launch in an operator that is not from aten gives a sequence of two kernels."""
+    """One graph launch in an operator outside aten starts a sequence of two kernels."""
     builder = (
         TraceBuilder()
         .operator("CompiledFunction", start_us=0, duration_us=10)
@@ -106,7 +106,7 @@ def test_all_kernels_of_a_graph_count() -> None:
 
 
 def test_kernels_without_an_operator_are_noticed() -> None:
-    """A kernel launched outside operators and one without a launch give a finding and empty tables."""
+    """If one kernel was launched outside operators and the other has no launch, tables are empty and a finding says why."""
     builder = (
         TraceBuilder().kernel("a", start_us=20, duration_us=5, launch_us=1).kernel("b", start_us=40, duration_us=5)
     )

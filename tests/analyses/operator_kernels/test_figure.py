@@ -17,7 +17,7 @@ def test_operators_show_forward_and_backward_time() -> None:
 
 
 def test_without_operators_the_figure_says_so() -> None:
-    """A kernel without a known launch gives a figure with a message."""
+    """If no kernel has a known launch, the figure shows a message."""
     trace = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
 
     (note,) = plot_operator_kernels(operator_kernels(trace)).layout.annotations

@@ -171,7 +171,7 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
 
 @pytest.mark.parametrize("number", [6, 12])
 def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -> None:
-    """With `compat`, sums cover CPU and CUDA only, but calls count for allocations on any device type."""
+    """With `compat`, sums cover CPU and CUDA only, but calls are counted for allocations on any device type."""
     job = Job()
     for place in range(25):
         job.range("outer", 10 * place, 8).range("aten::_softmax", 10 * place + 1, 5).change(
@@ -204,7 +204,7 @@ def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
 
 
 def test_a_window_without_events_has_neither_rows_nor_findings() -> None:
-    """A window after the last event gives empty tables without findings."""
+    """For a window after the last event, tables are empty and there are no findings."""
     result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
     assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
 
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """100 B, then 700 B are allocated at one address: a free of 700 B ends that block, but one of 100 B an older block."""
+    """100 B, then 700 B are allocated at one address; a free of 700 B ends that block, and a free of 100 B an unknown one."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
@@ -288,7 +288,7 @@ def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, r
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, all blocks equal the plugin's, also those with only an allocation or only a release.
+    """With `compat`, all blocks equal the plugin's, even those with only an allocation or only a release.
 
     Times halfway between two rounded values may round either way.
     """

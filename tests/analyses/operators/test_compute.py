@@ -132,7 +132,7 @@ def test_work_of_two_devices_at_once_is_added_up() -> None:
 
 
 def test_each_call_stack_has_its_row() -> None:
-    """Calls from two lines give two rows; the call without a stack gives none."""
+    """Calls from two lines have two rows; the call without a stack has none."""
     builder = TraceBuilder()
     for place, line in enumerate((10, 11, 10, None)):
         args = None if line is None else {"Call stack": f"f.py({line}): g;h.py(2): main"}
@@ -182,7 +182,7 @@ def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
 
 
 def test_without_operators_the_tables_are_empty() -> None:
-    """A trace of one kernel gives an empty table and a finding that names ProfilerActivity.CPU."""
+    """For a trace of one kernel, the table is empty and a finding names ProfilerActivity.CPU."""
     result = operators(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     assert result.per_operator.is_empty()

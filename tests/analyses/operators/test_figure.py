@@ -64,7 +64,7 @@ def test_only_the_longest_operators_are_drawn() -> None:
 
 @pytest.mark.parametrize("side", [None, "device"])
 def test_a_figure_without_data_says_so(side) -> None:
-    """Traces without operators, modules or device work give figures with a message."""
+    """The figures of traces without operators, modules or device work show a message."""
     nothing = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
     host = TraceBuilder().operator("op", start_us=0, duration_us=5).build()
 

@@ -70,7 +70,7 @@ def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
 
 
 def test_groups_have_their_axis_and_its_reason() -> None:
-    """The descriptions `mesh_tp` and `mesh_dp` give the axes of both groups."""
+    """The descriptions `mesh_tp` and `mesh_dp` state the axes of both groups."""
     groups = parallelism(data_and_tensor_parallel().build()).per_group
 
     assert groups.select("process_group", "group_size", "axis", "named_by", "candidates", "collectives").rows() == [
@@ -197,7 +197,7 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
 
 @pytest.mark.parametrize("first", ["to the experts", "back"])
 def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
-    """Rank 0's experts get 6 of 8 tokens, whether the recording begins with the way to the experts or with the way back."""
+    """Rank 0's experts get 6 of 8 tokens, whether the recording begins with the dispatch of tokens or with their return."""
     builder = TraceBuilder()
     for rank, ours in enumerate((6, 2)):
         there = {"In split size": "[2, 2]", "Out split size": str([ours // 2] * 2), **_group("mesh_ep")}
@@ -223,7 +223,7 @@ def test_a_job_that_does_not_communicate_is_empty() -> None:
 
 
 def test_time_outside_steps_is_kept() -> None:
-    """The exposed time of a collective before the first step has its own row, with a null step."""
+    """The exposed time of a collective before the first step is in a separate row, with a null step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 100, 100)
@@ -252,7 +252,7 @@ def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
 
 
 def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipeline: Parallelism) -> None:
-    """Rank 2 sleeps in steps of four microbatches: rank 0 waits most of its step, rank 2 hardly at all."""
+    """Rank 2 sleeps in steps of four microbatches: rank 0 waits for most of its step, rank 2 almost never."""
     stages = pipeline.per_stage
     bubble = dict(stages.group_by("rank").agg(pl.col("bubble_fraction").mean()).iter_rows())
 

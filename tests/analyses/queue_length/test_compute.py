@@ -103,7 +103,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
 
 
 def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
-    """One kernel starts at 10 µs, when the next is launched: the length falls to 0, then rises to 1, never 2."""
+    """One kernel starts at 10 µs, when the next is launched: the length falls to 0 and then rises to 1, but is never 2."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=1, launch_us=0)
@@ -134,7 +134,7 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
 
 
 def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
-    """A kernel without a recorded launch gives its stream a row whose queue lengths are null."""
+    """If no launch of a stream was recorded, the stream has a row whose queue lengths are null."""
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()

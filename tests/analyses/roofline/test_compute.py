@@ -101,7 +101,7 @@ def test_small_data_may_come_from_the_cache() -> None:
 
 
 def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
-    """For a device of unknown name, the rates of the sum and the product serve as its peaks; a finding says so."""
+    """For a device of unknown name, the measured rates of the sum and the product serve as its peaks; a finding says so."""
     result = roofline(job(header={"deviceProperties": [{"id": 0, "name": "Strange 9000"}]}).build())
     assert result.peaks.select("resource", "peak_flops_per_s", "peak_bytes_per_s", "source").rows() == [
         ("bfloat16", 2 * 8192**3 / 2e-3, None, "attained in this trace"),

@@ -9,7 +9,7 @@ from device_jobs import recorded
 from holotrace.analyses.roofline.compute import Roofline, roofline
 
 CACHE_BYTES, BYTES_PER_S = 52.4e6, 3_352e9
-"""Last cache and memory of this GPU, as the table of devices has them."""
+"""This GPU's last-level cache size and memory bandwidth, from the table of devices."""
 
 FASTER_THAN_MEMORY = {
     "copies": set(),

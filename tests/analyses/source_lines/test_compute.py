@@ -159,7 +159,7 @@ def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
 
 
 def test_stacks_of_operators_give_lines_without_python_functions() -> None:
-    """Files until PyTorch 1.12 give the stack of each operator; time outside operators has no line."""
+    """Up to PyTorch 1.12, files have call stacks only for operators, so time outside operators has no line."""
     stack = "torch/nn/functional.py(1848): linear;/home/me/model.py(42): forward;/home/me/train.py(7): <module>"
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20, args={"Call stack": stack})
     builder.operator("aten::addmm", start_us=5, duration_us=10, args={"Call stack": stack})

@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls and gloo annotations count; other annotations, also on GPU streams, count for no category."""
+    """Driver calls and gloo annotations count; other annotations, including those on GPU streams, count toward no category."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
@@ -145,7 +145,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """A rank with kernels only is one step of 100 µs; the plugin gives it a negative length."""
+    """A rank with kernels only counts as one step of 100 µs; in the plugin, this step has a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)
@@ -200,7 +200,7 @@ def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes give the same table as one process."""
+    """Two worker processes return the same table as one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

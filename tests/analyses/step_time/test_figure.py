@@ -57,7 +57,7 @@ def test_steps_of_one_number_stay_apart() -> None:
 
 
 def test_a_figure_without_steps_says_so() -> None:
-    """A result without steps gives a figure with a message."""
+    """The figure of a result without steps shows a message."""
     result = step_time(stepping_job().build())
     (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations
     assert note.text == "No step was recorded."

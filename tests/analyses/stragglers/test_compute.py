@@ -257,14 +257,14 @@ def test_a_missing_collective_does_not_shift_those_after_it() -> None:
 
 
 def test_one_rank_has_nobody_to_wait_for() -> None:
-    """A single rank gives empty tables and a finding that asks for all ranks."""
+    """For a single rank, tables are empty and a finding asks for the traces of all ranks."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:
-    """Two ranks that only compute give the finding that no collectives were recorded."""
+    """For two ranks that only compute, a finding says that no collectives were recorded."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
     assert stragglers(builder.build()).findings == (
         "no collectives were recorded, so whether ranks wait for each other is unknown",
@@ -365,7 +365,7 @@ def test_an_even_job_has_no_straggler(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes give the same table as one, since they number collectives alike."""
+    """Two worker processes return the same table as one, since they number collectives alike."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -388,7 +388,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def test_the_answer_names_the_cause_before_its_victim() -> None:
-    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps: rank 2 comes first."""
+    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps, so rank 2 is listed first."""
     result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
 
     assert result.answer.endswith("because rank 2 is late.")

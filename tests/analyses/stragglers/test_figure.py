@@ -26,7 +26,7 @@ def test_late_ranks_have_their_own_colour() -> None:
 
 
 def test_a_figure_without_comparisons_says_so() -> None:
-    """A single rank gives a figure with a message."""
+    """The figure of a single rank shows a message."""
     figure = plot_stragglers(stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No collective can be compared between ranks."
 

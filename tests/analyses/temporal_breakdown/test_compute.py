@@ -154,7 +154,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Worker processes use the kernel rules of this process and give the same table."""
+    """Worker processes use the kernel rules of this process and return the same table."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)

@@ -17,7 +17,7 @@ def doubts(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def with_graphs(*row_counts: int) -> TraceBuilder:
-    """Replay a graph every 100 µs from 0 µs on. Each row is a kernel of 10 µs; the first begins 20 µs after the launch."""
+    """Replay a graph every 100 µs from 0 µs on; the kernels of a replay, 10 µs each, begin 20 µs after its launch."""
     builder = TraceBuilder()
     for replay, rows in enumerate(row_counts):
         call_us = 100 * replay

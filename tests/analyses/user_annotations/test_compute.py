@@ -147,7 +147,7 @@ def test_names_are_chosen_by_regular_expressions() -> None:
 
 
 def test_steps_can_be_merged() -> None:
-    """`merge_steps` makes one row of `ProfilerStep#1` and `#2`; `ProfilerStep#2 of mine` stays apart."""
+    """`merge_steps` makes one row of `ProfilerStep#1` and `#2`; `ProfilerStep#2 of mine` keeps its own row."""
     builder = (
         TraceBuilder().step(1, 0, 10).step(2, 20, 30).annotation("ProfilerStep#2 of mine", start_us=60, duration_us=1)
     )
@@ -182,7 +182,7 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
-    """A trace that holds only a host annotation gives a row for it, and no error."""
+    """In a trace with a host annotation and nothing else, the annotation has a row, and no error is raised."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert result.per_annotation.select("side", "name", "total_ns").rows() == [("cpu", "load", 5_000)]
     assert result.per_kernel.is_empty()

@@ -1,4 +1,4 @@
-"""Tests of the causes of waiting: what each costs, who is a culprit and who a victim, and what stays unknown."""
+"""Tests of the causes of waiting: what each costs, who is a culprit and who a victim, and what remains unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated jobs with planted causes: `wait_causes` names each cause, and its cost is right within the printed error."""
+"""Simulated jobs with planted causes: `wait_causes` names each cause, and its cost is correct to within the printed error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matrices import slow_except
 from planted_truth import compared
 
 SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
-"""Both backends; data, tensor and pipeline parallel; one host and several; whole recordings and damaged ones."""
+"""Both backends; data, tensor and pipeline parallel; one host and several; complete and damaged recordings."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, (7, 13)))

@@ -35,7 +35,7 @@ def test_diff_prints_its_question_and_the_difference(pair) -> None:
 
 
 def test_diff_prints_json(pair) -> None:
-    """The JSON gives the difference of gemm as 30,000 ns."""
+    """In the JSON, the difference of gemm is 30,000 ns."""
     answer = json.loads(run(*pair, "--json", "--device", "gpu", "--workers", "2"))
     assert list(answer) == ["comparison", "per_name", "sides", "findings"]
     assert [row["difference_ns"] for row in answer["per_name"]] == [30_000]

@@ -74,6 +74,6 @@ def test_files_of_single_ranks_are_refused(job, tmp_path) -> None:
 
 
 def test_changes_of_jobs_need_all_ranks(job) -> None:
-    """Without `--across-ranks`, the options that need it are errors."""
+    """Without `--across-ranks`, the options that need it are refused."""
     result = CliRunner().invoke(app, ["critical-path", str(job), "--faster-link", "2"])
     assert result.exit_code == 2

@@ -33,7 +33,7 @@ from holotrace.enrich.across_ranks.axes import Use, axes_of_description, axes_of
     ],
 )
 def test_descriptions_name_axes(description, axis):
-    """PyTorch's names of mesh dimensions and Megatron's names of groups give the axis."""
+    """The axis follows from PyTorch's names of mesh dimensions and Megatron's names of groups."""
     assert axes_of_description(description) == ((axis,) if axis else ())
 
 
@@ -141,7 +141,7 @@ def test_one_group_that_sends_in_turn_names_its_equals():
 
 
 def test_groups_without_ranks_have_a_shape_too():
-    """If the ranks of a group are unknown, its collectives still give its axis."""
+    """Even if the ranks of a group are unknown, its collectives show its axis."""
     types = {"group": pl.Int64, "ranks": pl.List(pl.Int64), "size": pl.Int64, "description": pl.String}
     table = pl.DataFrame({"group": [0], "ranks": [None], "size": [64], "description": [""]}, types)
 
@@ -175,7 +175,7 @@ def test_groups_without_ranks_have_a_shape_too():
     ],
 )
 def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
-    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has its own axis."""
+    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has a separate axis."""
     axis = axis_of_use(use)
 
     assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -90,7 +90,7 @@ def test_args_decide_the_collective_before_the_name(kernel: str, collective: str
 
 
 def test_args_describe_a_collective() -> None:
-    """A collective's row has what identifies it on other ranks; `asked_ns` is the start of its launch."""
+    """A collective's row has the values that identify the collective on other ranks; `asked_ns` is the start of its launch."""
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
@@ -154,7 +154,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """Besides kind and size, `record_param_comms` gives the sequence number, so its args replace the annotation's."""
+    """Besides kind and size, `record_param_comms` has the sequence number, so its args replace the annotation's."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",
@@ -180,7 +180,7 @@ def test_without_a_description_type_and_size_are_null() -> None:
 
 
 def test_sends_are_communication_but_not_collectives() -> None:
-    """A send is communication; `collectives` leaves it out."""
+    """A send counts as communication but not as a collective, so `collectives` does not list it."""
     rank_trace = TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0]
     assert communication(rank_trace).select("family", "byte_count").rows() == [("send", 4096)]
     assert collectives(rank_trace).is_empty()

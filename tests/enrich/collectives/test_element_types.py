@@ -36,7 +36,7 @@ from holotrace.enrich.collectives.element_types import common_type, element_byte
     ],
 )
 def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
-    """c10 and C++ names of a type give one name and size; the size of an unknown type is null."""
+    """The c10 and C++ names of a type map to one name and size; the size of an unknown type is null."""
     assert (type_name(written), element_bytes(written)) == (name, size)
 
 

@@ -160,7 +160,7 @@ def test_work_with_its_launches_excludes_waits() -> None:
 
 
 def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
-    """Return the time in µs at which the host asked for each piece of work, by its name."""
+    """Return {name: time in µs at which the host requested the work}."""
     (rank_trace,) = builder.build().ranks.values()
     names = rank_trace.texts(rank_trace.table("events", ["name"])["name"])
     rows = asked_for(rank_trace)

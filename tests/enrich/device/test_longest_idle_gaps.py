@@ -34,5 +34,5 @@ def test_only_the_longest_gaps_are_returned() -> None:
 
 
 def test_a_rank_without_device_work_has_no_gaps() -> None:
-    """A rank without device work gives an empty table without an error."""
+    """For a rank without device work, the table is empty and no error is raised."""
     assert longest_idle_gaps(TraceBuilder().build().ranks[0], shortest_ns=0, most=20).is_empty()

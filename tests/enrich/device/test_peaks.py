@@ -113,7 +113,7 @@ def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
 
 
 def test_unconfirmed_figures_say_so() -> None:
-    """Each unconfirmed figure is a figure of the device, and its `source` says that it is not confirmed."""
+    """Only figures of the device are listed as unconfirmed, and `source` says of these that they are not confirmed."""
     for device in DEVICES:
         assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
     device = device_named("NVIDIA H100 NVL")
@@ -147,6 +147,6 @@ def test_users_override_figures(tmp_path, monkeypatch) -> None:
     ],
 )
 def test_invalid_figures_are_refused(figures, message) -> None:
-    """A negative figure, an unknown precision, and a figure that is not a number are errors."""
+    """A negative figure, an unknown precision, and a figure that is not a number raise errors."""
     with pytest.raises(InvalidOptionError, match=message):
         add_device("My GPU", **figures)

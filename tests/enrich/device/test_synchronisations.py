@@ -85,7 +85,7 @@ def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
 
 
 def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
-    """Since 2025 the profiler writes a device row for each record, which gives the stream."""
+    """Since 2025 the profiler writes a device row for each record, which names the stream."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)

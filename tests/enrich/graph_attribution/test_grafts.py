@@ -261,7 +261,7 @@ def test_kernels_of_torch_compile_have_the_name_of_their_operator():
 
 @pytest.mark.slow
 def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
-    """A rank pickles with its captures; with and without them, the same cached trace gives different results."""
+    """A rank pickles with its captures; results for the same cached trace differ with and without captures."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     (path,) = replay_of([("gemm", 7)]).write(tmp_path / "replay")
     capture = tmp_path / "capture.json"

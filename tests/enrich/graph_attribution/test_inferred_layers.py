@@ -60,7 +60,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
 
 
 def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
-    """Decode has other kernels and another grid than prefill; both have layers 1 to 3, which `modules` adds up."""
+    """Decode has different kernels and a different grid from prefill; both have layers 1 to 3, which `modules` adds up."""
     builder = graph(
         graph(TraceBuilder(), MODEL, 1_000), ("embedding", *("norm", "gemv", "paged_attention") * 3), 2_000, 1
     )
@@ -135,7 +135,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """The eager prefill has other attention kernels, so it is not used for the replay; norm, gemm and silu match."""
+    """The eager prefill has different attention kernels, so only its norm, gemm and silu match those of the replay."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):

@@ -21,7 +21,7 @@ from holotrace.enrich.graph_attribution.kernel_names import function_name, numbe
     ],
 )
 def test_mangled_and_demangled_names_have_one_function(name, function):
-    """Mangled and demangled names give one function; a damaged name gives some text, not an error."""
+    """Mangled and demangled names map to one function; a damaged name maps to some text and raises no error."""
     assert function_name(name) == function
 
 

@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """One or two layers, no repetition, and a single repeated kernel give no layers."""
+    """No layers are found in one or two layers, without repetition, or in repetitions of a single kernel."""
     assert layers_of(sequence) == ""
 
 

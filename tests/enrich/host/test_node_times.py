@@ -62,7 +62,7 @@ def test_tensor_cores_are_counted_by_kernel():
 
 
 def test_operators_are_eligible_by_name_kernel_or_inner_operator():
-    """aten::mm is eligible for tensor cores by name, my::op by its kernel, my::outer by its inner operator; others are not."""
+    """aten::mm is eligible for tensor cores by name, my::op by its kernel, my::outer by its inner one; other operators are not."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=99)

@@ -53,7 +53,7 @@ def test_every_kernel_of_a_graph_belongs_to_the_operator_that_launched_the_graph
 
 
 def test_any_call_with_the_correlation_is_a_launch():
-    """Driver calls such as cuLaunchKernelEx, and hipLaunchKernel on stream 0, give an operator too."""
+    """Work launched by driver calls such as cuLaunchKernelEx, or by hipLaunchKernel on stream 0, also has an operator."""
     builder = (
         TraceBuilder()
         .operator("triton_op", start_us=0, duration_us=20)

@@ -86,7 +86,7 @@ def test_pairs_under_the_causal_mask() -> None:
 
 
 def test_impossible_sums_give_no_pairs() -> None:
-    """Sums in which 3 new tokens see only 2 tokens give no pairs."""
+    """If 3 new tokens see only 2 tokens according to the sums, the pairs are unknown."""
     name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
 
@@ -143,7 +143,7 @@ def test_names_that_look_like_steps_are_reported() -> None:
 
 
 def test_a_pattern_of_the_user_finds_steps() -> None:
-    """The named groups of the pattern give the kind and the number of requests."""
+    """The kind and the number of requests come from the named groups of the pattern."""
     builder = TraceBuilder().annotation("tick decode x7", start_us=0, duration_us=5)
     table = found(builder, r"tick (?P<kind>\w+) x(?P<requests>\d+)").table
     assert table.select("engine", "kind", "request_count", "token_count").row(0) == ("pattern", "decode", 7, 7)
@@ -168,7 +168,7 @@ def test_denoising_steps_inside_a_range_of_xdit() -> None:
 
 
 def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
-    """XDiT records no stacks; `torch.compile` marks each call of the graph, and the repeated one is the transformer."""
+    """A recording of xDiT has no stacks; `torch.compile` marks calls of graphs, and the repeated graph is the transformer."""
     builder = TraceBuilder().annotation("model_inference", start_us=0, duration_us=100)
     builder.annotation("## Call CompiledFxGraph text ##", start_us=1, duration_us=2)
     for start in (10, 30):
@@ -194,7 +194,7 @@ def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
 
 
 def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
-    """A range of xDiT without modules and compiled graphs gives one finding, which names the option to record."""
+    """For a range of xDiT without modules and compiled graphs, one finding names the profiler option that records them."""
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
@@ -288,7 +288,7 @@ def test_passes_of_an_encoder_are_no_steps() -> None:
 
 
 def test_training_has_no_steps_of_inference() -> None:
-    """Forward passes beside backward passes belong to training."""
+    """Forward passes in a trace with backward passes belong to training."""
     builder = TraceBuilder()
     for start in (0, 50):
         embedding(builder, start, [4, 1])

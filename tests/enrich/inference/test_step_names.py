@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """Each form of a name gives the engine, kind, requests and tokens, or None for what it does not state."""
+    """From each form of a name, engine, kind, requests and tokens are read; values that the name does not state are None."""
     step = said(name)
     assert (
         step.rule.engine,
@@ -152,7 +152,7 @@ def test_every_engine_has_a_source() -> None:
 
 
 def test_users_add_names() -> None:
-    """A pattern given to the analysis comes before a user's rule, and both before built-in rules; groups give the numbers."""
+    """A pattern given to the analysis comes before a user's rule, and both before built-in rules; its groups are the numbers."""
     add_step_name(r"my (?P<kind>prefill|decode) of (?P<requests>\d+) \((?P<tokens>\d+)\)", engine="mine")
     step = said("my prefill of 3 (77)")
     assert (step.rule.engine, step.kind, step.request_count, step.prefill_token_count) == ("mine", "prefill", 3, 77)
@@ -169,7 +169,7 @@ def test_a_file_adds_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("pattern", ["(", "", r"(?P<batch>\d+)", 3])
 def test_a_wrong_pattern_is_an_error(pattern: object) -> None:
-    """An invalid regular expression, or one with an unknown group, is an error that says where the pattern is."""
+    """An invalid regular expression, or one with an unknown group, raises an error that says where the pattern is."""
     with pytest.raises(InvalidOptionError, match="patterns"):
         checked_step_pattern(pattern, "patterns")
 

@@ -46,13 +46,13 @@ def opened(folder: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
 def test_a_job_gives_no_reasons(ranks) -> None:
-    """A job of 1, 2 or 16 ranks gives no warning."""
+    """There is no warning about a job of 1, 2 or 16 ranks."""
     assert sentences_of(job(ranks)) == ()
 
 
 @pytest.mark.parametrize("name", SINGLE_JOBS)
 def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
-    """Slightly different clocks, sampled ranks, and unnamed hosts and devices give no warning."""
+    """There is no warning about slightly different clocks, sampled ranks, and unnamed hosts and devices."""
     assert opened(real_traces / name) == ()
 
 
@@ -135,7 +135,7 @@ def test_ranks_that_agree_are_one_of_the_jobs() -> None:
     ],
 )
 def test_unknown_properties_are_no_reason(header) -> None:
-    """Missing or invalid properties, and different hosts or trace names, give no warning."""
+    """There is no warning about missing or invalid properties, and different hosts or trace names."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == ()
@@ -221,7 +221,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
     ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
 )
 def test_other_files_are_ignored(tmp_path, name, content) -> None:
-    """Settings, notes and logs in the folder give no warning."""
+    """There is no warning about settings, notes and logs in the folder."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert opened(tmp_path) == ()
@@ -253,7 +253,7 @@ def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> Non
 
 
 def test_a_store_gives_the_same_reasons(tmp_path) -> None:
-    """A store gives the same warnings about cut-off, unreadable and duplicate files as the folder."""
+    """The warnings about cut-off, unreadable and duplicate files are the same for a store and for the folder."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

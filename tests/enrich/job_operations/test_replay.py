@@ -1,4 +1,4 @@
-"""Tests of the replay: recorded times reproduce the recorded step, and the times of another simulation give that simulation's step."""
+"""Tests of the replay: recorded times reproduce the recorded step, and another simulation's times reproduce its step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000), st.integers(0, 1_000))
 def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, int], seed: int, other: int) -> None:
-    """Replaying a pipeline with the times of another pipeline gives the other's step length, simulated independently."""
+    """A pipeline replayed with the times of another one takes as long as the other pipeline's own simulation."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     expected = pipelined_step(*shape, drawn(other))
     needs = drawn(other)

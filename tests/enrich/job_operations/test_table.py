@@ -54,7 +54,7 @@ def test_names_and_units_of_the_published_files_are_accepted() -> None:
 
 @pytest.mark.parametrize(("ending", "unit"), [("_us", 1_000), ("_ms", 1_000_000), ("_s", 1_000_000_000)])
 def test_times_come_in_any_unit(ending: str, unit: int) -> None:
-    """The ending of a column's name gives the unit."""
+    """A column's unit follows from the ending of its name."""
     [found] = _table({"rank": 0, "kind": "gc", f"start{ending}": 2, f"duration{ending}": 0.5}).to_dicts()
 
     assert (found["start_ns"], found["duration_ns"]) == (2 * unit, unit // 2)

@@ -18,7 +18,7 @@ def test_sequences_keep_the_order_of_the_rows():
 
 
 def test_texts_are_the_names_joined():
-    """A repeated name appears twice in the text; an empty series of sequences gives an empty list."""
+    """A repeated name appears twice in the text; for an empty series of sequences, the list is empty."""
     rank_trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0]
     gemm = rank_trace.table("events", ["name"])["name"].item()
 

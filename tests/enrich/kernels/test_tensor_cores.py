@@ -161,7 +161,7 @@ def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
 
 
 def test_kernels_are_in_file_order_and_null_if_unknown() -> None:
-    """A copy has no row; the plugin never gives null and does not know Hopper's nvjet."""
+    """A copy has no row; the plugin never returns null and does not know Hopper's nvjet."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)

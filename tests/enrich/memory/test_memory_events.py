@@ -70,7 +70,7 @@ def test_blocks_are_pairs_of_rows() -> None:
     ],
 )
 def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
-    """Device types have the names of `torch.device`, where HIP GPUs are cuda; unknown types stay numbers."""
+    """Device types have the names of `torch.device`, where HIP GPUs are cuda; unknown types are shown as numbers."""
     builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
     assert memory_events(builder.build().ranks[0])["device_type"].to_list() == [name]
 

@@ -204,7 +204,7 @@ def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple
 
 
 def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> None:
-    """Step 1 ends with its kernel at 130 µs, where step 2 begins; it starts at 8 µs, when earlier work ends."""
+    """Step 1 starts at 8 µs, when earlier work ends, and lasts until its kernel ends at 130 µs, where step 2 begins."""
     builder = (
         TraceBuilder()
         .kernel("earlier", start_us=2, duration_us=6, launch_us=-3)
@@ -229,9 +229,9 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 
 @pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
-    """Steps launch ten, eight and no kernels: the third is left out.
+    """The three steps launch ten, eight and no kernels, so the third step is left out.
 
-    If the second step launches only seven kernels, it is left out too.
+    If the second step launches only seven kernels, it is also left out.
     """
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):

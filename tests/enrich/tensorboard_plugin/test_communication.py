@@ -50,7 +50,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 @pytest.mark.slow
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """The inputs of the plugin's unit tests, and those edge cases that it can read, give the plugin's nodes."""
+    """For the inputs of the plugin's unit tests, and for the edge cases that it can read, the nodes equal the plugin's."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),
@@ -97,7 +97,7 @@ def test_two_libraries_leave_no_node() -> None:
 
 
 def test_of_events_with_one_id_the_last_counts() -> None:
-    """Three events with id 3 give one node, with the last event's data; two events without an id share another node."""
+    """Three events with id 3 become one node with the last event's data; two events without an id share another node."""
     builder = call(3, start_us=0, duration_us=5)
     for start in (10, 20):
         builder.operator("nccl:reduce", start_us=start, duration_us=5, args={"External id": 3})

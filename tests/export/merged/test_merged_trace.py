@@ -173,7 +173,7 @@ def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
 
 
 def test_a_file_that_changed_is_an_error_and_leaves_nothing(tmp_path) -> None:
-    """If a rank's file no longer matches its tables, nothing is written, and an existing file stays."""
+    """If a rank's file no longer matches its tables, nothing is written, and an existing file is kept."""
     builder = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5)
     (path,) = builder.write(tmp_path / "job")
     trace = open_trace(path, cache=False)

@@ -53,13 +53,13 @@ def test_names_of_processes_are_left_out() -> None:
 
 
 def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
-    """A counter's id is local to its process and stays; ids that are not small numbers get the rank as a prefix."""
+    """A counter's id is local to its process and is kept; ids that are not small numbers get the rank as a prefix."""
     events = ['{"ph":"C","id":7,"pid":0}', '{"ph":"b","id":"x\\"","pid":0}', '{"ph":"X","bind_id":-1,"pid":0}']
     assert [event.get("id", event.get("bind_id")) for event in placed(*events)] == [7, 'rank 3: x"', "rank 3: -1"]
 
 
 def test_a_pid_may_be_written_in_several_ways() -> None:
-    """A pid in quotes counts as a number, as in the reader, also with escapes; other pids get the next free numbers."""
+    """A pid in quotes, even with escapes, counts as a number, as in the reader; other pids get the next free numbers."""
     pids = ["4001", '"4001"', '"Spans \\u00e9"', "1.5", '"other"', "1.5"]
     assert [event["pid"] for event in placed(*(f'{{"ph":"i","pid":{pid}}}' for pid in pids))] == [
         3001, 3001, 3003, 3004, 3005, 3004
@@ -94,7 +94,7 @@ def test_text_that_is_not_json_is_refused() -> None:
 
 @pytest.mark.parametrize("end", ["", "]}", ",]}", "NO JSON]}"])
 def test_the_events_of_a_damaged_file_are_those_of_the_whole_one(tmp_path, end) -> None:
-    """A file that is cut off, or has an extra comma, gives the same events, only more slowly."""
+    """From a file that is cut off, or has an extra comma, the same events are read, only more slowly."""
     trace = TraceBuilder().operator("aten::mm", start_us=1.001, duration_us=5).json()
     whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
     whole.write_bytes(trace)

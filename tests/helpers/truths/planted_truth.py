@@ -20,7 +20,7 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""The error that a cost may have besides its printed error: the simulation names some microseconds on the host differently."""
+"""The error allowed in addition to the printed one: the simulation assigns some microseconds on the host to other causes."""
 
 
 class Named(NamedTuple):
@@ -44,7 +44,7 @@ class Named(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cost is right within its error."""
+        """Whether the cost is correct to within its error."""
         error_ns = self.printed_ns + self.unsure_ns + LEAST_ERROR * self.charged_ns + LEAST_ERROR_NS
         return abs(self.named_ns - self.charged_ns) <= error_ns
 

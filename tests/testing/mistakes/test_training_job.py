@@ -15,7 +15,7 @@ SMALL = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, vo
 
 
 def test_equal_options_give_equal_files(tmp_path):
-    """Nothing but the options decides what a file contains."""
+    """The content of a file depends only on the options."""
     first, second = (TrainingJob(SMALL).write(tmp_path / name) for name in ("first", "second"))
     names = [path.name for path in first.iterdir()]
     assert names == ["rank0.pt.trace.json.gz"]

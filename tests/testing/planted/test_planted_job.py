@@ -17,7 +17,7 @@ MS = 1_000_000
 
 
 def recorded_waits(job, folder):
-    """Return what each rank waits according to the recording."""
+    """Return how long each rank waits according to the recording."""
     trace = holotrace.open_trace(job.write(folder), cache=False)
     calls = job_calls(trace.map(of_rank)).calls
     return calls.group_by("rank").agg(pl.col("wait_ns").sum()).sort("rank")["wait_ns"].to_numpy()
@@ -76,7 +76,7 @@ def test_clocks_that_differ_hide_little(tmp_path):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_drawn_jobs_run(seed):
-    """Every drawn job can run, and each of its causes costs time."""
+    """Every randomly drawn job can run, and each of its causes costs time."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert all(truth.others_ns > 0 for truth in job.causes)
 
@@ -89,7 +89,7 @@ def test_a_missing_rank_causes_nothing(tmp_path):
 
 
 def test_causes_are_on_ranks_of_the_job():
-    """A cause on a rank that does not exist is an error."""
+    """A cause on a rank that does not exist raises an error."""
     with pytest.raises(InvalidOptionError, match="a cause is planted on rank 8: the ranks are 0 to 7"):
         PlantedOptions(causes=(Cause("host_gap", 8, MS),))
 

@@ -5,13 +5,13 @@ import { test } from "node:test";
 
 import { forget, numbersOf, put, rangesOf, searchOf } from "../../../src/holotrace/web/assets/shell/address.js";
 
-test("numbers are sorted, and neighbours become a range", () => {
+test("numbers are sorted, and consecutive numbers become a range", () => {
   assert.equal(rangesOf(["7", "2", "0", "1"]), "0-2,7");
   assert.equal(rangesOf([10, 9]), "9-10");
   assert.equal(rangesOf([]), "");
 });
 
-test("written ranges read as the same numbers", () => {
+test("ranges that are written are read back as the same numbers", () => {
   assert.deepEqual(numbersOf("0-2,7"), [0, 1, 2, 7]);
   assert.deepEqual(numbersOf("5"), [5]);
 });

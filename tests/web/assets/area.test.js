@@ -61,19 +61,19 @@ const ANSWER = {
   left_out: 0,
 };
 
-test("blocks begin where the outer one begins, the widest first", () => {
+test("inner blocks begin where the outer block begins, the widest first", () => {
   const places = blocksOf(ANSWER).map(({ left, depth, inner }) => [left, depth, inner]);
   assert.deepEqual(places, [[70, 0, []], [0, 0, [3, 2]], [40, 1, []], [0, 1, []]]);
 });
 
-test("a block fills the width, and the ones around it too", () => {
+test("a selected block fills the width, and so do the blocks around it", () => {
   const blocks = blocksOf(ANSWER);
   const visible = visibleBlocks(blocks, blocks[2], 100, 0.002);
   assert.deepEqual(visible.map(({ block, left, width }) => [block.at, left, width]), [[1, 0, 1], [2, 0, 1]]);
   assert.equal(visibleBlocks(blocks, null, 100, 0.2).length, 3);
 });
 
-test("ink has a contrast of at least 4.5 to 1 on every event's colour", () => {
+test("text has a contrast of at least 4.5 to 1 on every event's colour", () => {
   for (const kind of Object.keys(EVENTS)) {
     for (let at = 0; at < 300; at += 1) {
       const colour = ofEvent(`name ${at}`, kind);

@@ -20,7 +20,7 @@ test("without lines, only the difference of the origins is added", () => {
   assert.equal(fromAxis(clock, 507), 7);
 });
 
-test("a line adds its offset and its drift, and fromAxis takes both away", () => {
+test("a line adds its offset and its drift, and fromAxis subtracts both", () => {
   const clock = clockOf([{ at: String(ORIGIN + 500n), offset: -2_000_000_000, drift: 100_000, last: null }]);
   assert.equal(toAxis(clock, 0), 500 - 2_000_000_000);
   assert.equal(toAxis(clock, 1_000_000_000), 1_000_000_000 + 500 - 2_000_000_000 + 100_000);
@@ -38,7 +38,7 @@ test("a clock that jumped has a line before and one after", () => {
   assert.deepEqual([1_500, 10_501].map((time) => fromAxis(clock, time)), [1_000, 1_001]);
 });
 
-test("within a view of 1,500 pixels, one offset is right to a fiftieth of a pixel", () => {
+test("in a view of 1,500 pixels, a single offset is accurate to a fiftieth of a pixel", () => {
   const clock = clockOf([{ at: String(ORIGIN), offset: 40, drift: 20_000, last: null }]);
   const [start, end] = [3e9, 4e9];
   const offset = offsetAt(clock, (start + end) / 2);

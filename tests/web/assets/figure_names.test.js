@@ -17,7 +17,7 @@ const layout = {
 /** @param {number} width */
 const textsAt = (width) => fittedNotes(layout, width)?.map(({ text }) => text);
 
-test("in a wide figure, all texts are whole", () => {
+test("in a wide figure, all texts are shown in full", () => {
   assert.deepEqual(textsAt(1_000), ["f&lt;int&gt;_kernel", "one two three four", "centred"]);
 });
 
@@ -59,7 +59,7 @@ test("an axis of many ranks names fewer of them in a narrow figure, and says so"
   assert.equal(fittedAxis(named("rank (every 32nd is named)"), 358).title?.text, "rank (every 64th is named)");
 });
 
-test("a figure without room, as while a page is laid out, names one category and cuts all of a name", () => {
+test("a figure without room, as during layout, names one category and cuts every name to an ellipsis", () => {
   const ranks = ["0", "1", "2", "3", "4"];
   const axis = { type: "category", tickvals: ranks, ticktext: ranks };
   for (const width of [-1, 0, 1, 189, 190, 191]) {

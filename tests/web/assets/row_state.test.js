@@ -40,13 +40,13 @@ const rankOf = (number) => ({
  */
 const shown = (state, rank) => state.shown(rank).map(({ at }) => at);
 
-test("a state is its text again", () => {
+test("a state that is read from a text is written as the same text", () => {
   for (const text of ["", "pin.0.3,1.2~hide.0.5~order.0.3.1.2,4.1.0~find.gpu ~ stream", "find.a~pin.0.1", "hide.7.1"]) {
     assert.equal(String(new RowState(text)), text);
   }
 });
 
-test("an address from anywhere does no harm", () => {
+test("malformed parts of an address are ignored", () => {
   const state = new RowState("pin.x.1,2.2,1~hide.__proto__~order.0~order.0.9.9~nonsense~hide.1.2.3");
   assert.deepEqual([state.pinned, [...state.hidden], [...state.order]], [["2.2"], [], [[0, [9, 9]]]]);
   assert.deepEqual(shown(state, rankOf(0)), [0, 1, 2, 3]);
@@ -62,7 +62,7 @@ test("a pinned row leaves its rank, and comes back", () => {
   assert.deepEqual([shown(state, rank), String(state)], [[0, 1, 2, 3], ""]);
 });
 
-test("a hidden row is not pinned, and a pinned one not hidden", () => {
+test("hiding a row unpins it, and pinning a row shows it", () => {
   const [state, rank] = [new RowState(), rankOf(0)];
   state.togglePinned(rank, rank.rows[1]);
   state.toggleHidden(rank, rank.rows[1]);

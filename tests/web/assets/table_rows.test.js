@@ -5,13 +5,13 @@ import { test } from "node:test";
 
 import { digitsOf, placeOf } from "../../../src/holotrace/web/assets/shell/table_rows.js";
 
-test("a whole number gives its digits, any other cell an empty text", () => {
+test("the text of a whole number is its digits, that of any other cell is empty", () => {
   assert.equal(digitsOf({ "start_ns|exact": "1,234 ns" }, "start_ns"), "1234");
   assert.equal(digitsOf({ "name|exact": "gemm_128" }, "name"), "");
   assert.equal(digitsOf({}, "rank"), "");
 });
 
-test("a row leads to its event, else to its time, else to its name", () => {
+test("a row links to its event, else to its time, else to its name", () => {
   const row = { "rank|exact": "3", "event_index|exact": "1,005", "start_ns|exact": "10 ns", "name|exact": "gemm" };
   assert.deepEqual(placeOf(row), ["event", "3:1005"]);
   assert.deepEqual(placeOf({ ...row, "event_index|exact": "" }), ["at", "10"]);

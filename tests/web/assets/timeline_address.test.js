@@ -13,13 +13,13 @@ test("a time range keeps all digits", () => {
   assert.deepEqual(texts.windowOf(text, BASE), { start: 25_000, end: 225_001 });
 });
 
-test("an invalid time range is none", () => {
+test("an invalid time range is ignored", () => {
   for (const text of ["", "5", "5-", "7-5", "5-5", "a-b", "1-2-3", "9".repeat(40)]) {
     assert.equal(texts.windowOf(text, 0n), null);
   }
 });
 
-test("the item at the upper edge", () => {
+test("the item at the upper edge is read back from its text", () => {
   const anchor = { key: "3.row12", away: -14 };
   assert.equal(texts.topText(anchor), "3.row12.14");
   assert.deepEqual(texts.topOf("3.row12.14"), anchor);
@@ -27,7 +27,7 @@ test("the item at the upper edge", () => {
   assert.deepEqual(["", "row", "3.row", "3.row.x", "3..1"].map(texts.topOf), [null, null, null, null, null]);
 });
 
-test("flags with any name", () => {
+test("flags with any name are read back from their text", () => {
   const flags = [
     { time: -5, name: "a, b: c & d % 50%" },
     { time: 0, name: "" },
@@ -38,6 +38,6 @@ test("flags with any name", () => {
   assert.deepEqual(texts.flagsOf("x,5,5:%E0%A4%A", 0n), [{ time: 5, name: "%E0%A4%A" }]);
 });
 
-test("a name from the address is cut", () => {
+test("a long name from the address is cut", () => {
   assert.equal(texts.flagsOf(`1:${"x".repeat(99)}`, 0n)[0].name.length, texts.LONGEST_NAME);
 });

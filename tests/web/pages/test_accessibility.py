@@ -40,7 +40,7 @@ RUNS = (
       return table && axe.run(table, { resultTypes: ['violations'], preload: false });
     }""",
 )
-"""Of the tables, the first one once it is in view: AG Grid fills its headers only then, so a grid below the window has empty ones.
+"""Checks the first table after scrolling it into view, because AG Grid fills the headers of a grid only then.
 
 `preload` would request every style sheet again in each run, for a rule that is off by default.
 """
@@ -75,12 +75,12 @@ SOME_PAGES = {
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""Every page is visited of one recording; some also with names of several hundred letters, and of a job of 128 ranks."""
+"""Each page is visited for one recording, and some pages also for a recording with long names and for a job of 128 ranks."""
 
 MOST_PAGES = 6
-"""How many pages a test visits at most.
+"""The most pages that one test visits.
 
-Few, so that the tests spread over the workers, and so that a page that hangs fails only one test, within minutes.
+A small number spreads the tests over the workers, and lets a page that hangs fail only one test, within minutes.
 """
 
 

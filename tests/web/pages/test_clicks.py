@@ -1,4 +1,4 @@
-"""From the list of runs, few clicks lead to the answer of a common question."""
+"""From the list of runs, the answers to common questions are one or two clicks away."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def user(url, browser):
         ("remembering", ["Memory peaks at 1.56 GiB on rank 0 (cuda)"]),
         ("waiting", ["all_reduce reaches a bus bandwidth of 51.2 MB/s"]),
     ],
-    ids=["late rank", "idle cause on the host", "line of the dearest kernel", "memory peak", "bus bandwidth"],
+    ids=["late rank", "idle cause on the host", "line of the costliest kernel", "memory peak", "bus bandwidth"],
 )
 def test_one_click_answers(user, run: str, texts: list[str]) -> None:
     """A click on the run shows the answer."""

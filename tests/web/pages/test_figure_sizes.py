@@ -58,7 +58,7 @@ def address(served, name: str, page: str) -> str:
     [("ddp_gloo_4rank", "step_time"), ("ddp_gloo_4rank", "overview"), ("pipeline_gloo_4rank", "parallelism")],
 )
 def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str, page: str) -> None:
-    """Once the window has its next width, each legend is above the bars, also when it needs fewer lines than before."""
+    """After each change of the window's width, every legend is outside of the bars, even if it needs fewer lines than before."""
     with visit(browser, address(served, name, page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})
@@ -69,7 +69,7 @@ def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str
 
 
 def test_a_legend_of_a_report_leaves_the_bars_free_at_every_width(browser, tmp_path) -> None:
-    """The report fits its figures again with the script of the web pages."""
+    """The report uses the script of the web pages, so its legends also leave the bars free at every width."""
     holotrace.report(holotrace.open_trace(TRACES / "ddp_gloo_4rank"), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
         seen.page.evaluate("() => document.querySelectorAll('details.section').forEach(one => { one.open = true; })")
@@ -80,7 +80,7 @@ def test_a_legend_of_a_report_leaves_the_bars_free_at_every_width(browser, tmp_p
 
 
 def test_names_fit_a_figure_that_is_drawn_later(served, browser) -> None:
-    """On a phone, the names above bars are cut when plotly.js arrives after the page, and whole again in a wide window."""
+    """Even if plotly.js loads after the page, names above bars are cut on a phone, and shown in full once the window is wide."""
     with visit(browser, address(served, "two_rank_128", "health")) as seen:
         seen.settle(seen.page.main_frame, "Health")
         seen.page.set_viewport_size({"width": 390, "height": 1000})
@@ -100,7 +100,7 @@ def test_names_fit_a_figure_that_is_drawn_later(served, browser) -> None:
 
 
 def test_straggler_cost_is_readable_in_the_dark(served, browser) -> None:
-    """Its figure has the dark background and light words once the page is dark, also after its width changes."""
+    """On a dark page, the figure of straggler cost has a dark background and light text, even after its width changes."""
     with visit(browser, address(served, "ddp_gloo_4rank", "straggler_cost"), color_scheme="dark") as seen:
         seen.settle(seen.page.main_frame, "Straggler cost")
         for width in WIDTHS:

@@ -25,7 +25,7 @@ CALLBACK = "/_dash-update-component"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
-    """Serve a folder beside a secret file; return host and port."""
+    """Serve a folder next to a secret file; return host and port."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.txt").write_text(HIDDEN)
     gpu_job().write(folder / "runs")

@@ -126,7 +126,7 @@ def test_a_race_with_a_link_never_wins(folder, monkeypatch, walks) -> None:
 
 
 def test_a_replacement_by_a_link_is_not_read(folder) -> None:
-    """Reading a file that was replaced by a link after its run was opened is an error."""
+    """Reading a file that was replaced by a link after its run was opened raises an error."""
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
     served = Served(folder / "served")
@@ -139,7 +139,7 @@ def test_a_replacement_by_a_link_is_not_read(folder) -> None:
 
 
 def test_a_folder_on_the_path_must_not_become_a_link(folder) -> None:
-    """Reading a file whose folder was replaced by a link is an error."""
+    """Reading a file whose folder was replaced by a link raises an error."""
     run = folder / "served" / "run"
     write(run)
     served = Served(folder / "served")

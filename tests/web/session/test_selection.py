@@ -26,7 +26,7 @@ def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> No
 
 @given(st.text())
 def test_any_text_is_an_address(text) -> None:
-    """Any text as a query string gives a selection, which can be written and read again."""
+    """Any query string can be read as a selection, and the selection can be written and read again."""
     selection = Selection.from_query(text)
     assert Selection.from_query(selection.query()) == selection
 

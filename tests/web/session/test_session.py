@@ -74,7 +74,7 @@ def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
 
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
 def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
-    """A span that does not exist, and any span of a single file, is an error."""
+    """A span that does not exist, and any span of a single file, raises an error."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     with pytest.raises(InvalidOptionError, match="this run does not exist"):
@@ -92,7 +92,7 @@ def test_several_files_are_one_run(tmp_path) -> None:
 
 
 def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
-    """A run is opened only by its id; an existing path in place of the id is an error."""
+    """A run is opened only by its id; an existing path in place of the id raises an error."""
     gpu_job().write(tmp_path / "in")
     session = opened(tmp_path / "in")
     for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
@@ -134,7 +134,7 @@ def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
 
 
 def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
-    """A result covers all ranks or the selected ones; a missing rank is an error."""
+    """A result covers all ranks or the selected ones; a missing rank raises an error."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -145,7 +145,7 @@ def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
 
 
 def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
-    """Selecting step 2 or device 0 keeps only their kernels; without any kernel, the result is an error."""
+    """Selecting step 2 or device 0 keeps only their kernels; if no kernel is left, an error is raised."""
     steps_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -162,7 +162,7 @@ def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
 
 
 def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None:
-    """Missing input is an error on each request, but the trace is searched only once."""
+    """Missing input raises an error on each request, but the trace is searched only once."""
     cpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls = Scope(session.runs[0].id), []

@@ -18,7 +18,7 @@ def lanes_of(index: TimelineIndex, row: int) -> list[list[str]]:
 
 
 def test_annotations_are_above_python_frames() -> None:
-    """A step and a range that begin inside Python frames have the upper lanes; frames and operators are below them."""
+    """A step and a range that begin inside Python frames are in the upper lanes; frames and operators are below them."""
     builder = TraceBuilder().python("train.py(1): main", start_us=0, duration_us=100)
     builder.python("train.py(9): step", start_us=10, duration_us=80).step(1, 20, 60)
     builder.annotation("forward", start_us=30, duration_us=20).operator("aten::mm", start_us=35, duration_us=5)
@@ -34,7 +34,7 @@ def test_annotations_are_above_python_frames() -> None:
 
 
 def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
-    """The events around an operator are listed from the innermost, although the lanes have another order."""
+    """The events around an operator are listed from the innermost outwards, although the lanes are in another order."""
     builder = TraceBuilder().step(1, 0, 100).python("main", start_us=10, duration_us=80)
     builder.python("forward", start_us=20, duration_us=60).annotation("layer", start_us=30, duration_us=20)
     builder.operator("aten::mm", start_us=35, duration_us=5)

@@ -94,7 +94,7 @@ def test_the_path_of_a_span_ends_where_the_span_does() -> None:
 
 
 def test_the_path_of_a_step() -> None:
-    """The path may cover one of three steps or two of them; step 9 is an error."""
+    """The path may cover one of three steps or two of them; step 9 raises an error."""
     trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
 
     assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
@@ -104,7 +104,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """The drawn path has the times of `holotrace.critical_path`; zoomed out, segments merge and their count stays."""
+    """The drawn path has the times of `holotrace.critical_path`; zoomed out, segments merge and their count is kept."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)

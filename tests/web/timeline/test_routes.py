@@ -150,7 +150,7 @@ def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) 
 
 
 def test_details_of_an_event(asking) -> None:
-    """The details of an event have its kind, exact times, arguments as text, and the events around it."""
+    """The details of an event are its kind, its exact times, its arguments as text, and the events around it."""
     call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
     operator = asking.json("event", event=event(asking, "aten::mm"))
 
@@ -242,7 +242,7 @@ def test_totals_of_an_area(asking) -> None:
 
 
 def test_the_flame_graph_of_an_area(asking) -> None:
-    """The launch is inside the operator of thread 1; the operator of thread 2 is beside it."""
+    """The launch is inside the operator of thread 1; the operator of thread 2 is a separate outer block."""
     answer = asking.json("flames", areas="0:0:400000:")
 
     blocks = [(outer, answer["names"][name][0], total) for outer, name, total, *_ in answer["paths"]]

@@ -34,7 +34,7 @@ def test_only_the_longest_waits_are_returned() -> None:
 
 
 def test_a_single_rank_has_no_waits() -> None:
-    """A single rank gives an empty table without an error, with or without collectives."""
+    """For a single rank, with or without collectives, the table is empty and no error is raised."""
     assert longest_waits(collectives().select([0]), shortest_ns=1, most=20).table.is_empty()
     alone = TraceBuilder().kernel("k", start_us=0, duration_us=10).build()
     assert longest_waits(alone, shortest_ns=1, most=20).table.is_empty()

@@ -41,7 +41,7 @@ def test_one_rank_or_fewer_than_requested_is_not_an_error() -> None:
 
 
 def test_no_communication_kernels_give_an_empty_answer() -> None:
-    """Events without communication kernels give an empty result; HTA raises an error."""
+    """The result for events without communication kernels is empty; HTA raises an error."""
     assert scores([(0, 1, 7, "gemm", 5, 9)]) == {}
 
 

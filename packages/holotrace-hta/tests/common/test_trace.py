@@ -79,7 +79,7 @@ def test_one_file_alone(folder) -> None:
 
 
 def test_calls_and_their_kernels_are_paired(folder) -> None:
-    """`get_cpu_gpu_correlation` pairs each kernel with its launch, also on stream 0."""
+    """`get_cpu_gpu_correlation` pairs each kernel, including those on stream 0, with its launch."""
     frame = Trace(trace_dir=folder).get_trace(0)
     assert get_cpu_gpu_correlation(frame).to_numpy().tolist() == [[3, 2], [7, 6]]
 
@@ -143,7 +143,7 @@ def test_times_keep_the_clock_of_the_file_until_alignment(folder) -> None:
 
 
 def test_ranks_may_be_texts(folder) -> None:
-    """Ranks may be text like `"0"`, as in JSON; other keys are an error."""
+    """Ranks may be text like `"0"`, as in JSON; other keys raise an error."""
     files = {str(rank): path for rank, path in Trace(trace_dir=folder).trace_files.items()}
     assert Trace(trace_files=files).get_ranks() == [0, 2]
     with pytest.raises(InvalidOptionError, match="keys are ranks"):

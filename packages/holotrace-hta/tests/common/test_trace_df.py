@@ -40,7 +40,7 @@ def test_events_are_found_by_patterns() -> None:
 
 
 def test_the_steps_of_a_frame() -> None:
-    """`get_iterations` returns ascending step numbers without -1; a frame without steps is an error."""
+    """`get_iterations` returns ascending step numbers without -1; for a frame without steps, it raises an error."""
     assert trace_df.get_iterations(FRAME) == [1, 2]
     for wrong in (FRAME.drop(columns="iteration"), FRAME.assign(iteration="1")):
         with pytest.raises(InvalidOptionError, match="iteration"):

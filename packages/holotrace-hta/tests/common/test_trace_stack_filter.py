@@ -55,14 +55,14 @@ def test_the_position_relative_to_an_operator(frame, method, expected) -> None:
 
 
 def test_kernels_stay_with_their_calls(frame) -> None:
-    """With `include_gpu_kernels`, filters keep the kernels of the kept calls, also on stream 0."""
+    """With `include_gpu_kernels`, filters keep the kernels of the kept calls, including those on stream 0."""
     assert names(UnderOperatorFilter("middle", 0, include_gpu_kernels=True)(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(AfterOperatorFilter("mm", -2, include_gpu_kernels=True)(frame)) == ["last", "mm", "last_kernel"]
     assert names(BeforeOperatorFilter("mm", 1, include_gpu_kernels=True)(frame)) == ["first", "mm", "first_kernel"]
 
 
 def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
-    """An operator that does not occur gives an empty frame; HTA raises AttributeError."""
+    """The frame for an operator that does not occur is empty; HTA raises AttributeError."""
     for kept in (UnderOperatorFilter("nothing", 0)(frame), UnderOperatorFilter("middle", 1)(frame)):
         assert kept.empty
         assert kept.columns.equals(frame.columns)

@@ -246,7 +246,7 @@ def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folde
 
 
 def test_calls_that_compare_traces_answer_as_in_hta(real_traces, goldens) -> None:
-    """Every comparison returns an answer; an unknown rank or step is an error."""
+    """Every comparison returns an answer; an unknown rank or step raises an error."""
     calls = calls_of(goldens / "hta" / "_misc")
     analyzers = (opened(real_traces, f"trace_diff_{side}", keep_last=True) for side in ("control", "test"))
     pair = tuple(LabeledTrace(label, t=analyzer.t) for label, analyzer in zip(("ctl", "tst"), analyzers, strict=True))

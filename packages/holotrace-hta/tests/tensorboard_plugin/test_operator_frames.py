@@ -44,7 +44,7 @@ def test_modules(analysis) -> None:
 
 
 def test_compat_gives_the_plugins_numbers(analysis) -> None:
-    """With `compat`, the kernel's time counts for aten::mm, and modules without an id are ignored."""
+    """With `compat`, the kernel's time counts toward aten::mm, and modules without an id are ignored."""
     operators = analysis.get_operator_summary(visualize=False, compat="torch_tb_profiler")
     assert operators["device_self(us)"].to_list() == [4.5]
     assert analysis.get_module_summary(visualize=False, compat="torch_tb_profiler").empty

@@ -54,7 +54,7 @@ def test_the_recommendations_of_the_plugin(slow_loading: TraceAnalysis) -> None:
 
 
 def test_an_unknown_compat_is_named(slow_loading: TraceAnalysis) -> None:
-    """An unknown value of `compat` is an error."""
+    """An unknown value of `compat` raises an error."""
     with pytest.raises(InvalidOptionError, match="compat='plugin' is not a known value"):
         slow_loading.get_recommendations(compat="plugin")  # type: ignore[arg-type]
 

@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[4] / "examples" / "gpu" / "traces"
 
 
 def findings_of(job: str) -> dict[str, dict[str, Any]]:
-    """Return the findings of a recorded job by rule, without those that are part of others."""
+    """Return the findings of a recorded job by rule, except those that are part of another finding."""
     result = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False))
     return {row["rule"]: row for row in result.per_finding.to_dicts() if row["part_of"] is None}
 

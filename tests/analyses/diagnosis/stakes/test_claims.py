@@ -1,4 +1,4 @@
-"""No nanosecond of a step counts for two findings."""
+"""No nanosecond of a step counts toward two findings."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
 
 
 def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
-    """A row with a rank applies to that rank only; on a host without an offset, times stay as recorded."""
+    """A row with a rank applies to that rank only; on a host without an offset, times are not changed."""
     clocks = rank_clocks(
         per_host(row("a", 0), row("b", 10), row("b", 20, rank=3), row("c", None)), dict(enumerate("abcb"))
     )

@@ -71,7 +71,7 @@ def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
 
 
 def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
-    """The only batch of rank 1 is the partner of two batches of rank 0, so all three stay unmatched."""
+    """The only batch of rank 1 is the partner of two batches of rank 0, so all three are unmatched."""
     of_ranks = {
         0: of_rank(_batch(1, at=0), _batch(_from(1), at=100)),
         1: of_rank(_batch(0, _from(0), at=100)),

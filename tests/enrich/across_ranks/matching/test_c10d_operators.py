@@ -50,7 +50,7 @@ def test_outputs_come_before_inputs_except_in_place() -> None:
 
 
 def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> None:
-    """The operator around the start of a gloo range gives the tag and the peer's number within the group."""
+    """The tag, and the peer's number within the group, come from the operator around the start of a gloo range."""
     builder = TraceBuilder()
     for name, start_us, inputs in (("send", 0, ["", "", "1", "7"]), ("recv", 10, ["", "", "3", "0"])):
         operator = "c10d::recv_" if name == "recv" else "c10d::send"
@@ -63,7 +63,7 @@ def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> Non
 
 
 def test_values_that_are_not_numbers_count_as_unknown() -> None:
-    """Lists that are too short, and values that are not valid numbers, give a null peer and tag."""
+    """If a list is too short or a value is not a valid number, peer and tag are null."""
     builder = TraceBuilder()
     for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
         builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})

@@ -111,7 +111,7 @@ def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
 
 
 def test_sends_and_receives_know_their_peer() -> None:
-    """The args of a send have its destination and those of a receive its source, as ranks of the job."""
+    """The args of a send contain its destination, and the args of a receive its source, as ranks of the job."""
     rank_trace = _only_rank(
         TraceBuilder()
         .collective("send", start_us=0, duration_us=1, args={"Dst Rank": 4})

@@ -65,7 +65,7 @@ def test_communication_ids_match_without_groups() -> None:
 
 
 def test_a_constant_is_not_a_sequence_number() -> None:
-    """Some libraries write the same number for all calls; such a number matches no calls."""
+    """Some libraries write the same number for all calls, so calls with this number are not matched by it."""
     constant = of_rank(*[_call(0)] * 20)
 
     assert _instances({0: constant, 1: constant}) == []

@@ -45,7 +45,7 @@ def test_both_directions_are_apart() -> None:
 
 @pytest.mark.parametrize("column", ["tag", "content"])
 def test_tags_and_contents_must_agree(column) -> None:
-    """The receives are in the opposite order of the sends; the column shows which belong together."""
+    """The receives are in the opposite order of the sends; tag or content shows which ones belong together."""
     of_ranks = {
         0: of_rank(_send(1, **{column: 7}), _send(1, 10, **{column: 8})),
         1: of_rank(_receive(0, **{column: 8}), _receive(0, 10, **{column: 7})),
@@ -121,7 +121,7 @@ def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
 
 
 def test_a_recorded_group_decides_whom_the_number_means() -> None:
-    """The trace names the group of the send, and gives its peer only as a number within that group."""
+    """The trace names the group of the send, and states its peer only as a number within that group."""
     group = STAGES[0].number
     of_ranks = {
         0: _pipeline(0, {**_within_group("send", 1), "group": group}),

@@ -1,4 +1,4 @@
-"""Tests of matching the calls of a group by order and signature, also if calls are missing."""
+"""Tests of matching the calls of a group by order and signature, even if calls are missing."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def test_nothing_at_all_is_an_answer() -> None:
 
 
 def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
-    """The calls of a single rank stay in the table, unmatched, whether or not they name their group."""
+    """The table lists the calls of a single rank as unmatched, whether or not they name their group."""
     for group in (PAIR.number, None):
         matching = match({3: of_rank(_call(group=group))})
 
@@ -101,7 +101,7 @@ def test_many_kinds_of_calls_are_shortened() -> None:
 
 
 def test_sends_can_be_left_out() -> None:
-    """With `sends=False`, sends stay unmatched, and no finding mentions them."""
+    """With `sends=False`, sends are not matched, and no finding mentions them."""
     of_ranks = {0: of_rank(_call(family="send", peer=1)), 1: of_rank(_call(family="recv", peer=0))}
 
     assert match(of_ranks).calls["instance"].to_list() == [0, 0]

@@ -45,7 +45,7 @@ def test_python_between_operators_is_not_added_up() -> None:
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends take 60 ns together, but the rank's own work takes 70 ns in two functions."""
+    """The sends take 60 ns in total, but the rank's own work takes 70 ns in two functions."""
     sends = ("communication", "send", None, 60)
 
     assert largest(sends, ("python", SAVE, SAVE, 45), ("operator", "aten::mm", STEP, 25)) == ("python", SAVE, 45)

@@ -94,7 +94,7 @@ def test_launches_without_overhead_start_work_at_once() -> None:
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors are errors."""
+    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors raise errors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),
@@ -128,7 +128,7 @@ def sleeping_ranks() -> Trace:
 
 
 def test_python_functions_can_be_removed_without_what_they_call() -> None:
-    """Without the 30 µs of sleep, rank 1 ends when rank 0 ends; `aten::mm` in the function stays."""
+    """Without the 30 µs of sleep, rank 1 ends when rank 0 ends; `aten::mm` in the function still runs."""
     trace = sleeping_ranks()
     if not trace.ranks[1].events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).height:
         pytest.fail("the functions were not read")

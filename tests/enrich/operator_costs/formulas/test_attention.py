@@ -136,7 +136,7 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call has all tokens and keys of the step, the step's sums give its pairs.
+    """If a call has all tokens and keys of the step, its pairs follow from the step's sums.
 
     The causal mask leaves half of the pairs between new tokens.
     """

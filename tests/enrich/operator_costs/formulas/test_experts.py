@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """A whole layer has its result as first input, a single stage as a later input; k is a number."""
+    """The result is the first input of an operator for a layer, and a later input of an operator for one stage; k is a number."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",

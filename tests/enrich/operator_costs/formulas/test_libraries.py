@@ -149,7 +149,7 @@ FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
 
 
 def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
-    """Two tensor-core kernels compute the gradients of tokens and weights; one kernel computes one of the gradients."""
+    """Two tensor-core kernels compute the gradients of tokens and weights; a single kernel computes only one of the two."""
     matrices, result = 2 * (M * K + N * K), 2 * M * N
     both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
     assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")

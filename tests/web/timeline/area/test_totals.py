@@ -63,7 +63,7 @@ def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
 
 
 def test_totals_of_a_rank() -> None:
-    """Each name has its count, total, self, mean, min and max; self time excludes events directly inside."""
+    """Each name is listed with count, total, self, mean, min and max; self time excludes the events directly inside."""
     assert totals_of(job(), areas(0)) == {
         ("step", "user annotation"): [1, 100, 80, 100, 100, 100],
         ("gemm", "kernel"): [2, 24, 24, 12, 10, 14],

@@ -80,7 +80,7 @@ def annotated() -> TraceBuilder:
 
 
 def test_each_kernel_has_its_annotation(tmp_path) -> None:
-    """Each kernel has its annotation as symbol id and as text, and keeps its launch and its step."""
+    """The frame has each kernel's annotation as symbol id and as text, and its launch and step."""
     analysis = analysis_of(annotated(), tmp_path)
     frame = analysis.get_gpu_kernels_with_user_annotations(0)
     table = analysis.t.symbol_table.get_sym_table()
@@ -108,7 +108,7 @@ def test_an_unknown_rank_is_an_error_that_lists_the_ranks(tmp_path) -> None:
 
 
 def test_a_rank_without_device_work_has_an_empty_frame(tmp_path) -> None:
-    """A rank without device work has an empty frame with the usual columns."""
+    """The frame of a rank without device work is empty and has the usual columns."""
     builder = TraceBuilder().annotation("load", start_us=0, duration_us=5)
     frame = analysis_of(builder, tmp_path).get_gpu_kernels_with_user_annotations(0)
     assert len(frame) == 0
@@ -155,7 +155,7 @@ def many() -> TraceBuilder:
 
 
 def test_names_beyond_the_cut_off_become_others(tmp_path) -> None:
-    """Names beyond the cut-off become `others`, with statistics over their calls; allowed names stay."""
+    """Names beyond the cut-off become `others`, with statistics over their calls; names on the allowlist are kept."""
     analysis = analysis_of(many(), tmp_path)
     options = {"use_gpu_annotation": False, "visualize": False, "num_kernels": 1, "duration_ratio": 0.9}
     frame = analysis.get_gpu_user_annotation_breakdown(**options)
@@ -244,5 +244,5 @@ def test_counters_with_operators_equal_htas(opened) -> None:
 
 
 def test_a_job_without_counters_has_no_frames(tmp_path) -> None:
-    """A job without hardware counters gives an empty list, as in HTA."""
+    """For a job without hardware counters, the list is empty, as in HTA."""
     assert analysis_of(late_rank(), tmp_path).get_cupti_counter_data_with_operators() == []

@@ -93,7 +93,7 @@ def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
 
 
 def test_operators_have_their_kernels_and_delays(analyzer) -> None:
-    """Operators have their kernel sequence and delays in microseconds, in one frame per rank."""
+    """One frame per rank lists operators with their kernel sequences, and delays in microseconds."""
     frames = analyzer.get_aten_op_kernels_and_delay()
 
     row = {

@@ -214,7 +214,7 @@ def test_time_blocked_of_queues_whose_rows_alternate(small) -> None:
 
 
 def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
-    """A job without GPU work gives empty frames with the usual columns; HTA returns None or fails."""
+    """For a job without GPU work, frames are empty and have the usual columns; HTA returns None or fails."""
     facade = opened(cpu_job(), tmp_path)
     assert facade.get_queue_length_time_series() == facade.get_memory_bw_time_series() == {}
     for summary in (facade.get_queue_length_summary(), facade.get_memory_bw_summary()):

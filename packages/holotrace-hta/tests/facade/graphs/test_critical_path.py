@@ -133,7 +133,7 @@ def test_without_networkx_the_way_out_is_named(graph, monkeypatch) -> None:
 
 
 def test_weights_that_a_script_sets_move_the_path(graph, tmp_path, analyzer) -> None:
-    """With weights of 3 µs for gemm and its delays, the path moves to the host: mm, a gap, and the waiting call."""
+    """If gemm and its delays weigh 3 µs, the path runs through the host instead: mm, a gap, and the waiting call."""
     for begin, end in ((5, 7), (3, 5), (7, 8)):
         graph.edges[begin, end]["weight"] = 3
 
@@ -284,7 +284,7 @@ def test_the_path_can_be_logged(graph, caplog) -> None:
 
 
 def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> None:
-    """The class methods of `CriticalPathAnalysis` give the same path and can draw selected edge types."""
+    """The class methods of `CriticalPathAnalysis` return the same path and can draw selected edge types."""
     of_function, succeeded = CriticalPathAnalysis.critical_path_analysis(analyzer.t, 0, "ProfilerStep", 0)
 
     assert succeeded

@@ -1,4 +1,4 @@
-"""Every later analysis uses the changes that a script makes to `analyzer.t.traces`, or refuses them."""
+"""Once a script has changed `analyzer.t.traces`, every analysis uses the changes or refuses them with an error."""
 
 from __future__ import annotations
 

@@ -114,14 +114,14 @@ def test_an_empty_rank_has_an_empty_frame() -> None:
 
 
 def test_the_frame_is_the_scripts_own() -> None:
-    """Columns that a script adds to a frame stay there."""
+    """A frame keeps the columns that a script adds to it."""
     view = view_of(TraceBuilder().operator("a", start_us=0, duration_us=1))
     view.get_trace(0)["mine"] = 1
     assert "mine" in view.get_trace(0)
 
 
 def test_the_raw_file_can_be_read(tmp_path) -> None:
-    """`get_raw_trace_for_one_rank` returns parsed JSON; a damaged file is an error."""
+    """`get_raw_trace_for_one_rank` returns parsed JSON; for a damaged file, it raises an error."""
     (path,) = TraceBuilder().operator("a", start_us=0, duration_us=1).write(tmp_path)
     view = TraceView(open_trace(path, cache=False), "")
     assert view.get_raw_trace_for_one_rank(0)["traceEvents"][-1]["name"] == "a"

@@ -1,4 +1,4 @@
-"""Kernels that better code would not need: chains, casts, conversions of layout, work done again."""
+"""Kernels that better code would not need: chains of small kernels, casts, layout conversions, repeated work."""
 
 from __future__ import annotations
 

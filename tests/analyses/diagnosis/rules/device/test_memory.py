@@ -74,7 +74,7 @@ def test_memory_near_the_limit_names_what_holds_it() -> None:
 
 
 def test_fragmentation_matters_on_a_full_device() -> None:
-    """40 GB reserved in vain are reported if 79 of 80 GB are reserved in total, but not if 50 GB are."""
+    """40 GB that are reserved but unused are reported if 79 of 80 GB are reserved in total, but not if 50 GB are."""
     assert cases_of(full_job(39 * GIGABYTE, 79 * GIGABYTE), "fragmentation")["0"].value == pytest.approx(0.5)
     assert not cases_of(full_job(10 * GIGABYTE, 50 * GIGABYTE), "fragmentation")
 

@@ -64,7 +64,7 @@ def test_v100_has_neither_tf32_nor_bfloat16() -> None:
 
 
 def test_products_in_bfloat16_need_no_other_precision() -> None:
-    """A fast product in bfloat16 is healthy, and takes only half of the step."""
+    """A fast product in bfloat16 that takes only half of the step is reported by no rule."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=200).build()
 
     for rule in ("tf32_off", "mixed_precision_off", "float8_possible", "ordinary_cores", "slow_products"):
@@ -120,7 +120,7 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """On an MI300X, typical products reach the 708 TFLOP/s that AMD measured, 54 % of the peak; elsewhere, 60 %."""
+    """On an MI300X, typical products reach the 708 TFLOP/s that AMD measured, 54 % of the peak; on other devices, 60 %."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)

@@ -1,4 +1,4 @@
-"""Copies that could run beside computation."""
+"""Copies that could overlap computation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_copies_that_run_alone_cost_their_time() -> None:
 
 
 def test_computation_hides_no_more_than_its_own_length() -> None:
-    """A copy of 150 µs can run beside a kernel of 50 µs only in part."""
+    """Only 50 of the 150 µs of a copy can overlap a kernel of 50 µs."""
     (case,) = cases_of(copying_job(copy_us=150, compute_us=51), "copies_in_turn").values()
 
     assert case.cost_ns == pytest.approx(50_000, rel=0.001)

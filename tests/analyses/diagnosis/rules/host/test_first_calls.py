@@ -1,4 +1,4 @@
-"""Calls that set up a device or load kernels on first use say nothing about later steps."""
+"""Slow first calls, which set up a device or load kernels, are not blamed on the steps that follow."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_waiting_for_the_device_is_no_first_call() -> None:
 
 
 def test_a_cold_recording_is_in_doubt() -> None:
-    """The trusted share leaves out the calls of the start."""
+    """The 30 ms of slow first calls are in doubt and do not count toward the trusted share."""
     result = holotrace.trust(cold_job())
 
     assert result.doubts["rule"].to_list() == ["slow_first_calls"]
@@ -74,7 +74,7 @@ def test_a_cold_recording_is_in_doubt() -> None:
 
 
 def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
-    """A launch that takes 2 ms in each of 4 steps is a property of the job."""
+    """A launch that takes 2 ms in each of 4 steps is a problem of the job, not a slow first call."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 4_000 * number
@@ -142,7 +142,7 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """The device is idle from 300 to 900 µs; a call from 400 to 405 µs is at most 100 µs late, and costs no more after it."""
+    """Recorded Python may delay a call at 400 µs by the 100 µs of idle time before it, so 100 µs after it also count."""
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)

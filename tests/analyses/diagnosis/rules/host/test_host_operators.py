@@ -44,7 +44,7 @@ def test_copies_are_found_with_their_function_and_time() -> None:
     [("aten::cat", "Allocate"), ("aten::one_hot", "embedding"), ("aten::to", "one type"), ("aten::repeat", "expand()")],
 )
 def test_the_advice_fits_the_operator(operator: str, advice: str) -> None:
-    """Growing a tensor, one-hot matrices, conversions and repeated elements have different ways out."""
+    """The advice differs between growing a tensor, one-hot matrices, conversions and repeated elements."""
     assert advice in said(copying_job((operator, 300), ("aten::mm", 500)), "host_copies").advice
 
 

@@ -80,7 +80,8 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
     """Return three steps of 1 ms with `calls`: a user function, the function that it calls, and the time in µs.
 
-    If both functions are the same, it calls nothing. In the steps after the first `slow_steps`, each call takes 1 µs.
+    If both functions are the same, the function calls no other one. In the steps after the first `slow_steps`, each
+    call takes 1 µs.
     """
     trace = TraceBuilder()
     for number in range(3):

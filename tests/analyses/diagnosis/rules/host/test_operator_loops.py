@@ -1,4 +1,4 @@
-"""Loops of small operators are found in jobs on the host; ordinary models and large operators are not reported."""
+"""Loops of small operators are found in jobs that run on the CPU; ordinary models and large operators are not reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launched work that starts late, a host that falls behind its device, and the profiler's own work."""
+"""Launched work that starts late, a host that falls behind its device, and the profiler's overhead."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> Non
 
 @pytest.mark.parametrize("launch_us", [550, 590])
 def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
-    """If work starts within 0.1 ms of its launch, the launch was late, not the start."""
+    """Work that starts within 0.1 ms of its launch does not start late; its launch was late."""
     assert not cases_of(job(launch_us=launch_us), "late_starts")
 
 

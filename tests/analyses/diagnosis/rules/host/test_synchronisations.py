@@ -1,4 +1,4 @@
-"""A wait of the host costs the idle time after it, unless the device has work left."""
+"""A host wait costs the idle time of the device after it, unless the device still has work."""
 
 from __future__ import annotations
 

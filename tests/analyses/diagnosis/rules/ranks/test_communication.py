@@ -1,4 +1,4 @@
-"""Communication that no computation hides costs its time, by parallelism axis; waiting with many causes blames no rank."""
+"""Exposed communication is reported for each parallelism axis; if waiting has many causes, no rank is blamed."""
 
 from __future__ import annotations
 

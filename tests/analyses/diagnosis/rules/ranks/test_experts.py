@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).parents[5] / "examples" / "gpu" / "traces"
 
 
 def rules_of(job: str) -> list[str]:
-    """Return the rules that apply to a recorded job, without those that are part of others."""
+    """Return the rules whose findings about a recorded job are not part of other findings."""
     result = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / job, cache=False))
     return [row["rule"] for row in shown_findings(result)]
 
@@ -28,5 +28,5 @@ def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_sleeps_is_late_although_the_other_has_more_tokens() -> None:
-    """Rank 1 sleeps 30 ms, which its peer waits for."""
+    """Rank 1 sleeps for 30 ms while its peer waits."""
     assert "late_rank" in rules_of("two_ranks-experts-slow_rank1")

@@ -18,7 +18,7 @@ WAITING = {"late_rank", "uneven_work", "jitter"}
 
 
 def rules_of(trace: holotrace.Trace) -> set[str]:
-    """Return the rules about waiting that apply, without those that are part of others."""
+    """Return the rules about waiting whose findings are not part of other findings."""
     return {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & WAITING
 
 

@@ -1,4 +1,4 @@
-"""A process that uses several GPUs and collectives through the hosts are found; other setups are not reported."""
+"""A process that uses several GPUs is found, and so are collectives through the hosts; other setups are not reported."""
 
 from __future__ import annotations
 
