@@ -229,7 +229,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # around the creation, too, which Ctrl-C may interrupt
+    try:  # includes the creation, which Ctrl-C may also interrupt
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)
@@ -260,7 +260,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
-    except DamagedEntryError as error:  # another process removed the new entry, because the trace file changes
+    except DamagedEntryError as error:  # another process removed the new entry because the trace file had changed
         message = f"the cache {folder} loses entries right after they are written ({error})"
         raise CacheWriteError(message) from error
 

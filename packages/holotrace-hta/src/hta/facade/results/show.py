@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def show(figure: go.Figure, renderer: str = "") -> None:
-    """Show a figure with a renderer of plotly; by default, inline in a notebook and otherwise in a browser."""
+    """Show a figure with this plotly renderer; by default, inline in a notebook and otherwise in a browser."""
     figure.show(renderer=renderer or None)
 
 
