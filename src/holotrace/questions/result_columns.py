@@ -110,7 +110,7 @@ WHERE = (
     ResultColumn("stream", "int64", "stream or queue of the device; -1 if the file does not say"),
     ResultColumn("step", "int64", "N of ProfilerStep#N; null outside steps"),
     _text("host", "name of the machine; null if neither the file nor its name contains it"),
-    ResultColumn("process_id", "int64", "number of the process on its host", heading="process"),
+    ResultColumn("process_id", "int64", "process id (pid) on its host", heading="process"),
     _text("device_name", "name of the device; null if the file does not say", "model"),
     _text("compute_capability", "compute capability such as 9.0; null if the file does not say", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
@@ -206,7 +206,7 @@ TOTALS = (
     _length("total_ns", "summed durations; events that overlap count in full", "total"),
     _length("self_ns", "the part of total_ns outside shorter events of the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
-    _mean("std_ns", "sample standard deviation of the durations; 0 for a single one", "std. dev."),
+    _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
     _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
     _mean("median_ns", "median duration", "median"),
@@ -831,14 +831,14 @@ ROOFLINE = (
     ResultColumn(
         "attainable_flops_per_s",
         "float64",
-        "best rate of matrix multiplications that the vendor measured",
+        "highest rate of matrix multiplications that the vendor measured",
         "FLOP/s",
         "vendor",
     ),
     ResultColumn(
-        "attained_flops_per_s", "float64", "best rate of matrix multiplications in this trace", "FLOP/s", "best here"
+        "attained_flops_per_s", "float64", "highest rate of matrix multiplications in this trace", "FLOP/s", "best here"
     ),
-    _bandwidth("attained_bytes_per_s", "best rate of the memory in this trace", "best bandwidth here"),
+    _bandwidth("attained_bytes_per_s", "highest memory bandwidth in this trace", "best bandwidth here"),
     _text("source", "where the peak rate comes from"),
 )
 """Operators compared with what the device can do."""
@@ -857,7 +857,7 @@ INFERENCE = (
     _text("period_reason", "why the step is not steady; null if it is", "why"),
     _count("request_count", "requests in the step, that is, in its batch; null if unknown", "requests"),
     _count("prefill_request_count", "requests whose prompt the step reads; null if unknown", "in prefill"),
-    _count("decode_request_count", "requests for which the step generates; null if unknown", "in decode"),
+    _count("decode_request_count", "requests for which the step generates tokens; null if unknown", "in decode"),
     _count("token_count", "new tokens of all requests; null if unknown", "tokens"),
     _count("prefill_token_count", "new tokens of prompts; null if unknown", "prompt tokens"),
     _count("decode_token_count", "new tokens in decoding; null if unknown", "decoded tokens"),

@@ -48,7 +48,7 @@ logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
 """True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: that folder; the URL of a folder:
-the user's cache folder, and that folder shared with others; False: no cache."""
+that folder, shared with others, in addition to the user's cache folder; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the folder, or its URL, used instead of the user's cache folder."""
