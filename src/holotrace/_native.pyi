@@ -108,7 +108,7 @@ class EditedCopy:
 
 @final
 class GzipWriter:
-    """A gzip stream, made twice as fast as by zlib at level 3, with a third more bytes."""
+    """A gzip stream compressed for speed: it takes half the time of zlib's level 3, but is a third larger."""
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
@@ -158,7 +158,7 @@ class PlacedEvents:
 
     @property
     def events_end(self) -> int | None:
-        """The offset after the bracket that closes the events; None until it is reached."""
+        """The offset after the bracket that closes the events; None until that bracket has been read."""
 
     def next(self) -> bytes | None:
         """Return the next events, each with a comma before it; None at the end."""
@@ -269,10 +269,10 @@ def thread_edges(
     works_inside: Sequence[int],
     host_end: int,
 ) -> tuple[_Nodes, _Nodes, _Numbers, npt.NDArray[np.int32], _Numbers]:
-    """Return dependencies of threads; `holotrace.algorithms.graphs.threads` documents arguments and result."""
+    """Return the dependencies between activities on threads; see `holotrace.algorithms.graphs.threads`."""
 
 def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
-    """Say whether the graph has a cycle."""
+    """Return whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
     """Return, per node, the incoming edge that arrives last (if several do, the first of them); -1 if there is none."""
@@ -310,7 +310,7 @@ def chains(
 def pass_on(
     first: _Numbers, target: _Numbers, weight: _Numbers, node: _Numbers, label: _Numbers, amount: _Numbers
 ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers]:
-    """Return the fields of `holotrace.algorithms.graphs.propagation.Arrived`; ValueError if a node passes on to itself or a later node."""
+    """Return the fields of `holotrace.algorithms.graphs.propagation.Arrived`; ValueError if a node passes an amount on to itself or a later node."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
     """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""

@@ -23,7 +23,7 @@ Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
 _REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
-"""Repairs that are guesses: the reader takes a negative duration as 0, and events of a further list or document as part
+"""Repairs that are guesses: the reader takes a negative duration as 0, and events of another list or document as part
 of the same recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
@@ -153,7 +153,7 @@ def _undescribed_collectives(rank_trace: RankTrace) -> pl.Series:
 
 
 def _waits_for_nothing(rank_trace: RankTrace) -> pl.Series:
-    """Return waits for an event without a known call that records it."""
+    """Return the waits for a CUDA event that no known call records."""
     waits = rank_trace.table("synchronisations", ["event_index", "sync_kind", "wait_on_record_correlation"])
     kinds = rank_trace.texts(waits["sync_kind"])
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["correlation"])["correlation"].drop_nulls()

@@ -116,7 +116,7 @@ fn args_of_flows_are_kept() {
     assert_eq!(read.findings(), []);
 }
 
-/// The last of two equal keys counts, even if the args were already read according to the first one.
+/// If a key occurs twice, its last value wins, even if the args were already read according to the first value.
 #[test]
 fn repeated_keys() {
     let flow = r#"{"ph":"X","args":{"stream":7,"x":1},"ph":"s","id":3,"pid":1,"tid":1,"ts":1,"cat":"kernel","args":{"y":2}}"#;
@@ -222,7 +222,7 @@ fn damaged_heads() {
     }
 }
 
-/// If a damaged value before or after the events reaches into a list of events, it hides no event.
+/// If a damaged value before or after the events reaches into a list of events, it does not hide any event.
 #[test]
 fn metadata_reaches_over_no_events() {
     for (head, tail) in [

@@ -128,7 +128,7 @@ fn the_size_of_chunks_does_not_matter() {
     }
 }
 
-/// The order of keys does not matter, and the last of two equal keys counts.
+/// The order of keys does not matter, and if a key occurs twice, its last value wins.
 #[test]
 fn any_key_order() {
     let read = read_text(&trace_of(

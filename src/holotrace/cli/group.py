@@ -139,7 +139,7 @@ def options(*, show_version: ShowVersion = False) -> None:
 def misuse(error: Exception) -> str | None:
     """Return the message for invalid options or arguments, with the command that lists the valid ones; None for other errors.
 
-    Typer raises errors of click, or of a copy of click, so their attributes identify them.
+    Typer raises click's errors or those of its own copy of click, so they are recognised by their attributes.
     """
     context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
     if format_message is None:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 MOST_NAMED = 40
-"""Up to this many names, an axis shows all; beyond it, plotly itself would leave some out without saying so."""
+"""An axis shows up to this many names; of more names, plotly itself would leave some out without saying so."""
 
 _TICKS = 24
 _SHORT_KEY = 4
 
 
 def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the settings of an axis of categories, in the order of `keys`, that names every n-th key if there are many.
+    """Return the settings of an axis that shows `keys` in order; if there are many, it labels only every n-th key.
 
     Plotly rotates the names if they do not fit side by side. n is a power of two, as rank counts often are.
     """

@@ -61,7 +61,7 @@ DEVICE_TO_DEVICE = MEMORY
 PEER_TO_PEER = "#146a86"
 UNKNOWN_COPY = "#c4ca98"
 
-# Colours of lines that have no meaning in the table, such as metrics and devices.
+# Colours of lines that this table gives no fixed meaning, such as the metrics or devices of a figure.
 SERIES = ("#3d5a9e", "#b5651d", "#2f855a", "#a23b72", "#7b6d1d")
 ROOF = "#b8860b"
 

@@ -1,4 +1,4 @@
-"""Figures with two bars for each name: control beside test."""
+"""Figures with two bars for each name: one for control, one for test."""
 
 from __future__ import annotations
 

@@ -19,16 +19,16 @@ _MOST_KEPT_BYTES = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Reuse freed memory before it goes back to the system; call this before Polars is imported.
+    """Keep freed memory for reuse instead of returning it to the system; call this before Polars is imported.
 
     Polars, NumPy and our native code allocate and free large columns many times a second. By default, much of their memory goes
-    back to the system at once and must be cleared again page by page. This took a third of the system time of
-    `holotrace summary` on a trace of 1 GB.
+    back to the system at once, and the kernel must zero every page again when they allocate the next column. This took a third of
+    the system time of `holotrace summary` on a trace of 1 GB.
 
-    Polars' allocator keeps freed memory for 10 s, also that of columns above 8 MB. Its threads share two arenas, so that each can
+    Polars' allocator keeps freed memory for 10 s, including that of columns above 8 MB. Its threads share two arenas, so that each can
     use what another has freed: with jemalloc's default of four arenas per core, the same command needed 8 % more memory. The C
     library, which NumPy and our native code use, keeps up to 1 GiB, which saves workers 6 % of the CPU time of `wait_causes`.
-    Settings of the user take precedence.
+    Settings that the user has made take precedence.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms, https://man7.org/linux/man-pages/man3/mallopt.3.html
     """

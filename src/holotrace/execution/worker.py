@@ -54,7 +54,9 @@ def call(function: Callable[[], T]) -> T:
     """Call the function in a worker, and exit at once if the worker was asked to end in the meantime."""
     try:
         return function()
-    except SystemExit:  # the call has cleaned up; raised further, the exception would become the result of the call
+    except (
+        SystemExit
+    ):  # the call has cleaned up; if it were raised again, the exception would become the result of the call
         os._exit(1)
 
 

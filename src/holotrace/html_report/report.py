@@ -152,7 +152,8 @@ def write_report(contents: Contents, path: Location) -> None:
 def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
-    Above `MOST_BYTES`, figures and rows of tables are left out, with a note, down to the fewest of `MOST_ROWS`.
+    Leaves out the largest figures beyond `MOST_FIGURE_BYTES`, and limits the rows of tables to the first of `MOST_ROWS` with which
+    the file fits into `MOST_BYTES`, else the last. Notes say what was left out.
     """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:

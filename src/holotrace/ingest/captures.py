@@ -1,8 +1,8 @@
 """Find the recordings that say which operators launched the kernels of CUDA and HIP graphs.
 
 vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
-`graph_capture_profile/`; `execution_details.json` beside them lists the batch size of each file. Recordings next to a trace
-are found automatically.
+`graph_capture_profile/`. A file `execution_details.json` next to them lists the batch size of each recording. Recordings next
+to a trace are found automatically.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CaptureOption: TypeAlias = Address | Iterable[Address] | None
 """What `holotrace.open_trace` accepts as `capture`."""
 
 CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
-"""Folders in which engines write the captures of their graphs, beside the traces that replay them."""
+"""Folders in which engines write the captures of their graphs, next to the traces that replay them."""
 
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20

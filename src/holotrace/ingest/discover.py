@@ -91,8 +91,8 @@ _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\
 """How a file of `export_memory_timeline` begins: with the first raw event, or with the times of the chart."""
 
 _A_MEMORY_TIMELINE = (
-    "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which has its "
-    "memory events, too"
+    "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which also "
+    "contains the memory events"
 )
 _TIME_IN_NAME = re.compile(r"(?<!\d)(\d{10}|\d{13}|\d{16}|\d{19})(?!\d)")  # Unix time in s, ms, µs or ns
 _TRACE_NAME_PART = ".pt.trace.json"

@@ -48,8 +48,8 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
             the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By default, the
             recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
         cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
-            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: the user's
-            cache folder, and that folder, which several machines can share; False: only in memory.
+            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: that
+            folder, which several machines can share, in addition to the user's cache folder; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
         on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
             findings and continues with the other ranks.

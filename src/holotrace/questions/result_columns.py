@@ -110,7 +110,7 @@ WHERE = (
     ResultColumn("stream", "int64", "stream or queue of the device; -1 if the file does not say"),
     ResultColumn("step", "int64", "N of ProfilerStep#N; null outside steps"),
     _text("host", "name of the machine; null if neither the file nor its name contains it"),
-    ResultColumn("process_id", "int64", "number of the process on its host", heading="process"),
+    ResultColumn("process_id", "int64", "process id (pid) on its host", heading="process"),
     _text("device_name", "name of the device; null if the file does not say", "model"),
     _text("compute_capability", "compute capability such as 9.0; null if the file does not say", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
@@ -206,7 +206,7 @@ TOTALS = (
     _length("total_ns", "summed durations; events that overlap count in full", "total"),
     _length("self_ns", "the part of total_ns outside shorter events of the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
-    _mean("std_ns", "sample standard deviation of the durations; 0 for a single one", "std. dev."),
+    _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
     _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
     _mean("median_ns", "median duration", "median"),
@@ -236,7 +236,7 @@ TOTALS = (
 
 COUNTS = (
     _count("rank_count", "ranks", "ranks"),
-    _count("step_count", "number of steps, in comparisons summed over the ranks", "steps"),
+    _count("step_count", "number of steps; in comparisons, summed over the ranks", "steps"),
     _count("event_count", "events", "events"),
     _count("call_count", "calls", "calls"),
     _count("operator_call_count", "operators that the module itself calls", "operators"),
@@ -267,7 +267,7 @@ BUSY_AND_IDLE = (
     _fraction("idle_fraction", "idle_ns / window_ns", "idle"),
     _fraction(
         "unknown_fraction",
-        "share of the time in which the device may run a graph replay that lacks its rows",
+        "share of the time in which the device may be running a graph replay whose device work was not recorded",
         "unknown",
     ),
     _fraction(
@@ -369,7 +369,9 @@ LAUNCHES = (
         "mean_operator_to_launch_ns", "mean time from the operator's start to its first launch", "operator to launch"
     ),
     _mean("mean_launch_to_kernel_ns", "mean time from the start of the first launch to its kernel", "launch to kernel"),
-    _count("short_kernel_count", "kernels that run shorter than their call", "kernel shorter than call"),
+    _count(
+        "short_kernel_count", "kernels that take less time than the call that launched them", "kernel shorter than call"
+    ),
     _count("slow_call_count", "calls that take longer than the cutoff", "slow calls"),
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
     _count("early_start_count", "work that seems to begin before its launch"),
@@ -382,7 +384,7 @@ LAUNCHES = (
     _number("median_length", "median queue length", "median"),
     _number("p75_length", "upper quartile of the queue length"),
     _count("max_length", "longest queue", "longest"),
-    _fraction("waiting_fraction", "share of the window in which work waits", "work waits"),
+    _fraction("waiting_fraction", "share of the window in which work waits in the queue", "work waits"),
     _length("full_ns", "time in which the queue is full", "full for"),
     _fraction("full_fraction", "full_ns / window_ns"),
 )
@@ -405,7 +407,7 @@ MEMORY = (
     _bandwidth("p75_bytes_per_s", "upper quartile of the bandwidth"),
     _bandwidth("max_bytes_per_s", "highest bandwidth", "highest bandwidth", "int64"),
     _size("memory_bytes", "memory of the device; null if the file does not say", "memory"),
-    _size("capacity_bytes", "memory of the device, to compare with its peak", "of the device"),
+    _size("capacity_bytes", "memory of the device, for comparison with the peak", "of the device"),
     _size("first_bytes", "bytes allocated before the first event", "at the beginning"),
     _size("peak_bytes", "most bytes allocated at one time", "peak"),
     _size("last_bytes", "bytes allocated after the last event", "at the end"),
@@ -414,11 +416,15 @@ MEMORY = (
     _size("allocated_bytes", "bytes in use after the event"),
     _size("reserved_bytes", "bytes reserved after the event; null if not recorded"),
     _size("block_bytes", "size of the block", "size"),
-    _count("total_allocation_count", "allocations, also in inner operators"),
+    _count("total_allocation_count", "allocations, including those of inner operators"),
     _count("self_allocation_count", "allocations outside inner operators", "allocations"),
-    _size("total_allocated_bytes", "bytes allocated, also in inner operators", "allocated, with inner"),
+    _size("total_allocated_bytes", "bytes allocated, including those of inner operators", "allocated, with inner"),
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
-    _size("total_increase_bytes", "bytes allocated minus bytes freed, also in inner operators", "net, with inner"),
+    _size(
+        "total_increase_bytes",
+        "bytes allocated minus bytes freed, including those of inner operators",
+        "net, with inner",
+    ),
     _size("self_increase_bytes", "bytes allocated minus bytes freed outside inner operators", "net, itself"),
     _size("self_unreleased_bytes", "part of self_allocated_bytes not released; null if unknown", "not released"),
 )
@@ -453,10 +459,10 @@ JOB = (
     ),
     _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
-    _flag("is_straggler", "whether most waiting is for this rank", "late"),
+    _flag("is_straggler", "whether ranks wait mostly for this rank", "late"),
     _flag(
         "is_cause",
-        "whether the rank is a culprit; if causes were not traced, whether it is late for other reasons than its own waiting",
+        "whether the rank is a culprit; if causes were not traced, whether it is late for reasons other than its own waiting",
     ),
 )
 """How ranks wait for each other."""
@@ -466,7 +472,7 @@ WAIT_CAUSES = (
     ResultColumn("waiting_rank", "int32", "rank that waits", heading="rank that waits"),
     _text("cause", "kind of cause: computation, python, data_loading, …, or unknown"),
     _text("frame", "innermost Python function of the user, with file and line; null if unknown", "Python function"),
-    _length("cost_ns", "waiting of all ranks because of this rank or cause", "cost"),
+    _length("cost_ns", "time that all ranks together wait because of this rank or cause", "cost"),
     _fraction("cost_fraction", "cost_ns over all waiting", "of all waiting"),
     _length("error_ns", "how far cost_ns may be off", "may be off by"),
     _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
@@ -488,12 +494,14 @@ COLLECTIVES = (
     _count("instance", "number of a collective, equal on all its ranks; null if it was not matched"),
     _count("instance_count", "how often the collective ran", "instances"),
     _size(
-        "message_bytes", "the whole array that a collective handles, as nccl-tests counts; null if unknown", "message"
+        "message_bytes",
+        "size of the whole array that a collective handles, as in nccl-tests; null if unknown",
+        "message",
     ),
     _size(
         "bus_bytes", "bytes that cross the rank's link, computed with the bus factor; null if unknown", "over the link"
     ),
-    _fraction("wait_fraction", "wait_ns over the time in those collectives that other ranks recorded too", "waiting"),
+    _fraction("wait_fraction", "wait_ns over the time in the collectives that other ranks also recorded", "waiting"),
     _mean("median_transfer_ns", "median transfer time", "transfer"),
     _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
     _bandwidth("bus_bytes_per_s", "bus_bytes over the transfer", "bus bandwidth"),
@@ -549,7 +557,7 @@ COLLECTIVES = (
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
-    _text("named_by", "what names the axis: description, equal groups, collectives, or nothing", "named by"),
+    _text("named_by", "how the axis was identified: description, equal groups, collectives, or nothing", "named by"),
     ResultColumn("candidates", "list[text]", "axes that fit"),
     ResultColumn("collectives", "list[text]", "kinds of communication of a group"),
     _count("stage", "position of the rank in its pipeline, from 0"),
@@ -612,7 +620,7 @@ PATH_CLASSES = {
 CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
-    _count("contradicted_count", "dependencies that, by the clocks of the trace, end before they begin"),
+    _count("contradicted_count", "dependencies that end before they begin, according to the clocks of the trace"),
     _length("slack_ns", "how much later every event of the rank could be without the step ending later", "slack"),
     ResultColumn(
         "from_rank", "int32", "rank that the critical path leaves: the last to arrive in the collective", heading="from"
@@ -626,12 +634,10 @@ CRITICAL_PATH = (
         "time of the critical path whose cause was not recorded, or of a device whose use was not recorded",
         "unknown",
     ),
-    _length(
-        "incomplete_ns", "time of the critical path in communication for which some rank is unknown", "ranks missing"
-    ),
+    _length("incomplete_ns", "time of the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "summed time by which dependencies between ranks, by the clocks, end before they begin",
+        "summed time by which dependencies between ranks end before they begin, according to the clocks",
     ),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
@@ -676,7 +682,9 @@ DIAGNOSIS = (
     _text("rule", "name of the rule that applies"),
     _text("advice", "what to do about the cause, in a sentence"),
     _text("finding", "what happens, in a sentence"),
-    _length("stake_ns", "what fixing the cause saves per step at most, averaged over all ranks", "at stake per step"),
+    _length(
+        "stake_ns", "the most that fixing the cause can save per step, averaged over all ranks", "at stake per step"
+    ),
     _length(
         "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
     ),
@@ -710,7 +718,7 @@ DIAGNOSIS = (
         "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
-    _size("memory_capacity_bytes", "all memory of the device with this peak; null if unknown", "of"),
+    _size("memory_capacity_bytes", "total memory of the device that has this peak; null if unknown", "of"),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
     ),
@@ -722,14 +730,16 @@ SOURCE_LINES = (
     ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "of the functions and operators that the line called, the three with the most time", "called"),
+    _text("callees", "the three functions or operators called by the line that take the most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
-        "host_blocked_ns", "part of host_self_ns waiting for a device, another rank or another thread", "host blocked"
+        "host_blocked_ns",
+        "part of host_self_ns spent waiting for a device, another rank or another thread",
+        "host blocked",
     ),
     _length(
         "device_idle_ns",
-        "time in which a device has nothing to do and the line runs on the thread that launches its next work",
+        "time in which a device has no work and the line runs on the thread that launches the device's next work",
         "no work for a device",
     ),
     _fraction("step_fraction", "share of the steps in which the line runs on at least one thread", "of the steps"),
@@ -775,7 +785,7 @@ ROOFLINE = (
     ),
     _text("precision", "element type in which the kernel computes; null if unknown"),
     ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
-    _size("bytes_moved", "bytes that one call reads and writes at least; null if unknown", "bytes"),
+    _size("bytes_moved", "minimum number of bytes that one call reads and writes; null if unknown", "bytes"),
     ResultColumn(
         "dense_flops",
         "int64",
@@ -814,8 +824,8 @@ ROOFLINE = (
         "FLOP",
         "of the hardware",
     ),
-    _fraction("mfu_fraction", "share of the step that the products of the model take at peak rate", "MFU"),
-    _fraction("hfu_fraction", "share of the step that all its products take at peak rate", "HFU"),
+    _fraction("mfu_fraction", "share of the step that model_flops would take at peak rate", "MFU"),
+    _fraction("hfu_fraction", "share of the step that hardware_flops would take at peak rate", "HFU"),
     _text("resource", "a precision, or memory"),
     _flag("is_matrix", "whether the peak is that of tensor or matrix cores", "tensor cores"),
     ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
@@ -823,14 +833,14 @@ ROOFLINE = (
     ResultColumn(
         "attainable_flops_per_s",
         "float64",
-        "best rate of matrix multiplications that the vendor measured",
+        "highest rate of matrix multiplications that the vendor measured",
         "FLOP/s",
         "vendor",
     ),
     ResultColumn(
-        "attained_flops_per_s", "float64", "best rate of matrix multiplications in this trace", "FLOP/s", "best here"
+        "attained_flops_per_s", "float64", "highest rate of matrix multiplications in this trace", "FLOP/s", "best here"
     ),
-    _bandwidth("attained_bytes_per_s", "best rate of the memory in this trace", "best bandwidth here"),
+    _bandwidth("attained_bytes_per_s", "highest memory bandwidth in this trace", "best bandwidth here"),
     _text("source", "where the peak rate comes from"),
 )
 """Operators compared with what the device can do."""
@@ -838,10 +848,10 @@ ROOFLINE = (
 INFERENCE = (
     ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),
     _text("step_name", "name of the range that marks the step; null if no range does", "range"),
-    _text("engine", "vllm, sglang, …; annotation or pattern for names of users; null if unknown"),
+    _text("engine", "vllm, sglang, …; annotation or pattern for names that users chose; null if unknown"),
     _text(
         "found_by",
-        "what shows the steps: annotation, python function, module, compiled graph, token embedding, or profiler step",
+        "what identifies the steps: annotation, python function, module, compiled graph, token embedding, or profiler step",
         "found by",
     ),
     _flag("is_draft", "whether the step runs the draft model of speculative decoding", "draft"),
@@ -849,7 +859,7 @@ INFERENCE = (
     _text("period_reason", "why the step is not steady; null if it is", "why"),
     _count("request_count", "requests in the step, that is, in its batch; null if unknown", "requests"),
     _count("prefill_request_count", "requests whose prompt the step reads; null if unknown", "in prefill"),
-    _count("decode_request_count", "requests for which the step generates; null if unknown", "in decode"),
+    _count("decode_request_count", "requests for which the step generates tokens; null if unknown", "in decode"),
     _count("token_count", "new tokens of all requests; null if unknown", "tokens"),
     _count("prefill_token_count", "new tokens of prompts; null if unknown", "prompt tokens"),
     _count("decode_token_count", "new tokens in decoding; null if unknown", "decoded tokens"),

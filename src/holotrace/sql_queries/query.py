@@ -43,7 +43,7 @@ _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""Data that does not fit into memory may fill the free disk space divided by this number."""
+"""DuckDB's temporary files may take up to the free disk space divided by this number."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -199,7 +199,7 @@ def _memory_bytes(asked: int | None) -> int:
 
 
 def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
-    """Return DuckDB's settings; temporary files go into the folder, too."""
+    """Return DuckDB's settings; its temporary files also go into the folder."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",

@@ -222,7 +222,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "is_backward",
                     "bool",
-                    "whether the event is in the backward pass; the line is the forward operator's",
+                    "whether the event is in the backward pass; the line is then that of the forward operator",
                 ),
                 Column("frame_index", "uint32", "event_index of the call of the function"),
             ),
@@ -265,7 +265,12 @@ VIEWS: dict[str, SqlView] = {
                 Column("dtype", "text", "element type"),
                 Column("process_group", "text", "description and ranks of the group; null if unknown"),
                 Column("group_size", "int64", "ranks in the group; 2 for a send or receive"),
-                Column("message_bytes", "int64", "the whole array, as nccl-tests counts; null if unknown", "bytes"),
+                Column(
+                    "message_bytes",
+                    "int64",
+                    "size of the whole array that it handles, as in nccl-tests; null if unknown",
+                    "bytes",
+                ),
                 Column("bus_bytes", "int64", "bytes that cross the rank's link; null if unknown", "bytes"),
                 Column(
                     "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
@@ -344,7 +349,7 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("inference_step", "int64", "number of the step on the rank, from 0"),
                 Column("kind", "text", "prefill, decode, mixed or denoising; null if unknown"),
-                Column("engine", "text", "vllm, sglang, …; annotation for names of users; null if unknown"),
+                Column("engine", "text", "vllm, sglang, …; annotation for names that users chose; null if unknown"),
                 Column(
                     "found_by",
                     "text",

@@ -26,7 +26,7 @@ class KeptRanks(Generic[R]):
     """The most recently used ranks, up to a total number of events."""
 
     def __init__(self) -> None:
-        """Keep no rank yet."""
+        """Start without any rank."""
         self._ranks: dict[str, R] = {}  # least recently used first
         self._events_held: dict[str, int] = {}
 

@@ -101,7 +101,7 @@ def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Ex
     """Run several plans with a single visit to each rank.
 
     A plan whose data is missing is in `missing`; other errors are raised. The answers of all plans for all ranks must
-    fit in memory together.
+    fit in memory at the same time.
     """
     one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
     visit = trace.visit(one_rank, executor)

@@ -231,7 +231,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under another name, and rename it."""
     draft = store / temporary_name()
-    try:  # around the creation, too, which Ctrl-C may interrupt
+    try:  # includes the creation, which Ctrl-C may also interrupt
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))

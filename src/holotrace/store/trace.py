@@ -54,7 +54,7 @@ ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
 """Errors about the request rather than about one rank's file; `Trace.visit` raises them even with `on_error="skip"`."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that cannot continue; `Trace.visit` always raises these, too."""
+"""Errors of executors that cannot continue; `Trace.visit` raises them even with `on_error="skip"`."""
 
 _MOST_RANKS_SHOWN = 8
 """Maximum number of ranks that a notebook lists."""
@@ -464,7 +464,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone. Many analyses need only device work, about a fifth of a trace."""
+    """A selection that can be evaluated for device work alone. Many analyses need only device work, which is about a fifth of a trace's events."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return, for each row of `holotrace.enrich.device.device_work.device_rows`, whether a call of the selection would keep it."""
@@ -598,7 +598,7 @@ class Trace:
         try:
             for rank, rank_trace in self.ranks.items():
                 futures[rank] = submit_near(executor, rank_trace.identity, under_current_rules, rank_trace)
-                # If the work is done at once, its error is raised here, before the next rank begins.
+                # If the executor runs the call immediately, its error is raised here, before the next rank begins.
                 if futures[rank].done() and self._error_of_rank(futures[rank]) is None:
                     self._make_room(rank_trace)
             errors = {rank: error for rank, future in futures.items() if (error := self._error_of_rank(future))}

@@ -40,7 +40,7 @@ _MOST_KEPT_EVENTS = 5_000_000
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances can be pickled, so that workers can use them, too."""
+    """Reads one trace format; instances can be pickled, so that they can be sent to workers."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.

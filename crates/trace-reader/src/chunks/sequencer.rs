@@ -191,7 +191,7 @@ impl<'a> Sequencer<'a> {
         self.carried = Carried { text, offset: offset + at as u64, worth_trying_at };
     }
 
-    /// Continue with further events after a list of events.
+    /// After a list of events, continue with the events that follow it.
     fn go_on_with_events(&mut self, in_list: bool) {
         let stage = std::mem::replace(&mut self.stage, Stage::Events);
         let Stage::After(mut tail) = stage else { return };

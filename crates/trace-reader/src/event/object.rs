@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Read the fields of an event with repeated keys: the last value of a key counts, and the args are read last.
+    /// Read the fields of an event with repeated keys: the last value of a key wins, and the args are read last.
     #[cold]
     pub(super) fn fields_before_args(&mut self) -> Result<Fields<'a>, Broken> {
         let mut fields = Fields::default();

@@ -10,7 +10,7 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so short calls would copy all data.
+/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so with short calls it would copy everything.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;

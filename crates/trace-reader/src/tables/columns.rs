@@ -19,7 +19,7 @@ pub(crate) struct Sparse<T> {
 }
 
 impl<T: Copy + Default> Sparse<T> {
-    /// Put `value` into `row`, which is the last row or a later one; the last value of a row counts.
+    /// Put `value` into `row`, which is the last row or a later one; the last value put into a row wins.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if self.values.len() != row {
@@ -220,7 +220,7 @@ mod tests {
         primitive::<Int64Type>(column).as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// Rows without a value are null; if a row gets two values, the second counts.
+    /// Rows without a value are null; if a row gets two values, the second wins.
     #[test]
     fn gaps() {
         let mut column = Sparse::default();

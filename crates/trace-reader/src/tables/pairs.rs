@@ -19,7 +19,7 @@ enum Meeting {
     Id(Option<u32>, u32, u32),
 }
 
-/// Begin events whose end was not read yet, and completed events.
+/// Begin events whose end has not been read yet, and completed events.
 #[derive(Debug, Default)]
 pub(crate) struct Pairs {
     open: FxHashMap<Meeting, Vec<Edge>>,

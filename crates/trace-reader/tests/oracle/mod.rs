@@ -1,4 +1,4 @@
-//! Compares the reader with serde_json; the fuzz target uses it too.
+//! Compares the reader with serde_json; also used by the fuzz target.
 
 use std::io::Cursor;
 use std::num::NonZeroUsize;

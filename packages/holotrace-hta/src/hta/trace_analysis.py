@@ -110,7 +110,7 @@ class TraceAnalysis(PluginViews):
         Returns:
             kernel_type, sum, percentage (one decimal): the time in which exactly these kinds of work run, longest first.
             name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count: statistics over individual calls,
-            for `others` too; sorted by kernel_type, name, rank. If no rank has GPU work, both frames are empty and their
+            also in the row `others`; sorted by kernel_type, name, rank. If no rank has GPU work, both frames are empty and their
             `attrs["reason"]` says why.
         """
         return answers.breakdowns.kernel_frames(
@@ -358,8 +358,8 @@ class TraceAnalysis(PluginViews):
         one row, `others`.
 
         Returns:
-            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges, for `others` too;
-            sorted by rank and name.
+            name, sum (us), max (us), min (us), stddev, mean (us), rank: statistics over individual ranges,
+            also in the row `others`; sorted by rank and name.
         """
         return answers.user_annotations.annotation_breakdown(
             self.t,

@@ -48,7 +48,7 @@ logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
 """True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: that folder; the URL of a folder:
-the user's cache folder, and that folder shared with others; False: no cache."""
+that folder, shared with others, in addition to the user's cache folder; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the folder, or its URL, used instead of the user's cache folder."""
@@ -229,7 +229,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # around the creation, too, which Ctrl-C may interrupt
+    try:  # includes the creation, which Ctrl-C may also interrupt
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)
@@ -260,7 +260,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         message = f"the cache {folder} cannot be written ({error.strerror or error})"
         raise CacheWriteError(message) from error
-    except DamagedEntryError as error:  # another process removed the new entry, because the trace file changes
+    except DamagedEntryError as error:  # another process removed the new entry because the trace file had changed
         message = f"the cache {folder} loses entries right after they are written ({error})"
         raise CacheWriteError(message) from error
 

@@ -449,7 +449,7 @@ class Operators:
             return
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
-        forward = self.recorder.rows[place].start  # the operator, which stands before the rows recorded inside it
+        forward = self.recorder.rows[place].start  # the operator's row, which precedes the rows recorded inside it
         self._tape.append(_Node(name, number, forward, gradient, self.recorder.replica))
 
 

@@ -21,7 +21,7 @@ class Headline:
 
     verdict        one sentence
     step_ns        length of the mean steady step; None without steps
-    busy_fraction  part of the mean step, or without steps of the recording, in which a GPU works; None without GPU work
+    busy_fraction  share of the mean step (without steps: of the recording) in which a GPU works; None without GPU work
     rank_count     its readable ranks
     gpus           the names of its GPU models
     doubts         why the verdict may not cover the whole job, in sentences

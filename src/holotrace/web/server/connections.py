@@ -33,7 +33,7 @@ LONGEST_WAIT_S = 30
 """Seconds within which a complete request must arrive, and for which a connection stays open after an answer."""
 
 LONGEST_STALL_S = 120
-"""The server closes a connection if the browser receives nothing of an answer for this many seconds."""
+"""The server closes a connection if it cannot send the browser any part of an answer for this many seconds."""
 
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5

@@ -162,7 +162,7 @@ class Session:
     def remember(self, scope: Scope, key: Hashable, make: Callable[[], T]) -> T:
         """Return `make()`, which is called once for each `key`; concurrent callers wait for the result.
 
-        The result is dropped if memory is short or the files of the run change. A MissingDataError is remembered too.
+        The result is dropped if memory is short or the files of the run change. A MissingDataError is also remembered.
         """
         whole_key = (scope, self.run(scope.run).stamp, key)
         with self._turn(whole_key):

@@ -32,7 +32,7 @@ class Counter(EqualByContent):
     """A value over time that stays constant between its changes.
 
     unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
-    time   ns from the origin of the rank, sorted; at equal times the last value holds
+    time   ns from the origin of the rank, sorted; of several values at one time, the last one applies
     """
 
     label: str

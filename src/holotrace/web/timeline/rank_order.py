@@ -38,7 +38,7 @@ class RankOrder:
 
 
 def rank_order(found: Stragglers) -> RankOrder:
-    """Choose the rank that causes most of the waiting, and the rank that waits for the median time among the others.
+    """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
     No rank counts as late if none is the cause of the waiting (`is_cause`).
     """

@@ -21,7 +21,7 @@ class Waits(EqualByContent):
            rank         int32
            family       string  all_reduce, ...
            start_ns     int64   time at which the rank enters
-           wait_ns      int64   time of the rank in the collective until the last rank has arrived
+           wait_ns      int64   how long the rank waits in the collective until the last rank arrives
            caused_ns    int64   the longest wait, if this rank came last; else 0
            late_rank    int32   the rank that came last; null if several did
            event_index  uint32  the kernel of the rank or, if the host itself communicates, its range

@@ -126,7 +126,7 @@ def _data_parallel(rank: _Rank) -> Iterator[_Case]:
 
 
 def _ddp_backend(rank: _Rank) -> Iterator[_Case]:
-    """Yield a case if a device supports NCCL and no communication uses it; a job without communication counts too."""
+    """Yield a case if a device supports NCCL and no communication uses it, even if the job does not communicate."""
     names = communication_events(rank.trace)["name"]
     is_able = any(capability >= _NCCL for capability in rank.capabilities)
     if is_able and rank.calls("DistributedDataParallel.forward") and not names.str.starts_with("nccl:").any():
@@ -203,4 +203,4 @@ _RULES: dict[str, tuple[Callable[[_Rank], Iterator[_Case]], str]] = {
     "mixed_precision": (_mixed_precision, "use automatic mixed precision, so that operators run on tensor cores"),
     "memory_limit": (_memory_limit, "checkpoint activations, shard the optimizer's state, or use mixed precision"),
 }
-"""The cases of each rule on one rank, and its advice."""
+"""For each rule: a function that yields its cases on one rank, and its advice."""

@@ -1,5 +1,5 @@
-// The texts of a figure fit its width: names above bars are cut, because their hover texts are whole; titles inside the figure
-// wrap; an axis of many categories names fewer of them. The HTML report contains this file too.
+// Fits the texts of a figure to its width: cuts the names above bars, whose hover texts stay complete; wraps titles inside the
+// figure; and labels fewer categories on a crowded axis. The HTML report also contains this file.
 
 /** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
@@ -50,7 +50,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return the width that the labels of an axis take, and a title beside them cannot use.
+ * Return the width that an axis's labels take up, which a title next to them cannot use.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
@@ -79,7 +79,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 };
 
 /**
- * Name fewer categories if their names would touch: every second of the named ones, or every fourth.
+ * Label fewer categories if their labels would touch: every second of those that have a label, or every fourth.
  * @param {Axis} axis
  * @param {number} width
  * @returns {Axis}
@@ -102,7 +102,7 @@ export const fittedAxis = (axis, width) => {
 };
 
 /**
- * Return the figure with texts that fit the element, and remember the whole texts for other widths.
+ * Return the figure with texts that fit the element, and remember the full texts for other widths.
  * @param {HTMLElement} element
  * @param {PlotlyFigure} figure
  */
@@ -135,8 +135,8 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 /**
- * Change a figure once it has its new size. Naming the place of the legend makes plotly.js draw the legend again: it places the
- * legend before it gives the lines that the legend no longer takes back to the bars, and so over the bars.
+ * Change a figure once it has its new size. When a legend needs fewer lines, plotly.js places it before it enlarges the bars, so
+ * the legend would cover the bars. Setting the legend's position again makes plotly.js draw it in the right place.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend

@@ -1,4 +1,4 @@
-// Finds the item under the pointer, and shows a tip beside it.
+// Finds the item under the pointer, and shows a tooltip next to it.
 
 import * as colours from "./drawing/colours.js";
 import { element } from "./elements.js";

@@ -100,7 +100,7 @@ export class Presses {
   }
 
   /**
-   * Press the button at a pixel; beside the buttons, fold or unfold the row.
+   * Press the button at a pixel; where there is no button, fold or unfold the row.
    * @param {RowItem} item
    * @param {number} x
    * @param {number} y

@@ -233,7 +233,7 @@ export class Timeline {
   }
 
   /**
-   * Arrange the rows anew; `fixed` stays where it is, by default the selected event or the item at the upper edge.
+   * Lay out the rows again; `fixed` (by default, the selected event or the item at the upper edge) keeps its place in view.
    * @param {import("../types.js").Item} [fixed]
    */
   arranged(fixed = this.selectedItem()) {

@@ -81,8 +81,8 @@ def totals_answer(table: pl.DataFrame, by: str) -> dict[str, Any]:
     Returns:
         rows      [name, kind, count, total, self, mean, min and max in ns, rank and event_index of the longest event]
         count     number of all names
-        total_ns, self_ns, event_count  sums over all names; `self_ns` is the time in which some event ran in some row,
-                  if events of a row are nested or disjoint
+        total_ns, self_ns, event_count  sums over all names; if the events of each row are nested or disjoint, `self_ns`
+                  is the time that each row is busy, summed over the rows
     """
     rows = table.sort(by, "name", "kind", descending=[True, False, False]).head(MOST_TOTALS)
     return {

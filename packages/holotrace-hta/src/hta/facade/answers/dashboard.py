@@ -38,7 +38,7 @@ class Dashboard:
         }
 
     def show(self, renderer: str = "") -> None:
-        """Show the figures with a renderer of plotly, by default the one that plotly chooses."""
+        """Show the figures with this plotly renderer; by default, plotly chooses one."""
         for figure in self.figures.values():
             show(figure, renderer)
 

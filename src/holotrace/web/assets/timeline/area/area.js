@@ -17,7 +17,7 @@ import { totalsTable } from "./totals_table.js";
 const FIRST_ORDER = "self_ns";
 
 /**
- * Return the numbers of the rows of a span: the selected ones, or those that are shown.
+ * Return the numbers of a span's rows: the selected rows or, if the span covers all rows, those that are shown.
  * @param {RowState} state
  * @param {Rank} rank
  * @param {Span} span

@@ -61,7 +61,7 @@ export class Loader {
   }
 
   /**
-   * Load the first rank at once: each rank that follows moves the view, so `later` waits for all of them.
+   * Load the first rank immediately; `later` would wait until all ranks have been added, because each of them moves the view.
    * @param {Rank} rank
    */
   first(rank) {

@@ -46,7 +46,7 @@ const drawJump = (painter, rank, from, to) => {
 };
 
 /**
- * Draw arrows between the selected event and those that launched it, that it launched, or that compute its gradient.
+ * Draw arrows between the selected event and the events that launched it, that it launched, or that compute its gradient.
  * @param {Painter} painter
  */
 export const drawArrows = (painter) => {

@@ -1,4 +1,4 @@
-// Puts all ranks on one axis: compares the clocks of their hosts, and sets the whole and the visible time range.
+// Puts all ranks on one axis: compares the clocks of their hosts, and sets the full and the visible time range.
 
 import { numbersOf } from "../../shell/address.js";
 import { compared, fromAxis, toAxis } from "../data/clocks.js";

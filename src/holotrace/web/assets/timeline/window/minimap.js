@@ -193,7 +193,7 @@ export class Minimap {
   }
 
   /**
-   * A click beside the brush moves the brush there.
+   * A click outside the brush moves the brush there.
    * @param {PointerEvent} event
    */
   release(event) {
