@@ -508,10 +508,10 @@ COLLECTIVES = (
     _length("mergeable_ns", "latency that merging the mergeable calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
-        "how much later this rank arrived than the first rank; null if the clocks do not resolve it",
+        "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
         "lateness",
     ),
-    _length("lateness_half_width_ns", "error of lateness_ns from the clocks; null if they are unknown", "±"),
+    _length("lateness_half_width_ns", "how far lateness_ns may be off because of the clocks; null if unknown", "±"),
     _flag("is_last", "whether the other ranks waited for this rank alone", "last"),
     _text("transfer_basis", "one clock, aligned clocks, or shortest duration, which is an upper bound", "measured by"),
     _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),

@@ -174,7 +174,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().copy(start_us=0, duration_us=2, byte_count=48_000).build()
         >>> holotrace.memory_bandwidth(trace).answer
-        '24 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 46.9 KiB.'
+        '24 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most data, 46.9 KiB.'
         """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memcpy", **placement)
@@ -194,7 +194,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().memset(start_us=0, duration_us=2, byte_count=48_000).build()
         >>> holotrace.memory_bandwidth(trace).answer
-        '24 GB/s is the mean bandwidth of Memset, which moves the most, 46.9 KiB.'
+        '24 GB/s is the mean bandwidth of Memset, which moves the most data, 46.9 KiB.'
         """
         known = {"bytes": byte_count, **(args or {})}
         return self.kernel(name, launch_name=launch_name, args=known, category="gpu_memset", **placement)
@@ -310,7 +310,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=5).build()
         >>> holotrace.user_annotations(trace).answer
-        '5 µs on the host of rank 0 go into forward, the costliest annotation, in 1 call.'
+        '5 µs on the host of rank 0 goes into forward, the costliest annotation, in 1 call.'
         """
         track = (self._process_id(rank), thread)
         return self._row(
@@ -349,7 +349,7 @@ class TraceBuilder:
         >>> from holotrace.testing import TraceBuilder
         >>> trace = TraceBuilder().gpu_annotation("forward", start_us=3, duration_us=9).build()
         >>> holotrace.user_annotations(trace).answer
-        '9 µs on the device of rank 0 go into forward, the costliest annotation, in 1 call.'
+        '9 µs on the device of rank 0 goes into forward, the costliest annotation, in 1 call.'
         """
         known = {"device": device, "stream": stream, **(args or {})}
         return self._row(

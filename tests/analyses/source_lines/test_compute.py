@@ -207,7 +207,7 @@ def test_the_excess_names_the_late_rank_its_line_and_what_it_called() -> None:
         (2, "train.py", 1, "main", "<built-in function sleep>", 40_000, 0, 40_000, 0.4)
     ]
     assert result.answer == (
-        "40 µs more per step than on the median rank go into <built-in function sleep>, called from train.py(1): main, "
+        "40 µs more per step than on the median rank goes into <built-in function sleep>, called from train.py(1): main, "
         "on rank 2."
     )
 

@@ -36,7 +36,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Name what a cost is part of; a process starts up only once, so that this cost does not recur in each step."""
+    """Name what the cost is a share of; first calls happen once per process, so their cost does not recur in each step."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":

@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("cost", "what fixing the cause saves per step at most, averaged over all ranks; no time counts twice"),
         ("what-if", "the step was replayed without the cause, and got this much shorter"),
         ("bound", "fixing the cause saves at most this, and may save less"),
-        ("estimate", "other jobs show about what fixing the cause saves: it may save less or more"),
+        ("estimate", "the saving is estimated from other jobs: fixing the cause may save less or more"),
         ("part of", "the rule whose finding explains most of the same time"),
     ),
     alias="diagnose",

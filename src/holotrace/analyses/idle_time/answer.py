@@ -25,5 +25,7 @@ def answer(result: IdleTime) -> str:
         apart = f", except perhaps in {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
         return f"The devices never idle between two pieces of work{apart}."
     idle = duration_text(total(known, "idle_ns"))
-    said = f"{idle} is the idle time between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
+    said = (
+        f"{idle} of device time is idle between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
+    )
     return f"{said}{unknown}."

@@ -72,7 +72,7 @@ class IdleTime(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.idle_time(small_job()).answer
-    '740 µs is the idle time between pieces of work, 71.6 % of it waiting for the host.'
+    '740 µs of device time is idle between pieces of work, 71.6 % of it waiting for the host.'
     """
 
     per_stream: pl.DataFrame

@@ -45,7 +45,7 @@ class KernelSequences(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.kernel_sequences(small_job(), min_kernel_count=1).answer
-    '1 ms go into the costliest sequence: 1 kernel per call of aten::mm on rank 1, in 2 calls.'
+    '1 ms goes into the costliest sequence: 1 kernel per call of aten::mm on rank 1, in 2 calls.'
     """
 
     per_pattern: pl.DataFrame

@@ -19,6 +19,4 @@ def answer(result: MemoryBandwidth) -> str:
     rate = total(rates.select(pl.col("mean_bytes_per_s") * pl.col("busy_ns")), "mean_bytes_per_s") / total(
         rates, "busy_ns"
     )
-    return (
-        f"{bandwidth_text(rate)} is the mean bandwidth of {kind.name}, which moves the most, {size_text(kind.total)}."
-    )
+    return f"{bandwidth_text(rate)} is the mean bandwidth of {kind.name}, which moves the most data, {size_text(kind.total)}."

@@ -68,7 +68,7 @@ class MemoryBandwidth(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.memory_bandwidth(small_job()).answer
-    '20 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most, 3.81 MiB.'
+    '20 GB/s is the mean bandwidth of Memcpy HtoD, which moves the most data, 3.81 MiB.'
     """
 
     series: pl.DataFrame

@@ -21,7 +21,7 @@ def answer(result: SourceLines) -> str:
     if late is not None:
         more = f"{duration_text(late['excess_ns_per_step'])} more per step than on the median rank"
         called = f"{late['callee']}, called from {late['source_line']}" if late["callee"] else late["source_line"]
-        return f"{more} go into {called}, on rank {late['rank']}."
+        return f"{more} goes into {called}, on rank {late['rank']}."
     lines = result.per_line
     if lines["file"].null_count() == len(lines):
         return "No line of the user's code was recorded."

@@ -11,6 +11,6 @@ def answer(result: UserAnnotations) -> str:
     longest = result.per_annotation.sort("total_ns", descending=True).row(0, named=True)
     side = {"cpu": "host", "gpu": "device"}[longest["side"]]
     return (
-        f"{duration_text(longest['total_ns'])} on the {side} of rank {longest['rank']} go into {longest['name']}, the costliest "
+        f"{duration_text(longest['total_ns'])} on the {side} of rank {longest['rank']} goes into {longest['name']}, the costliest "
         f"annotation, in {longest['call_count']:,} call{'s' if longest['call_count'] > 1 else ''}."
     )

@@ -104,7 +104,7 @@ class UserAnnotations(Result):
     >>> from holotrace.testing import TraceBuilder
     >>> trace = TraceBuilder().annotation("forward", start_us=0, duration_us=50).build()
     >>> holotrace.user_annotations(trace).answer
-    '50 µs on the host of rank 0 go into forward, the costliest annotation, in 1 call.'
+    '50 µs on the host of rank 0 goes into forward, the costliest annotation, in 1 call.'
     """
 
     per_annotation: pl.DataFrame

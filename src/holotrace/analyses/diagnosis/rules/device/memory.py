@@ -202,10 +202,10 @@ _ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-manage
 RULES = (
     Rule(
         "empties_cache",
-        "calls of the driver's allocator while no device works, in a job that empties the cache in every step",
+        "calls to the driver's allocator while no device works, in a job that empties the cache in every step",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator needs no calls of the driver in steady steps.",
+        reason="The allocator need not call the driver in steady steps.",
         source=_ALLOCATOR,
         check=empties_cache,
         say=_say_empties,
@@ -214,10 +214,10 @@ RULES = (
     ),
     Rule(
         "allocator_retries",
-        "calls of the driver's allocator in steady steps while no device works",
+        "calls to the driver's allocator in steady steps while no device works",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator needs no calls of the driver in steady steps.",
+        reason="The allocator need not call the driver in steady steps.",
         source=_ALLOCATOR,
         check=allocator_retries,
         say=_say_retries,

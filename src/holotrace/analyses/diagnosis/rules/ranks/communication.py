@@ -46,7 +46,7 @@ _HIDING = {
     "(torch.distributed.tensor.parallel with async tensor parallelism).",
     "ep": "Overlap the exchange of tokens with the shared experts or another microbatch, and keep experts within a node.",
     "pp": "Send activations on a stream of their own, and give each stage more microbatches to hide the sends behind.",
-    "cp": "Overlap each ring exchange with the attention of the block at hand.",
+    "cp": "Overlap each ring exchange with the attention of the current block.",
 }
 _OPEN_ALL = "Record all ranks and open them together: then holotrace says how much of it is waiting, and for whom."
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
