@@ -676,7 +676,9 @@ DIAGNOSIS = (
     _text("rule", "name of the rule that applies"),
     _text("advice", "what to do about the cause, in a sentence"),
     _text("finding", "what happens, in a sentence"),
-    _length("stake_ns", "what fixing the cause saves per step at most, averaged over all ranks", "at stake per step"),
+    _length(
+        "stake_ns", "the most that fixing the cause can save per step, averaged over all ranks", "at stake per step"
+    ),
     _length(
         "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
     ),
@@ -685,7 +687,7 @@ DIAGNOSIS = (
         "basis",
         "what-if: the step was replayed without the cause; bound: fixing the cause saves at most this; estimate: about this",
     ),
-    _text("confidence", "high, medium or low: how sure the cause is"),
+    _text("confidence", "high, medium or low: how certain the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
     _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),
     _text("subject", "tells several findings of one rule apart; null if there is only one"),

@@ -155,6 +155,6 @@ def test_a_gpu_comes_before_the_host() -> None:
     job.builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=30, args=args)
     result = memory_timeline(job.builder.build())
 
-    assert result.answer.startswith("215 B is the peak of memory, on rank 0 (cuda)")
+    assert result.answer.startswith("215 B is the peak memory use, on rank 0 (cuda)")
     assert memory_per_device(result)["device_type"].to_list() == ["cuda", "cpu"]
     assert memory_at_peak(result)["device_type"].to_list()[-1] == "cpu"

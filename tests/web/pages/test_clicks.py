@@ -82,7 +82,7 @@ def user(url, browser):
         ),
         ("generating", ["of the devices' idle time", "models.py(33): forward runs"]),
         ("generating", ["; models.py(33): forward launches it"]),
-        ("remembering", ["1.56 GiB is the peak of memory, on rank 0 (cuda)"]),
+        ("remembering", ["1.56 GiB is the peak memory use, on rank 0 (cuda)"]),
         ("waiting", ["all_reduce reaches a bus bandwidth of 51.2 MB/s"]),
     ],
     ids=["late rank", "idle cause on the host", "line of the dearest kernel", "memory peak", "bus bandwidth"],

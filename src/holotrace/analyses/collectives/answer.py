@@ -18,7 +18,7 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time in collectives is waiting, and for which rank; calls that no other rank recorded do not count."""
+    """Say how much of the time in collectives is waiting, and for which rank; calls recorded on one rank only do not count."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:

@@ -122,7 +122,8 @@ class Collectives(Result):
         transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
         algorithm_bytes_per_s   float64
         bus_bytes_per_s         float64
-        matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null
+        matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null if
+                                         the call was not matched
 
     per_rank        one row per rank:
 
@@ -133,7 +134,7 @@ class Collectives(Result):
         last_count          int64    collectives in which the rank alone came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
-        bus_bytes           int64    bytes on the rank's link, by the bus factors; null if a size is unknown
+        bus_bytes           int64    bytes that the rank's link carried, from the bus factors; null if a size is unknown
         bus_bytes_per_s     float64  bus_bytes over the part of collective_ns in which data moves
 
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:

@@ -67,14 +67,14 @@ class Diagnosis(Result):
         rule            str      its section in docs/reference/analyses/diagnosis.md
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        stake_ns        int64    what fixing it saves per step at most, averaged over all ranks; null if unknown. No time
+        stake_ns        int64    the most that fixing it can save per step, averaged over all ranks; null if unknown. No time
                                  counts twice, so all findings together cost at most the step
         stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were replayed
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` otherwise, and
                                  where the replay assumes the best speed that kernels reach; `estimate` where the cost
                                  is known from other jobs only
-        confidence      str      high, medium or low: how sure the cause is
+        confidence      str      high, medium or low: how certain the cause is
         rank_count      int64    ranks on which it applies
         rank            int32    the rank that causes it, or loses most
         module, operator, kernel, source_line  str  the cause; null if unknown or none

@@ -166,7 +166,7 @@ class Rule:
     check       returns the cases of a rank, also those below the threshold
     say         says what happens and what to do about it; there is at least one case, the costliest first
     needs       says which input is missing, and how to record it; None if nothing is missing
-    confidence  how sure the cause is if the rule applies
+    confidence  how certain the cause is if the rule applies
     """
 
     name: str

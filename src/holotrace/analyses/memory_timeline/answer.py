@@ -14,11 +14,11 @@ def answer(result: MemoryTimeline) -> str:
     highest = result.per_device.sort(pl.col("device_type") == "cpu", -pl.col("peak_bytes")).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)
-    peak = f"{size_text(highest['peak_bytes'])} is the peak of memory, on rank {highest['rank']} ({highest['device_type']})"
+    peak = f"{size_text(highest['peak_bytes'])} is the peak memory use, on rank {highest['rank']} ({highest['device_type']})"
     if holders.is_empty():
         return f"{peak}."
     largest = holders.row(0, named=True)
     size = size_text(largest["bytes"])
     if largest["operator"] == BEFORE_RECORDING:
         return f"{peak}; the largest part, {size}, was allocated before the recording."
-    return f"{peak}; {largest['operator']} holds the most of it, {size}."
+    return f"{peak}; {largest['operator']} holds the largest part, {size}."

@@ -101,7 +101,7 @@ class MemoryTimeline(Result):
     >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
     >>> trace = TraceBuilder().event(ts=3, args=args, **place).build()
     >>> holotrace.memory_timeline(trace).answer
-    '512 B is the peak of memory, on rank 0 (cuda); (outside operators) holds the most of it, 512 B.'
+    '512 B is the peak memory use, on rank 0 (cuda); (outside operators) holds the largest part, 512 B.'
     """
 
     per_device: pl.DataFrame

@@ -83,7 +83,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: further folders, at the start of file names, that are not the user's: `mylib`, `/opt/mylib`.
+        libraries: other folders, at the start of file names, that are not the user's: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]

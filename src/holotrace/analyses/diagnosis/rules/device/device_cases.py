@@ -21,7 +21,7 @@ LEAST_SHARE = 0.03
 """Rules about device work apply if fixing the cause saves this share of the step or more."""
 
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
-"""Kernels by which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
+"""Kernels with which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
 dl-performance-convolutional/index.html (tensor layouts)."""
 
 FIXED_NS = 2_000

@@ -135,7 +135,7 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
         return Said(
             f"the allocator runs out of memory, frees its cache and requests memory again ({words['calls']:,.0f} calls per "
             f"step){in_line(cases[0].place)}",
-            "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) against fragmentation, "
+            "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) to reduce fragmentation, "
             "or use less memory: checkpoint activations, or make batches smaller.",
         )
     return Said(
@@ -240,7 +240,7 @@ RULES = (
         "memory that the allocator reserves beyond the peak of the allocated memory, on a device that is 80 % full",
         threshold=0.2,
         unit="of the device's memory",
-        reason="A cache of some gigabytes is normal; a fifth of an almost full device is missing elsewhere.",
+        reason="A cache of a few gigabytes is normal; a fifth of an almost full device is memory that tensors may soon need.",
         source=_ALLOCATOR,
         check=fragmentation,
         say=_say_fragmentation,

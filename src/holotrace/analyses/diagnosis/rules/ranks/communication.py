@@ -335,7 +335,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
 
 def _in_turn(cases: Sequence[RankCase]) -> str:
     """Return the beginning of the sentence about waiting that no single rank causes."""
-    return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks: each rank in turn"
+    return f"{'more waiting' if cases[0].words['others'] else 'waiting'} between ranks: each rank in turn"
 
 
 _CALM = (
