@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say what share of the time in collectives is waiting, for which rank most, and how fast the costliest collective is."""
+    """Say how much of the time in collectives is waiting, which rank causes most of it, and how fast the costliest one is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."
@@ -18,11 +18,13 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time in collectives is waiting, and for whom; calls that no other rank recorded do not count."""
+    """Say how much of the time in collectives is waiting, and for which rank; calls recorded on one rank only do not count."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:
-        return f"{whole} go into collectives; how much of that is waiting is unknown, since no other rank recorded them"
+        return (
+            f"{whole} goes into collectives; how much of that is waiting is unknown, since no other rank recorded them"
+        )
     share = percent_text(total(result.per_call, "wait_ns") / matched_ns)
     if matched_ns == collective_ns:
         return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"

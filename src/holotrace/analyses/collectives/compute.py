@@ -114,15 +114,16 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how much later this rank came than the first; null if the clocks do not resolve it
-        lateness_half_width_ns  int64    error of lateness_ns from the clocks; null if they are unknown
+        lateness_ns             int64    how much later this rank came than the first; null if the clocks are too inexact
+        lateness_half_width_ns  int64    how far lateness_ns may be off because of the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited for this rank alone
         transfer_ns             int64
         transfer_basis          str      one clock, aligned clocks, or shortest duration (an upper bound)
         algorithm_bytes_per_s   float64
         bus_bytes_per_s         float64
-        matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null
+        matched_by              str      sequence, communication_id, signature, time, stream_order, send_receive; null if
+                                         the call was not matched
 
     per_rank        one row per rank:
 
@@ -133,7 +134,7 @@ class Collectives(Result):
         last_count          int64    collectives in which the rank alone came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
-        bus_bytes           int64    bytes on the rank's link, by the bus factors; null if a size is unknown
+        bus_bytes           int64    bytes that the rank's link carried, from the bus factors; null if a size is unknown
         bus_bytes_per_s     float64  bus_bytes over the part of collective_ns in which data moves
 
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
@@ -142,7 +143,7 @@ class Collectives(Result):
         latency_ns, latency_low_ns, latency_high_ns, bus_bytes_per_s, low_bytes_per_s, high_bytes_per_s; a bandwidth is null
         if the time does not grow with the size
 
-    per_pair        one row for sends and one for all-to-alls of each sender and receiver:
+    per_pair        for each sender and receiver, one row for sends and one for all-to-alls:
 
         collective          str      send or all_to_all
         source_rank         int32
@@ -202,9 +203,9 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S counts
     the bytes that its splits send.
 
-    The verdict depends on how much of a collective's time, summed over all ranks, is waiting. Up to a quarter, the collective
-    is transfer-bound; from three quarters on, it is skew-bound; in between, it is mixed. With fewer than 3 instances, the
-    verdict is inconclusive.
+    The verdict depends on how much of a collective's time, summed over all ranks, is waiting. If at most a quarter is, the
+    collective is transfer-bound; if at least three quarters are, it is skew-bound; in between, it is mixed. With fewer than
+    3 instances, the verdict is inconclusive.
 
     Args:
         trace: the job.

@@ -21,7 +21,7 @@ QUESTION = Analysis(
             "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one quarter; mixed: between",
         ),
         ("mergeable", "small calls that follow one another; merging a call into the one before it saves one latency"),
-        ("lateness", "how long after the first rank a rank arrived; empty where the clocks do not resolve it"),
+        ("lateness", "how long after the first rank a rank arrived; empty where the clocks are not exact enough"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
 )

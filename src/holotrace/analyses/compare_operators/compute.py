@@ -75,7 +75,7 @@ class OperatorComparison(Result):
 
         side                 str
         rank_count           int64
-        step_count           int64    summed over the ranks; 0 if the traces are compared whole
+        step_count           int64    summed over the ranks; 0 if the traces are compared as a whole
         host_total_ns        int64    host time of all phases
         device_total_ns      int64
 

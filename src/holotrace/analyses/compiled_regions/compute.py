@@ -344,7 +344,7 @@ def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
 
 
 def _calls(rank_trace: RankTrace, pattern: str, *, distinct: bool = False) -> int:
-    """Count the calls of Python functions whose names match; with `distinct`, count different functions."""
+    """Count the calls of Python functions whose names match; with `distinct`, count each function once."""
     ids = names_matching(rank_trace, pattern)
     if ids.is_empty():
         return 0

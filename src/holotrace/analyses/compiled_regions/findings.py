@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.units import counted, duration_text
 
 _RECOMPILE_LIMIT = 8
-"""Default of `torch._dynamo.config.recompile_limit`. Calls that fit none of this many versions run uncompiled:
+"""Default of `torch._dynamo.config.recompile_limit`: once a frame has this many versions, calls that fit none run uncompiled.
 https://github.com/pytorch/pytorch/blob/main/torch/_dynamo/config.py"""
 
 _MOST_FRAMES = 3

@@ -79,7 +79,7 @@ class JobCriticalPath(Result):
         clock_half_width_ns  int64  the largest half-width of a hop; null if one is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
         incomplete_ns   int64  time of the path in communication that not all ranks recorded: it may contain waiting
-        clock_contradiction_ns  int64  how much dependencies between ranks end before they begin, summed; a clock error
+        clock_contradiction_ns  int64  by how much dependencies between ranks end before they begin, in total; a clock error
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

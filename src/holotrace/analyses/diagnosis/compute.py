@@ -47,13 +47,13 @@ class Diagnosis(Result):
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device works; null without device work
-        unknown_fraction float64  0..1, time in which only unrecorded work may run: a graph replay, or work from
-                                  before the recording
+        unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may: a graph replay, or work
+                                  from before the recording
         exposed_fraction float64  0..1, time in which a rank communicates, and no kernel computes
         waiting_fraction float64  0..1, time that ranks wait for other ranks; null if unknown
         waited_for_rank  int32    the rank that causes most of this waiting; null if none does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1 of the compute time: operators whose FLOPs are known; `mfu_fraction` counts only those
+        costed_fraction  float64  0..1, share of the compute time whose FLOPs are known; `mfu_fraction` counts only this part
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  all memory of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
@@ -69,14 +69,14 @@ class Diagnosis(Result):
         rule            str      its section in docs/reference/analyses/diagnosis.md
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        stake_ns        int64    what fixing it saves per step at most, averaged over all ranks; null if unknown. No time
-                                 counts for two findings, so together they are at most the step
+        stake_ns        int64    the most that fixing it can save per step, averaged over all ranks; null if unknown. No time
+                                 counts twice, so all findings together cost at most the step
         stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were replayed
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` otherwise, and
                                  where the replay assumes the best speed that kernels reach; `estimate` where the cost
                                  is known from other jobs only
-        confidence      str      high, medium or low: how sure the cause is
+        confidence      str      high, medium or low: how certain the cause is
         rank_count      int64    ranks on which it applies
         rank            int32    the rank that causes it, or loses most
         module, operator, kernel, source_line  str  the cause; null if unknown or none
@@ -94,7 +94,7 @@ class Diagnosis(Result):
         unit            str      of measured and threshold
         claimed_ns      int64    time of this rank per step that the finding claims; rules with precedence claim theirs first
         explained_ns    int64    all time of this rank per step that the finding explains
-        saved_ns        int64    what the replay without it saves in a step of this rank; null if not replayed
+        saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them
 

@@ -26,7 +26,7 @@ class FindingDetails(NamedTuple):
     ranks    (rank, ns per step that it costs there), the costliest first
     places   (what, name): the line, module, operator and kernel, if known
     effects  its effects, in words: the findings that are part of it
-    basis    how sure its cost is, in words
+    basis    how certain its cost is, in words
     rule     the rule that applies
     """
 

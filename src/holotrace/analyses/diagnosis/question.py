@@ -11,10 +11,10 @@ QUESTION = Analysis(
     section="Overview",
     definitions=(
         ("per step", "in the mean steady step: steps that warm up, or take far longer than the others, are left out"),
-        ("cost", "what fixing the cause saves per step at most, averaged over all ranks; no time counts twice"),
+        ("cost", "the most that fixing the cause can save per step, averaged over all ranks; no time counts twice"),
         ("what-if", "the step was replayed without the cause, and got this much shorter"),
         ("bound", "fixing the cause saves at most this, and may save less"),
-        ("estimate", "other jobs show about what fixing the cause saves: it may save less or more"),
+        ("estimate", "the saving is estimated from other jobs: fixing the cause may save less or more"),
         ("part of", "the rule whose finding explains most of the same time"),
     ),
     alias="diagnose",

@@ -72,7 +72,7 @@ _MOST_NAMED = 4
 
 _MOST_OF_WAITING = 2
 """A cause makes a rank late only if it costs the rank at most this many times the waiting for the rank, or costs the other
-ranks at most half as much."""
+ranks at most half of what it costs this rank."""
 
 _ABSORBED = 0.2
 """If a finding costs less than this share of the time that it explains, it is part of the finding that explains the rest."""
@@ -230,8 +230,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. The case must also cost at most twice as much as the waiting for this rank, or cost the other ranks at most half as
-    much.
+    delay. The case must also cost this rank at most twice the waiting for it, or cost the other ranks at most half of what it
+    costs this rank.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule

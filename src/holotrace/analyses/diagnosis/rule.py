@@ -51,17 +51,17 @@ class Case:
     """A problem that a rule found on one rank.
 
     explained       the time that the case explains: the rank would do something else then if the cause were fixed
-    further         more idle time that the case explains if its replay saves more than `explained`
+    further         idle time that the case explains as well, if its replay saves more than `explained`
     is_certain      the explained time is the cost of the case even if the replay saves less
     value           what the rule measured, in the unit of its threshold
-    saved_fraction  the share of the explained time that fixing the cause can save at most
+    saved_fraction  the largest share of the explained time that fixing the cause can save
     count           how many events caused it, in all steady steps
     subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
     place           where to look
     change          how the critical path's graph changes when the cause is fixed; the replay predicts what that saves
-    words           further values for the sentences of the rule
+    words           other values that the sentences of the rule mention
     is_at_most      the change assumes the best possible fix, so that what the replay saves is only an upper bound
-    is_estimate     the cost is estimated from other jobs: fixing the cause may save more, too
+    is_estimate     the cost is estimated from other jobs: fixing the cause may save less or more
     """
 
     explained: Intervals
@@ -98,11 +98,11 @@ class Delay(NamedTuple):
 class JobCase:
     """A problem that a rule found between ranks.
 
-    cost_ns  the time per step that fixing the cause saves at most, on each rank that loses it; all of it is exposed
+    cost_ns  the most time per step that fixing the cause can save, on each rank that loses it; all of it is exposed
              communication
     else_ns  further such time, outside communication
     rank     the rank that causes it; None if none does
-    delays   if ranks cause it in turn: what delays each of them, which fixing the cause saves as well
+    delays   if different ranks cause it at different times: what delays each of them; fixing the cause saves this as well
     The rest is as in `Case`.
     """
 
@@ -121,9 +121,9 @@ class JobCase:
 class RankCase:
     """A case with its rank, and what it costs after other findings have claimed their time.
 
-    cost_ns       per step: the time that no finding before it claims, times the share that can be saved
+    cost_ns       per step: the time that no earlier finding claims, times the share that can be saved
     explained_ns  per step: all time that the case explains
-    saved_ns      per step: what the graph predicts; None if it cannot
+    saved_ns      per step: what a replay without the cause saves; None if it was not replayed
     absorbed_by   the rule that claims most of the explained time before this one; "" if none does
     is_at_most    as in `Case`
     is_estimate   as in `Case`
@@ -169,7 +169,7 @@ class Rule:
     check       returns the cases of a rank, also those below the threshold
     say         says what happens and what to do about it; there is at least one case, the costliest first
     needs       says which input is missing, and how to record it; None if nothing is missing
-    confidence  how sure the cause is if the rule applies
+    confidence  how certain the cause is if the rule applies
     """
 
     name: str

@@ -15,7 +15,7 @@ def answer(result: Distributed) -> str:
         return "No step has collectives."
     if unmatched_ns == collective_ns:
         return (
-            f"{duration_text(collective_ns)} over all ranks go into collectives; how much of that is waiting is unknown, since no "
+            f"{duration_text(collective_ns)} over all ranks goes into collectives; how much of that is waiting is unknown, since no "
             "other rank recorded them."
         )
     return (

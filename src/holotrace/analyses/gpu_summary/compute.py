@@ -126,7 +126,7 @@ def gpu_summary(
         unknown       = |graph replays without device rows, outside the kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
         occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
-        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, steps or not
+        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, also outside the steps
 
     Args:
         trace: the job.

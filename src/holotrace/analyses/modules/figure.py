@@ -29,9 +29,9 @@ _MARGIN_HEIGHT = 150
 _HEADING = Heading(QUESTION.question, "")
 _EXPLANATIONS = {
     "device": "Device work launched in the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer, the more of it is self time",
+    "the bluer a box, the larger its share of self time",
     "host": "Time on the host of the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer, the more of it is self time",
+    "the bluer a box, the larger its share of self time",
 }
 
 

@@ -9,7 +9,7 @@ from holotrace.schema import EventKind
 QUESTION = Analysis(
     __package__,
     title="Memory of operators",
-    question="Which operators allocate memory, and what stays?",
+    question="Which operators allocate memory, and how much of it stays allocated?",
     section="Devices",
     needs=(EventKind.MEMORY,),
     definitions=(

@@ -62,8 +62,9 @@ class Operators(Result):
         is_tensor_core_eligible     bool     whether its name says that tensor or matrix cores could do some of its work
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
-        tensor_core_total_fraction  float64  0..1 of device_total_ns, a lower bound; null if there is none or all is unknown
-        tensor_core_self_fraction   float64  0..1 of device_self_ns, as above
+        tensor_core_total_fraction  float64  tensor_core_total_ns / device_total_ns, a lower bound; null if device_total_ns is 0
+                                             or the cores of all kernels are unknown
+        tensor_core_self_fraction   float64  the same for self times
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
                                     int64    part in kernels whose name does not show which cores they use
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction

@@ -77,7 +77,7 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
 def _steps_above_the_peak(steps: pl.DataFrame) -> str:
     above = steps.filter(pl.col("hfu_fraction") > 1).height
     return (
-        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the device is a different one, or its clock is wrong"
+        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the peak rates belong to another device, or its clock is wrong"
         if above
         else ""
     )

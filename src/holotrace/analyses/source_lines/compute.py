@@ -112,7 +112,7 @@ def source_lines(
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: further folders whose files do not count as user code, such as `mylib`. Write each folder as it appears at
+        libraries: other folders whose files do not count as user code, such as `mylib`. Write each folder as it appears at
             the beginning of recorded file names.
         executor: runs the work on the ranks.
 

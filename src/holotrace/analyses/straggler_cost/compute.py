@@ -72,8 +72,8 @@ class StragglerCost(Result):
 
         step
         step_ns          int64    recorded, from the first start to the last end over all ranks
-        replayed_ns      int64    T: the same operations without launch delays, and without waiting for ranks that are
-                                  not recorded
+        replayed_ns      int64    T: a replay of these operations without launch delays, and without waiting for ranks
+                                  that are not recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
         replay_error_fraction  float64  how far a replay with all recorded times, in which each rank begins the step when

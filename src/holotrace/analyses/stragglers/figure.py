@@ -41,7 +41,9 @@ def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
         _part(table, "other ranks", size, ON_TIME, ~pl.col("is_straggler")),
     ]
     if table.select(_IS_LAST.any()).item():
-        parts.insert(1, _part(table, "last, but may wait itself: the others wait for it", size, MAYBE_LATE, _IS_LAST))
+        parts.insert(
+            1, _part(table, "last, perhaps because it waited for another rank itself", size, MAYBE_LATE, _IS_LAST)
+        )
     axis = ValueAxis(f"mean skew in a collective ({unit})", is_share=False)
     return bar_figure(rows_of(table.select("rank")), parts, _HEADING, axis, theme)
 

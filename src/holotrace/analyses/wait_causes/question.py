@@ -16,7 +16,7 @@ QUESTION = Analysis(
             "cause",
             "what a late rank did longer than the rank that waits for it; if it waited itself, the cause of that wait",
         ),
-        ("may be off by", "how far a cost may be off: several causes explain the same time, or clocks differ"),
+        ("may be off by", "how far a cost may be off, because several causes explain the same time or clocks differ"),
         ("culprit", "a rank that causes more waiting than it passes on, and much of all waiting"),
         ("victim", "a rank that waits because of culprits, or is waited for because it waited itself"),
         ("passes on", "waiting of other ranks that the rank's own waits cause"),

@@ -18,7 +18,7 @@ FALLS_BEHIND = 1.25
 
 
 class HostPace(NamedTuple):
-    """How long host and devices need for a step.
+    """How long the host and the devices take for a step.
 
     host_ns    the shortest step of the host, without its waits for a device
     device_ns  the median step of the devices
@@ -34,7 +34,7 @@ class HostPace(NamedTuple):
 
 
 def host_pace(evidence: RankEvidence) -> HostPace | None:
-    """Return how long host and devices need for a step; None without steps."""
+    """Return how long the host and the devices take for a step; None without steps."""
     announced = windows(evidence.rank_trace)
     if not evidence.has_steps or announced.is_empty() or not evidence.step_lengths_ns:
         return None

@@ -149,7 +149,7 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and the idle time in which a device probably runs work from before the recording, or that was left out."""
+        """`unknown`, and the idle time in which a device probably runs work that was launched earlier or left out of the file."""
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -239,8 +239,8 @@ class RankEvidence:
         """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
 
         The device runs dry if it is idle when the call returns: without the call, the host would have launched more
-        work. Calls that wait for nothing do not count, unless Python functions were recorded: without that, the host would
-        have been faster and may have had to wait, so idle time as long as the host's delay counts on both sides of the call.
+        work. Calls that wait for nothing do not count, unless Python functions were recorded. Recording them slows the host
+        down; a faster host might have had to wait here. The idle time before the call then counts, and as much after it.
         Calls at the end of a recording without steps, after which the host launches nothing, do not count.
 
         event_index, end_ns       of the call

@@ -180,7 +180,7 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the time that each wait could share with the previous run: that run's end, and the waiting run's beginning."""
+    """Return the end of each previous run and the beginning of each waiting run: the parts that could have overlapped."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))

@@ -21,7 +21,7 @@ LEAST_SHARE = 0.03
 """Rules about device work apply if fixing the cause saves this share of the step or more."""
 
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
-"""Kernels by which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
+"""Kernels with which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
 dl-performance-convolutional/index.html (tensor layouts)."""
 
 FIXED_NS = 2_000
@@ -79,7 +79,7 @@ def case_of(
         rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. With the optional column `most_ns`,
             the largest possible saving, `saved_ns` is the typical saving and decides whether the rule applies.
         subject: tells several cases of one rule apart.
-        words: further values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
+        words: other values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains, all of which fixing it saves.
     """
     busy = union_of(rows)

@@ -163,7 +163,7 @@ def _say_tiny(cases: Sequence[RankCase]) -> Said:
         f"{words['count']:,.0f} kernels per step take {duration_text(words['mean_ns'])} on average, so starting and finishing "
         "them takes up much of the device's time",
         "Fuse them with torch.compile, batch equal operations on small tensors (torch._foreach_*, bmm), or replace loops over "
-        "tensors by one operation.",
+        "tensors with one operation.",
     )
 
 

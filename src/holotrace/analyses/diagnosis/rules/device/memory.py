@@ -135,7 +135,7 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
         return Said(
             f"the allocator runs out of memory, frees its cache and requests memory again ({words['calls']:,.0f} calls per "
             f"step){in_line(cases[0].place)}",
-            "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) against fragmentation, "
+            "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10) to reduce fragmentation, "
             "or use less memory: checkpoint activations, or make batches smaller.",
         )
     return Said(
@@ -202,10 +202,10 @@ _ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-manage
 RULES = (
     Rule(
         "empties_cache",
-        "calls of the driver's allocator while no device works, in a job that empties the cache in every step",
+        "calls to the driver's allocator while no device works, in a job that empties the cache in every step",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator needs no calls of the driver in steady steps.",
+        reason="The allocator need not call the driver in steady steps.",
         source=_ALLOCATOR,
         check=empties_cache,
         say=_say_empties,
@@ -214,10 +214,10 @@ RULES = (
     ),
     Rule(
         "allocator_retries",
-        "calls of the driver's allocator in steady steps while no device works",
+        "calls to the driver's allocator in steady steps while no device works",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator needs no calls of the driver in steady steps.",
+        reason="The allocator need not call the driver in steady steps.",
         source=_ALLOCATOR,
         check=allocator_retries,
         say=_say_retries,

@@ -359,7 +359,7 @@ RULES = (
         "products in float32 or TF32, on a device with bfloat16 or float16",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="A change of the training's precision is worth testing only for a clear gain.",
+        reason="Training in another precision is worth testing only for a clear gain.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=mixed_precision_off,
         say=_say_mixed,

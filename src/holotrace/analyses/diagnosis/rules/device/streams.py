@@ -72,7 +72,7 @@ RULES = (
         "asynchronous copies to the device that computation does not hide for at least 80 % of their time, although it could",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Copying on a second stream takes some lines of code, which a few percent of the step do not justify.",
+        reason="Copying on a second stream takes extra code, which is not worth it below 5 % of the step.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,
         say=_say_copies,

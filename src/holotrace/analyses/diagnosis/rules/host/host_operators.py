@@ -85,7 +85,7 @@ def _first_size(dims: str | None) -> int | None:
 
 
 def _again(calls: pl.DataFrame) -> int:
-    """Count the copies that copy as many elements as the call before, which is a copy, too; views do not count as calls."""
+    """Count the copies that directly follow a copy of as many elements, with at most views between the two."""
     working = calls.filter(~pl.col("name").str.contains(_VIEWS))
     is_same = pl.col("elements") == pl.col("elements").shift()
     return int(working.select((pl.col("is_copy") & pl.col("is_copy").shift() & is_same).sum()).item() or 0)

@@ -31,7 +31,7 @@ _LATE_NS = 100_000
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that ends with work whose launch returned at least 0.1 ms before."""
+    """Yield a case for the idle time that ends with work whose launch returned at least 0.1 ms earlier."""
     # Only the first kernel of a graph waits for the launch; the others wait for the kernels before them.
     launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
@@ -136,7 +136,7 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
         return Said(
             f"the first recorded work of CUDA graph replays starts late (longest before {kernel}): the profiler probably lost "
             "kernels of these graphs",
-            "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether this time is there, too.",
+            "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether the gap remains.",
         )
     if reason == "left_out":
         return Said(
@@ -181,7 +181,7 @@ _KINETO = "https://docs.nvidia.com/cupti/api/structCUpti__ActivityOverhead3.html
 RULES = (
     Rule(
         "late_starts",
-        "idle time in which the next work was launched at least 0.1 ms before",
+        "idle time before work that starts at least 0.1 ms after its launch",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="A GPU that serves one process starts work within 20 µs of the launch; processes that share a GPU take turns of 2 ms.",

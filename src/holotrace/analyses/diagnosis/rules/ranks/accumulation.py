@@ -43,7 +43,7 @@ RULES = (
         "reductions of the same gradients in several backward passes before one update of the weights",
         threshold=1.5,
         unit="reductions per update",
-        reason="One per update is enough; jobs that accumulate gradients in most of their steps reach 1.5 with two microbatches.",
+        reason="One reduction per update is enough; jobs that accumulate gradients in most of their steps reach 1.5 with two microbatches.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
         "#torch.nn.parallel.DistributedDataParallel.no_sync",
         analyses=("parallelism",),

@@ -48,7 +48,7 @@ _HIDING = {
     "(torch.distributed.tensor.parallel with async tensor parallelism).",
     "ep": "Overlap the exchange of tokens with the shared experts or another microbatch, and keep experts within a node.",
     "pp": "Send activations on a stream of their own, and give each stage more microbatches to hide the sends behind.",
-    "cp": "Overlap each ring exchange with the attention of the block at hand.",
+    "cp": "Overlap each ring exchange with the attention of the current block.",
 }
 _OPEN_ALL = "Record all ranks and open them together: then holotrace says how much of it is waiting, and for whom."
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
@@ -350,7 +350,7 @@ def _say_jitter(cases: Sequence[RankCase]) -> Said:
 
 def _in_turn(cases: Sequence[RankCase]) -> str:
     """Return the beginning of the sentence about waiting that no single rank causes."""
-    return f"{'further waiting' if cases[0].words['others'] else 'waiting'} between ranks: each rank in turn"
+    return f"{'more waiting' if cases[0].words['others'] else 'waiting'} between ranks: each rank in turn"
 
 
 _CALM = (

@@ -1,4 +1,4 @@
-"""Costs per step of each rank, from tables of analyses of the whole job."""
+"""Each rank's costs per step, from the tables of whole-job analyses."""
 
 from __future__ import annotations
 
