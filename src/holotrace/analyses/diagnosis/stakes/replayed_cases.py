@@ -36,7 +36,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                saved_ns = in_mean_step(evidence, whole, saved_ns, predicted.end_ns)
+                # `whole` would be wrong here: it takes `further` time from the first steps, wherever it was lost.
+                saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
 
