@@ -21,6 +21,9 @@ from holotrace.errors import HolotraceError, InvalidOptionError
 _MOST_PREDICTED = 5
 """Only the costliest cases of a rank are replayed, because a replay visits the whole graph of a step."""
 
+_MOST_SCALED = 2.0
+"""If a case explains less than half as much in the replayed step as in the mean step, that step hardly shows what it costs."""
+
 
 class _Step(NamedTuple):
     """A steady step that can be replayed: its graph, its Python functions, and the unchanged replay with its length."""
@@ -31,35 +34,49 @@ class _Step(NamedTuple):
     replayed_ns: int
 
 
-def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> list[float | None]:
-    """Return how much shorter the mean step of the rank gets without each case, in ns, as a replay of one step predicts.
+class Predictions(NamedTuple):
+    """What the replays of one step save.
 
-    A cause may cost more in some steps than in others. So if the replay saves some share of the time that the case explains in the
-    replayed step, the same share of its time in the mean step counts; what the replay saves beyond that time counts as it is.
-    The value is None for cases without a change, for all but the costliest cases, and if a replay without changes does not
+    saved_ns  per case: how much shorter the replayed step of the rank gets without it, in ns
+    end_ns    the end of the replayed step; None if no step was replayed
+    """
+
+    saved_ns: list[float | None]
+    end_ns: int | None
+
+
+def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
+    """Replay a step of the rank without each case.
+
+    The saved time is None for cases without a change, for all but the costliest cases, and if a replay without changes does not
     reproduce the step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
     chosen = sorted(rows, key=lambda row: -cases[row][2].claimed_ns)[:_MOST_PREDICTED]
     step = _step(evidence) if chosen else None
-    if step is not None:
-        for row in chosen:
-            case = cases[row][1]
-            saved_ns = _saved_ns(step, case.change if isinstance(case.change, tuple) else (case.change,))
-            saved[row] = None if saved_ns is None else _in_mean_step(evidence, case, step, saved_ns)
-    return saved
+    if step is None:
+        return Predictions(saved, None)
+    for row in chosen:
+        change = cases[row][1].change
+        saved[row] = _saved_ns(step, change if isinstance(change, tuple) else (change,))
+    return Predictions(saved, step.graph.graph.window_end_ns)
 
 
-def _in_mean_step(evidence: RankEvidence, case: Case, step: _Step, saved_ns: float) -> float:
-    """Return what the mean step saves if the replayed step saves `saved_ns`; unchanged if the case explains nothing in it."""
-    end_ns = step.graph.graph.window_end_ns
+def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: int) -> float:
+    """Return what the mean step saves without a case if the replayed step, which ends at `end_ns`, saves `saved_ns`.
+
+    A cause may cost more in some steps than in others. So if the replay saves some share of the time that the case explains in the
+    replayed step, the same share of its time in the mean step counts, but at most twice the saved time. What the replay saves beyond
+    the explained time counts as it is.
+    """
     replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
     here_ns = covered_length(*intersection(case.explained, union_of(replayed)))
     if not here_ns:
         return saved_ns
     mean_ns = evidence.per_step(intersection(case.explained, evidence.step_windows))
-    return mean_ns * min(1.0, saved_ns / here_ns) + max(0.0, saved_ns - here_ns)
+    more = min(_MOST_SCALED, mean_ns / here_ns)
+    return more * min(saved_ns, here_ns) + max(0.0, saved_ns - here_ns)
 
 
 def _step(evidence: RankEvidence) -> _Step | None:

@@ -12,7 +12,7 @@ from holotrace.algorithms.intervals import Intervals, concatenated, covered_leng
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Rule
 from holotrace.analyses.diagnosis.stakes.claims import Claim, claims
-from holotrace.analyses.diagnosis.stakes.predictions import predictions
+from holotrace.analyses.diagnosis.stakes.predictions import in_mean_step, predictions
 from holotrace.enrich.host.source_lines import records_python
 
 _REFUTED = 0.05
@@ -25,16 +25,19 @@ def may_apply(rule: Rule, case: Case) -> bool:
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that no replay refutes, each with the time that its replay saves (None if it was not replayed)."""
+    """Return the cases that no replay refutes, each with what its replay saves in the mean step (None if it was not replayed)."""
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
     kept = []
-    for (rule, case), claim, replayed_ns in zip(found, claimed, predicted, strict=True):
+    for (rule, case), claim, replayed_ns in zip(found, claimed, predicted.saved_ns, strict=True):
         saved_ns = None if _is_certain(evidence, case, claim, replayed_ns) else replayed_ns
         whole = _with_further(evidence, case, saved_ns)
         if whole.value >= rule.threshold and not (
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
+            if saved_ns is not None and predicted.end_ns is not None:
+                # `whole` would be wrong here: it takes `further` time from the first steps, wherever it was lost.
+                saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
 
