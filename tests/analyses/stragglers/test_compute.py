@@ -152,7 +152,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
     result = stragglers(opened(real_traces / "pipeline_gloo_4rank"))
     ranks = result.per_rank.filter("is_straggler").sort("cost_ns")
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
-    assert result.answer == "646 ms is how long all ranks together wait because rank 2 is late."
+    assert result.answer == "All ranks together wait 646 ms because rank 2 is late."
     assert "<built-in function sleep>" in result.findings[0]
     assert result.findings[1].endswith("it is a victim: it is late because it waits for other ranks itself")
 
