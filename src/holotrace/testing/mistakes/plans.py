@@ -244,8 +244,10 @@ def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
+    """Reduce many small gradients one by one; the healthy job reduces them in one call."""
     job = replace(_ranks(job, dice), link_latency_ns=dice.choice((25_000, 40_000)))
-    return _first_costly(rule, ((job.with_mistake(rule, count), job) for count in (50, 100, 200, 400)), 0.1)
+    merged = job.with_mistake(rule, 1)
+    return _first_costly(rule, ((job.with_mistake(rule, count), merged) for count in (50, 100, 200, 400)), 0.1)
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -49,7 +50,9 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
     rows = small.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0) * alone)
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
         blocks = float(of_kernel["blocks_per_sm"].median() or 0)  # type: ignore[arg-type]
-        yield case_of(evidence, of_kernel, subject=str(kernel), words={"blocks_per_sm": blocks})
+        yield replace(
+            case_of(evidence, of_kernel, subject=str(kernel), words={"blocks_per_sm": blocks}), is_at_most=True
+        )
 
 
 def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
@@ -89,7 +92,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     for (kernel,), of_kernel in rows.group_by("kernel", maintain_order=True):
         first = of_kernel.row(int(of_kernel["saved_ns"].arg_max() or 0), named=True)
         words = {"occupancy": first["occupancy"], "limit": _limit(first), **first}
-        yield case_of(evidence, of_kernel, subject=str(kernel), words=words)
+        yield replace(case_of(evidence, of_kernel, subject=str(kernel), words=words), is_at_most=True)
 
 
 def _limits(evidence: RankEvidence) -> dict[str, pl.Expr] | None:
