@@ -296,7 +296,7 @@ _COLUMNS = (
 
 
 def table(options: argparse.Namespace) -> Iterator[str]:
-    """Run the peer once and ours `rounds` times; yield the lines of a table in Markdown."""
+    """Run the peer's calls once and ours `rounds` times; yield the lines of a table in Markdown."""
     yield f"| {' | '.join(_COLUMNS)} |"
     yield f"|---|{'--:|' * (len(_COLUMNS) - 1)}"
     for needed in _INPUTS:

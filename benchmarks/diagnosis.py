@@ -78,7 +78,7 @@ HIDDEN = "two_ranks-data_parallel-slow_rank1"
 """A recording that is left out: its sleep costs no time, so there is nothing to find."""
 
 WHAT_IF_ERROR = 0.03
-"""A replayed step may differ from the measured step by this share of it, and so may the stake of a what-if."""
+"""A replayed step, and the stake of a what-if, may be wrong by this share of the measured step."""
 
 BOUND_ERROR = 0.005
 """Twins differ by less than this share of the step by chance, so a bound may be that much too low."""

@@ -81,7 +81,7 @@ class Transformer(nn.Module):
         return self.head(hidden)
 
     def empty_caches(self, length: int) -> Tensor:
-        """Return room for the keys and values of `length` tokens in every block."""
+        """Return an empty cache for the keys and values of `length` tokens in every block."""
         size, weight = self.size, self.head.weight
         shape = (size.blocks, 2, size.batch, size.heads, length, size.width // size.heads)
         return torch.zeros(shape, device=weight.device, dtype=weight.dtype)

@@ -173,7 +173,7 @@ def fragmented_memory() -> Scenario:
 
 
 def prefetching(*, overlaps: bool) -> Scenario:
-    """Return a step that multiplies eight batches while it copies the next ones on a second stream, or in turn."""
+    """Return a step that multiplies eight batches while it copies the next ones on a second stream, or on the same one."""
     batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
     weight = torch.randn(4096, 4096, device=DEVICE)
     compute = torch.cuda.current_stream()
@@ -294,7 +294,7 @@ def convolutions(*, channels_last: bool) -> Scenario:
 
 
 VERY_LARGE = 1e30
-"""No sum of the model reaches it."""
+"""A limit that no sum in the model reaches."""
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:

@@ -19,7 +19,7 @@ def read_from_slow_disk(_: Tensor) -> None:
 
 
 def collect_garbage(_: Tensor) -> None:
-    """Let Python look through all of its objects; those of PyTorch alone take a tenth of a second."""
+    """Make Python's garbage collector visit all objects; those of PyTorch alone take a tenth of a second."""
     gc.collect()
 
 

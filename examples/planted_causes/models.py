@@ -10,7 +10,7 @@ VOCABULARY = 128
 
 
 MICROBATCHES = 4
-"""How many forwards of a module make a step of a pipeline."""
+"""How often a pipeline step calls a module's forward."""
 
 
 class Perceptron(nn.Module):

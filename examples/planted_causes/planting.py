@@ -24,10 +24,10 @@ class Planted:
         self.duration_ns: dict[int, int] = defaultdict(int)
         self.call_count: dict[int, int] = defaultdict(int)
         self.computed_ns: dict[int, int] = {}
-        """CPU time of forward and backward, by step, where the job measures it: without waiting for others."""
+        """CPU time of forward and backward by step, without waiting for other ranks, if the job measures it."""
 
     def at(self, point: str, tensor: Tensor, number: int = 0) -> None:
-        """Run the cause if it is planted at this point, and for this number (a microbatch or a step) if it names some."""
+        """Run the cause if it is planted at this point and, if `only` is not empty, for this microbatch or step."""
         if self.cause and point == self.point and (not self.only or number in self.only):
             for _ in range(self.repeats):
                 self._run(self.cause, tensor)
@@ -46,4 +46,4 @@ class Planted:
 
 
 NOTHING = torch.empty(0)
-"""For points where a job has no tensor at hand."""
+"""The tensor for points where a job has none."""

@@ -31,7 +31,7 @@ def process_group(rank: int, ranks: int, meeting: str) -> Iterator[None]:
     torch.manual_seed(0)
     dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=ranks)
     dist.barrier()
-    time.sleep(1.5)  # the processes have just loaded PyTorch: let the machine come to rest
+    time.sleep(1.5)  # the processes have just loaded PyTorch: let the machine settle
     yield
     dist.barrier()
     dist.destroy_process_group()
@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Lets ranks that still train go first when it stops, which keeps a core busy for a tenth of a second."""
+    """Yields the CPU to ranks that still train when it stops, because stopping keeps a core busy for a tenth of a second."""
 
     def stop_trace(self) -> None:
         """Stop recording."""
@@ -67,7 +67,7 @@ class PoliteProfile(profile):
 def write(profiler: profile, path: Path) -> None:
     """Write what the profiler recorded, without most of its Python frames, which would make up nine tenths of a file.
 
-    Frames shorter than 50 µs are left out, but for modules; so are all frames that these call, which are shorter still.
+    Frames shorter than 50 µs are left out, except those of modules. The frames that they call are even shorter, so they go too.
     """
     with TemporaryDirectory() as folder:
         plain = Path(folder, "trace.json")

@@ -51,7 +51,7 @@ def frame_of(cause: Cause | None) -> str | None:
 
 
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without a cause of its own, a slow rank has more to compute: its CPU time in excess of the other ranks' median."""
+    """Return the CPU time of each slow rank in excess of the other ranks' median, for a job without a cause function."""
     return [
         {
             "rank": slow,

@@ -742,7 +742,7 @@ SOURCE_LINES = (
         "time in which a device has no work and the line runs on the thread that launches the device's next work",
         "no work for a device",
     ),
-    _fraction("step_fraction", "share of the steps in which the line runs on at least one thread", "of the steps"),
+    _fraction("step_fraction", "share of the step time in which the line runs on at least one thread", "of the steps"),
     _length("own_ns_per_step", "host_self_ns - host_blocked_ns in a mean step", "in a step"),
     _length("typical_ns_per_step", "own_ns_per_step of the median rank", "typical"),
     _length("excess_ns_per_step", "own_ns_per_step - typical_ns_per_step", "longer by"),

@@ -13,7 +13,7 @@ QUESTION = Analysis(
     section="Devices",
     needs=DEVICE_WORK_KINDS,
     definitions=(
-        ("utilization", "the share of the steps in which a kernel runs"),
+        ("utilization", "the share of the step time in which a kernel runs"),
         ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the steps"),
         ("est. occupancy", "threads on an SM relative to its maximum, averaged over the kernels, weighted by duration"),
         ("known for", "share of the kernel time with known launch shapes; the rest is assumed to be similar"),

@@ -57,7 +57,7 @@ class SourceLines(Result):
                                           operators have stacks
         device_idle_ns           int64    time in which a device has nothing to do while the thread that launches its next work
                                           runs this line; ends when that launch returns
-        callees                  str      the three functions and operators that the line called longest, joined by `; `
+        callees                  str      the three longest-running functions and operators that the line called, joined by `; `
         step_fraction            float64  0..1 of the time of the steps in which the line is the innermost one of a thread
 
     per_callee  one row per rank, line and what the line called, in the same order:
