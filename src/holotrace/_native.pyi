@@ -297,7 +297,7 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Remove nodes that are not kept, where this does not add edges; return source, target and weight of the new edges.
+    """Remove each node that need not be kept, unless that would add edges; return source, target and weight of the edges left.
 
     The longest paths between kept nodes keep their lengths. ValueError for a cycle.
     """

@@ -113,7 +113,7 @@ def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_o
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_all_calls_of_a_recording_match(name: str) -> None:
-    """Every collective, send and receive of every rank belongs to an instance that all its ranks have."""
+    """Every collective, send and receive is matched with its counterparts on all participating ranks."""
     assert holotrace.collectives(opened(RECORDINGS / name)).coverage["matched_by"].null_count() == 0
 
 

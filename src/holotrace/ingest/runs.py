@@ -5,8 +5,8 @@ folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>
 the time, distinguishes the recordings of a worker. Other file names work too: the worker is then the name without `.json` and
 similar suffixes. Compression is detected from the content.
 
-The spans of a run are the times at which its workers recorded, counted from 1 in numeric order. The n-th recordings of all
-workers form span n. If workers have different numbers of recordings and the numbers in the file names are times, recordings
+A span of a run is a period in which its workers recorded. Spans are numbered from 1, in the order of the numbers in the file
+names: the n-th recordings of all workers form span n. If workers have different numbers of recordings and the numbers in the file names are times, recordings
 from about the same time form a span instead.
 """
 

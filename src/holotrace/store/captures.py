@@ -52,7 +52,7 @@ class Capture:
 
 
 class CaptureSource(Protocol):
-    """The recordings for the ranks of a job; pickling keeps only their addresses."""
+    """The recordings for the ranks of a job; pickling keeps only their paths."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the recordings for a rank and the batch sizes that it ran, which its strings `texts` show."""

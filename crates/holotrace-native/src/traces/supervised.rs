@@ -69,7 +69,7 @@ impl Source {
     /// Read on a second thread; meanwhile handle signals, and call `progress` with bytes read and total bytes.
     ///
     /// An exception of a signal handler or of `progress` stops the reading. The caller gets exceptions unchanged,
-    /// including those of a stream.
+    /// including those that a Python stream raises while it is read.
     pub(crate) fn supervised<T: Send>(
         &self,
         py: Python<'_>,

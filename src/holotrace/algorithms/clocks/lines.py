@@ -68,9 +68,9 @@ class ClockGraph:
 
     distance     int64 [clocks]  operations between the clock and the reference; `_UNREACHED` if they are not connected
     hub_row      int64 [rows]    for each row, the row of its operation's hub
-    edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself, for unconnected clocks,
-                                 and for operations whose participants need not end together, if the same two clocks also
-                                 share operations whose participants do
+    edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
+                                 clocks; also where `is_together` is false, if the same two clocks share an operation
+                                 where it is true
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference and
                                  for unconnected clocks

@@ -305,7 +305,7 @@ _TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
 
 
 def _possible(advice: str, evidence: JobEvidence) -> str:
-    """Add to advice that needs torch.compile that the recording is older."""
+    """Append a sentence to advice that needs torch.compile, if the recording is older than torch.compile."""
     is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
     return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
 

@@ -71,7 +71,7 @@ def _title(result: LaunchStatistics, panel: _Panel) -> str:
 
 
 def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
-    """Return a logarithmic axis with ticks at both ends of each class or, if these are many, at each power of ten."""
+    """Return a logarithmic axis with ticks at both ends of each bin or, if there are many bins, at each power of ten."""
     chosen = result.lengths.filter(pl.col("measure") == panel.measure)
     ends = sorted({*chosen["from_ns"].clip(1), *chosen["to_ns"]})
     powers = [10**power for power in range(len(str(max(ends, default=1))) + 1)]

@@ -74,7 +74,7 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
         stream         int64   the waiting stream; null if unknown
         waited_stream  int64   the stream for which it waits; null if unknown
         record_index   uint32  the call that recorded the event; null if unknown
-        source_index   uint32  the work it waits for; null if unknown, or none was launched before
+        source_index   uint32  the work it waits for; null if unknown or if no work was launched before
         target_index   uint32  the work that waits; null if unknown, or none was launched after
     """
     waits = _linked_waits(rank_trace).filter(pl.col("scope") == "wait")

@@ -54,7 +54,7 @@ class InferenceSteps(NamedTuple):
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
         padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
         attention_pair_count  int64   pairs of a query and a key that causal attention sees, in one head of one layer; null
-                                      if the name does not give the sums
+                                      if the step's name does not contain the token counts to compute it from
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
 

@@ -305,7 +305,7 @@ def _reason(file: SkippedFile) -> str:
 
 
 def _doubles(trace: Trace) -> list[str]:
-    """Name ranks that several files claim, unless their names look like recordings of one process."""
+    """Warn about ranks that several files claim, unless the file names suggest that one process recorded all of them."""
     named = {rank: name_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
     others = {
         file.rank: name_of(file.path)

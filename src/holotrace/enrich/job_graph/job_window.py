@@ -32,7 +32,7 @@ class WindowOptions(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether the job may choose the step."""
+        """Whether no option selects a window, so that the default step is used."""
         return self.annotation is None and self.instance is None and self.time_range_ns is None
 
 

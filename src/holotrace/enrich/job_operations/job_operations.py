@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Set the ends of the send and the receive of a message to the earlier of the two, unless the other call begins after it.
+    """Let the send and the receive of a message both end at the earlier of their ends, ignoring an end before the other call began.
 
     A host notices that a send or receive has ended only when it waits for the message, perhaps at the end of the step.
     """

@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Parts of the names of functions that may multiply matrices; their cores are unknown."""
+"""Parts of the names of functions that may multiply matrices; which cores they use is unknown."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"

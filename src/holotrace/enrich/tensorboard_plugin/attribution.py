@@ -66,7 +66,7 @@ class PluginAttribution(Attribution):
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Sum over the trees as they were before the plugin moved backward operators to their modules."""
+        """Sum the times over the trees as they were before the plugin moved backward operators to their modules."""
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:

@@ -31,7 +31,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt host waits for a stream or device that end while work launched before them is still running.
+    """Report waits of the host, for a stream or device, that end while work launched before the wait still runs.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """

@@ -20,7 +20,7 @@ NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 
 
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
-    """Return, for each event, the function of the user that training calls and in which the event happens.
+    """Return, for each event, the user's function that contains the event and that training calls directly.
 
     This is the outermost function around the event that neither trains nor calls a function that does. Null if there is none:
     the event happens directly in training.

@@ -344,7 +344,7 @@ def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
     Autograd's threads do not run the user's Python, so a row of `above` without a frame gets the frame of `below` at its start:
-    the line that called `backward`. Python rows without a frame are PyTorch's own functions; they get none.
+    the line that called `backward`. Python rows without a frame are PyTorch's own functions; they stay without one.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

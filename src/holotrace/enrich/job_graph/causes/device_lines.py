@@ -130,7 +130,7 @@ def _track_of_activity(graph: EventGraph, activity: pl.Series) -> _Rows:
 def _work_causes(
     rank_trace: RankTrace, host: HostRanges, graph: EventGraph, steps: _Steps
 ) -> tuple[pl.DataFrame, _Rows]:
-    """Return the host's causes, followed by the causes of device work, and the row of the cause of each step on a device."""
+    """Return the host's causes, followed by the causes of device work, and for each step of the path that is on a device, the row of its cause."""
     is_work = np.isin(steps.path_class, (PathClass.COMPUTATION, PathClass.COPY)) & (steps.track == _NO_TRACK)
     work, position = np.unique(steps.activity[is_work], return_inverse=True)
     activities = graph.activities.select("event_index", "name")[work]

@@ -23,7 +23,7 @@ def test_a_grid_of_eight_blocks_leaves_most_of_the_device_idle() -> None:
 
 @pytest.mark.parametrize(("duration_us", "blocks"), [(8, 8), (100, 132), (100, 66)])
 def test_short_kernels_and_full_grids_are_silent(duration_us: float, blocks: int) -> None:
-    """Not reported: a kernel of 8 µs, which its launch limits, and a kernel with at least one block for every two SMs."""
+    """Not reported: a launch-bound kernel of 8 µs, and kernels with at least one block for every two SMs."""
     job = one_kernel(duration_us, grid=[blocks, 1, 1], **{"blocks per SM": blocks / 132})
 
     assert not cases_of(job.build(), "small_grid")

@@ -399,7 +399,7 @@ RULES = (
     ),
     JobRule(
         "uneven_work",
-        "waiting between ranks that no single rank causes, mostly for operators, kernels and copies",
+        "waiting between ranks without a single culprit, caused mostly by operators, kernels and copies",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="Ranks always differ by a few percent.",
@@ -413,7 +413,7 @@ RULES = (
     ),
     JobRule(
         "jitter",
-        "waiting between ranks that no single rank causes, mostly for Python, data loading and launches",
+        "waiting between ranks without a single culprit, caused mostly by Python, data loading and launches",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="Hosts always differ by a few percent.",

@@ -193,7 +193,7 @@ _WAY_OUT = {
     "operator": "Compare the shapes of this operator's inputs with those of other ranks: if they are larger, balance the work (equal "
     "sequence lengths or samples); if not, look for other processes on the cores of this rank.",
     "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
-    "synchronisation": "Let this rank wait for its device no more often than the others.",
+    "synchronisation": "Remove the additional synchronisations on this rank: it should wait for its device no more often than the other ranks do.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
     "launch_delay": "Give this rank a GPU of its own, and look for other processes on it (nvidia-smi).",
