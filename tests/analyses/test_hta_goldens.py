@@ -231,8 +231,8 @@ def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
     """If work after a gap was launched within it, HTA counts the gap as host wait; we count the part before the launch.
 
-    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge. Before
-    work without a known launch, HTA reads the time of event 0. If the launch is within 0.25 µs of the gap's start, HTA's
+    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge. If the
+    launch of the work after a gap is unknown, HTA takes the time of event 0 as the launch. If the launch is within 0.25 µs of the gap's start, HTA's
     doubles (µs since 1970) are too coarse to tell which came first.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
