@@ -19,7 +19,7 @@ const NAMES_OF_PROCESSES: [&[u8]; 2] = [b"\"process_name\"", b"\"process_sort_in
 /// A correction of a clock: add `offset_ns` at `at_ns`, and `drift_ppb` ns more each second.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockLine {
-    /// The time, on the clock itself, at which `offset_ns` is added.
+    /// The time, on the clock itself, at which the correction is exactly `offset_ns`.
     pub at_ns: i64,
     /// The value to add.
     pub offset_ns: i64,

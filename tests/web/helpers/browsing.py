@@ -139,8 +139,8 @@ def chromium() -> Iterator[Browser]:
 def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
     """Open an address, and record every error and every request to another host.
 
-    Visits share a tab, because a new tab takes one more second of CPU time to load the scripts. Visits with options for
-    Playwright's contexts have a separate tab.
+    Visits share a tab, because a new tab takes one more second of CPU time to load the scripts. A visit that sets
+    options of Playwright's contexts gets a tab of its own.
     """
     with _own_tab(browser, **options) if options else _shared_tab(browser) as page:
         page.emulate_media(color_scheme=color_scheme or "null")

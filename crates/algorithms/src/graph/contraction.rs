@@ -22,7 +22,7 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove nodes that are not kept if this adds no edges; longest paths between kept nodes keep
+    /// Remove each node that need not be kept, unless that would add edges; longest paths between kept nodes keep
     /// their length.
     ///
     /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. At most i·o edges replace it: of

@@ -44,8 +44,8 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
     If the clocks are not exact enough, all pairs of an all-to-all get the transfer time of the whole all-to-all.
 
     The slowdown is the transfer time divided by the median of its peers: pairs in the same all-to-all, or sends of the same
-    size and type; it is null for sends of unknown size. Transfers within one host and transfers between two hosts are never peers. A pair is slow if its median
-    slowdown stands out (`holotrace.enrich.job.outliers`).
+    size and type; it is null for sends of unknown size. A transfer within one host and a transfer between two hosts are never
+    peers of each other. A pair is slow if its median slowdown stands out (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with the column `operation` added.

@@ -66,7 +66,7 @@ def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         event_index   uint32  of the device row
         node          int64   row of `host_nodes`; -1 if none is known
-        operator      int64   row of the nearest operator: the node itself or around it; -1 if there is none
+        operator      int64   row of the innermost operator: the node itself, or one that encloses it; -1 if there is none
         launch_index  uint32  the call; null if it is unknown
     """
     return _with_replayed(rank_trace).device if may_graft(rank_trace) else recorded_device_owner(rank_trace)

@@ -81,7 +81,7 @@ def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _repeats_forward(
     rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
 ) -> _Bools:
-    """Whether each row is inside a backward operator and has the name and inputs of a call outside the backward pass.
+    """Whether each row is inside a backward operator and repeats, with the same name and inputs, a call outside the backward pass.
 
     Calls that another `aten` operator makes are not compared. `aten::linear`, for instance, calls `aten::mm` with a
     transposed weight, which may look like a matrix multiplication of its gradient.

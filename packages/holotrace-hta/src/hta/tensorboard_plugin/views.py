@@ -6,7 +6,6 @@ from typing import Literal
 
 import holotrace
 from holotrace import figures
-from holotrace.analyses.operator_memory.compute import OperatorMemory
 from holotrace.enrich.compat import Compat, checked_compat
 from hta.facade import answers
 from hta.facade.imports.modules_later import pd
@@ -166,5 +165,7 @@ class PluginViews:
 
         return frame_in_microseconds(plugin_recommendations(self.t.trace_by_steps))
 
-    def _memory_within(self, start_us: float | None, end_us: float | None, compat: Compat | None) -> OperatorMemory:
+    def _memory_within(
+        self, start_us: float | None, end_us: float | None, compat: Compat | None
+    ) -> holotrace.OperatorMemory:
         return answers.memory.memory_within(self.t.trace, start_us, end_us, compat, self.t.origin_ns)

@@ -51,7 +51,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return the two batches of each transfer, `row` and `other`, if the step has as many recorded sends as receives."""
+    """Return the two batches of each transfer, `row` and `other`, if both ranks recorded as many sends as receives between them in the step."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

@@ -58,7 +58,7 @@ def finding(trace: holotrace.Trace) -> dict[str, object] | None:
 
 @pytest.mark.slow
 def test_gloo_between_gpus_costs_its_transfers() -> None:
-    """The finding names gloo and advises NCCL; no other finding claims the same transfers."""
+    """The finding names gloo and recommends NCCL; no other finding claims the same transfers."""
     trace = reducing_job("gloo:all_reduce")
     found = finding(trace)
 

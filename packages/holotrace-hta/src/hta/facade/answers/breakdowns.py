@@ -11,8 +11,6 @@ import polars as pl
 
 import holotrace
 from holotrace import figures
-from holotrace.analyses.idle_time.compute import IdleTime
-from holotrace.analyses.kernel_breakdown.compute import KernelBreakdown
 from holotrace.errors import InvalidOptionError, MissingDataError
 from holotrace.store.trace import Trace
 from hta.facade.imports.modules_later import pd
@@ -125,7 +123,7 @@ def _percentage(part: pl.Series, whole: pl.Series, *, decimals: int) -> np.ndarr
     return np.round(100 * shares, decimals)
 
 
-def _kernel_types(result: KernelBreakdown, kinds: Sequence[str]) -> pd.DataFrame:
+def _kernel_types(result: holotrace.KernelBreakdown, kinds: Sequence[str]) -> pd.DataFrame:
     """Return the time of each kind and of each overlap of kinds, under HTA's names; other kinds are ignored."""
     names = {state: _hta_state(state, kinds) for state in result.per_state["state"].unique()}
     named = result.per_state.with_columns(pl.col("state").replace_strict(names, return_dtype=pl.String))
@@ -150,7 +148,7 @@ def _hta_state(state: str, kinds: Sequence[str]) -> str:
 
 
 def _kernel_statistics(
-    result: KernelBreakdown, kinds: Sequence[str], duration_ratio: float, num_kernels: int
+    result: holotrace.KernelBreakdown, kinds: Sequence[str], duration_ratio: float, num_kernels: int
 ) -> pd.DataFrame:
     kernels = result.per_kernel.filter(pl.col("kernel_kind").is_in(kinds))
     groups = kernels.partition_by("rank", "kernel_kind", maintain_order=True)
@@ -204,7 +202,7 @@ def _others_row(rest: pl.DataFrame) -> tuple[Any, ...]:
     return _OTHERS, total, rest["max_ns"].max(), rest["min_ns"].min(), spread, total / count, kind, rank, count
 
 
-def _of_streams(result: IdleTime, streams: list[int]) -> IdleTime:
+def _of_streams(result: holotrace.IdleTime, streams: list[int]) -> holotrace.IdleTime:
     existing = set(result.per_stream["stream"])
     if unknown := [stream for stream in streams if stream not in existing]:
         raise InvalidOptionError.unknown(unknown, existing, what="stream")
@@ -215,7 +213,7 @@ def _of_streams(result: IdleTime, streams: list[int]) -> IdleTime:
     return replace(result, per_stream=chosen(result.per_stream), statistics=chosen(result.statistics))
 
 
-def _idle_times(result: IdleTime) -> pd.DataFrame:
+def _idle_times(result: holotrace.IdleTime) -> pd.DataFrame:
     table = result.per_stream
     return pd.DataFrame(
         {
@@ -229,7 +227,7 @@ def _idle_times(result: IdleTime) -> pd.DataFrame:
     )
 
 
-def _idle_statistics(result: IdleTime) -> pd.DataFrame:
+def _idle_statistics(result: holotrace.IdleTime) -> pd.DataFrame:
     table = result.statistics
     columns = {"mean": "mean", "std": "std", "min": "min", "25%": "p25", "50%": "median", "75%": "p75", "max": "max"}
     return pd.DataFrame(

@@ -116,7 +116,7 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _case(evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0) -> Case:
-    """Return the case of these operators, with the costliest of them."""
+    """Return the case for these operators; it names the costliest one."""
     times = union_of(pieces)
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     first = pl.col("event_index", "start_ns").first()

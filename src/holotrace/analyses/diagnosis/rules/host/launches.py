@@ -56,7 +56,7 @@ this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
-"""On the host, optimizers update one tensor after the other by default; below 5 % of the step, this is good enough."""
+"""By default, optimizers on the host update one tensor at a time; if they take less than 5 % of the step, that is good enough."""
 _FEW_KERNELS = 20
 """About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
 
