@@ -28,7 +28,7 @@ ANSWERS = {
     "temporal_breakdown": "The devices compute 50.8 % of the time, do only other work 28.2 %, and idle 20.9 %.",
     "kernel_breakdown": "64.3 % of the kernel time is computation; the longest kernel is gemm (57.1 %).",
     "communication_overlap": "0.0 % of the communication is hidden behind computation; rank 0 exposes the most, 600 µs.",
-    "idle_time": "The devices idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.",
+    "idle_time": "The devices are idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.",
     "critical_path": "55.0 % of the critical path of ProfilerStep#1 on rank 1 (1 ms) is computation.",
     "step_time": "A step takes 1 ms on average; its largest part is kernels (45.0 %).",
     "gpu_summary": "The devices are busy 65.0 % of the time on average; the least busy one, on rank 0, 65.0 %.",

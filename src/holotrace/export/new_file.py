@@ -29,7 +29,7 @@ def expect_writable(target: Location, *, overwrite: bool) -> None:
         message = f"{target} is a folder; name a file"
         raise InvalidOptionError(message)
     if target.exists() and not overwrite:
-        message = f"{target} already exists; remove it, choose another name, or ask for it to be overwritten"
+        message = f"{target} already exists; remove it, choose another name, or overwrite it (--force, overwrite=True)"
         raise InvalidOptionError(message)
 
 

@@ -118,7 +118,7 @@ def test_without_findings_the_answer_names_what_takes_most_time() -> None:
 
     assert answer(result) == (
         "The recording takes 8 ms, and no GPU work was recorded; none of the rules that could be checked applies; "
-        "aten::conv2d takes 75.0 % of it, more than any other operator."
+        "aten::conv2d takes 75.0 % of the time, more than any other operator."
     )
 
 
@@ -135,7 +135,7 @@ def test_the_answer_names_the_function_that_training_calls() -> None:
         builder.operator("aten::mm", start_us=begin + 9_005, duration_us=980)
     result = holotrace.diagnosis(builder.build())
 
-    assert answer(result).endswith("more than any other operator, most of it in train.py(20): validate.")
+    assert answer(result).endswith("more than any other operator, mostly in train.py(20): validate.")
 
 
 def test_on_a_gpu_the_answer_names_a_kernel() -> None:

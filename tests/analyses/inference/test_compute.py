@@ -393,10 +393,10 @@ def test_one_sentence_without_steps() -> None:
 def test_the_answer_names_the_steps_with_most_time() -> None:
     """Ten decoding steps take more time than one prefill."""
     assert serving([100] * 10).answer == (
-        "A decode step takes 100 µs at the median; no kind takes more time in all, and what bounds it is unknown."
+        "A decode step takes 100 µs at the median, and what bounds it is unknown; no kind of step takes more time in all."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "A decode step takes 5 ms at the median; no kind takes more time in all, and 42.0 % of it is memory-bound kernels."
+        "A decode step takes 5 ms at the median, 42.0 % of it memory-bound kernels; no kind of step takes more time in all."
     )
 
 

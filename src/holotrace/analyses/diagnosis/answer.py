@@ -38,7 +38,7 @@ def _of_recording(result: Diagnosis) -> str:
     about = _LIMITS["estimate" if any(row["basis"] == "estimate" for row in rows) else rows[0]["basis"]]
     costs_ns = sum(row["stake_ns"] for row in rows)
     share = costs_ns / result.headline["step_ns"][0]
-    return f" ({about}{duration_text(costs_ns)} of it, {percent_text(share)}, is profiler overhead)"
+    return f" ({about}{duration_text(costs_ns)}, or {percent_text(share)}, is profiler overhead)"
 
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
@@ -105,5 +105,5 @@ def _without_findings(result: Diagnosis) -> str:
         return text
     is_on_host = row["busy_fraction"] is None
     name, kind = (row["main_work"], "operator") if is_on_host else (short_name(row["main_work"]), "kernel")
-    line = f", most of it in {row['main_source_line']}" if row["main_source_line"] else ""
-    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of it, more than any other {kind}{line}"
+    line = f", mostly in {row['main_source_line']}" if row["main_source_line"] else ""
+    return f"{text}; {name} takes {percent_text(row['main_fraction'])} of the time, more than any other {kind}{line}"

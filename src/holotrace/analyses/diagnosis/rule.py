@@ -100,7 +100,7 @@ class JobCase:
 
     cost_ns  the most time per step that fixing the cause can save, on each rank that loses it; all of it is exposed
              communication
-    else_ns  further such time, outside communication
+    else_ns  the same for time outside communication
     rank     the rank that causes it; None if none does
     delays   if different ranks cause it at different times: what delays each of them; fixing the cause saves this as well
     The rest is as in `Case`.

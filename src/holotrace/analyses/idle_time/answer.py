@@ -25,7 +25,5 @@ def answer(result: IdleTime) -> str:
         apart = f", except perhaps in {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
         return f"The devices never idle between two pieces of work{apart}."
     idle = duration_text(total(known, "idle_ns"))
-    said = (
-        f"The devices idle for {idle} between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
-    )
+    said = f"The devices are idle for {idle} between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
     return f"{said}{unknown}."

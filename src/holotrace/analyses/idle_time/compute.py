@@ -72,7 +72,7 @@ class IdleTime(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.idle_time(small_job()).answer
-    'The devices idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.'
+    'The devices are idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.'
     """
 
     per_stream: pl.DataFrame

@@ -172,7 +172,7 @@ class Inference(Result):
     >>> from holotrace.testing import TraceBuilder
     >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
     >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
-    >>> holotrace.inference(trace).answer.split("; ")[0]
+    >>> holotrace.inference(trace).answer.split(", ")[0]
     'A decode step takes 100 µs at the median'
     """
 

@@ -116,7 +116,7 @@ def test_what_the_recording_costs_comes_after_the_job() -> None:
     result = holotrace.diagnosis(trace.build())
 
     assert result.per_finding["rule"].to_list() == ["data_loading", "slow_recording"]
-    assert "212 µs of it, 18.4 %, is profiler overhead" in result.answer.split("; ")[0]
+    assert "(about 212 µs, or 18.4 %, is profiler overhead)" in result.answer.split("; ")[0]
     assert "data loading" in result.answer.split("; ")[1]
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
 import polars as pl
 
-from holotrace.algorithms.intervals import union_of
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
-from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, RankCase, Rule, Said, in_line
+from holotrace.analyses.diagnosis.rules.host.host_operators import case_of_operators
 from holotrace.enrich.events.event_names import names_matching
 from holotrace.enrich.events.event_rows import of_events
-from holotrace.enrich.host.frames import OF_AUTOGRAD
 from holotrace.units import percent_text
 
 _LOOKUP = r"^aten::embedding$"
@@ -39,32 +39,24 @@ def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
     inputs = evidence.rank_trace.table("operator_inputs", ["event_index", "input_dims"])
     pieces = evidence.while_idle.filter(pl.col("cause") == "operator")
     dims = evidence.rank_trace.texts(of_events(inputs, pieces["event_index"])["input_dims"])
-    known = pieces.with_columns(
-        dims.str.replace_all(" ", "").alias("dims"), pl.col("name").str.strip_prefix(OF_AUTOGRAD)
-    )
-    multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
+    known = pieces.with_columns(dims.str.replace_all(" ", "").alias("dims"))
     for table in _sparsely_read(evidence, inputs):
-        shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
-        if any(multiplied.str.contains(shape, literal=True).any() for shape in shapes):
-            continue  # a product reads a matrix of this shape, perhaps the same weights: a tied output layer
-        is_whole = pl.col("dims").str.contains(shapes[0], literal=True)
-        visits = known.filter(is_whole & ~pl.col("name").str.contains(_LOOKUP))
-        if visits.is_empty():
-            continue
-        explained = union_of(visits)
-        time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
-        first = pl.col("event_index", "start_ns").first()
-        sums = visits.group_by("name", "frame", maintain_order=True).agg(time, first)
-        most = sums.row(int(sums["time_ns"].arg_max() or 0), named=True)
-        yield Case(
-            explained,
-            evidence.share(explained),
-            count=visits["event_index"].n_unique(),
-            subject=f"{table.rows} x {table.width}",
-            place=Place(None, most["name"], None, most["frame"], most["event_index"], most["start_ns"]),
-            words={**table._asdict(), "share": evidence.share(explained)},
-            is_at_most=True,
-        )
+        visits = _visits(known, table)
+        if not visits.is_empty():
+            case = case_of_operators(evidence, visits, subject=f"{table.rows} x {table.width}")
+            yield replace(case, words={**case.words, **table._asdict()})
+
+
+def _visits(known: pl.DataFrame, table: _Table) -> pl.DataFrame:
+    """Return the operators that visit all rows of the table; none if a product reads a matrix of its shape.
+
+    Such a product may read the same weights, as a tied output layer does; it needs dense gradients.
+    """
+    shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
+    multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
+    if any(multiplied.str.contains(shape, literal=True).any() for shape in shapes):
+        return known.clear()
+    return known.filter(pl.col("dims").str.contains(shapes[0], literal=True) & ~pl.col("name").str.contains(_LOOKUP))
 
 
 def _sparsely_read(evidence: RankEvidence, inputs: pl.DataFrame) -> list[_Table]:

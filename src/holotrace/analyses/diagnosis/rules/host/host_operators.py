@@ -56,7 +56,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
     for (frame,), of_frame in own.group_by("frame", maintain_order=True):
         copies = of_frame.filter(is_copy)
         if evidence.share(union_of(copies)) >= _MUCH_COPYING:
-            case = _case(evidence, copies, subject=str(frame or ""))
+            case = case_of_operators(evidence, copies, subject=str(frame or ""))
             calls = _calls(evidence, of_frame).with_columns(is_copy.alias("is_copy"))
             words = {
                 "count": calls["is_copy"].sum() / evidence.step_count,
@@ -112,10 +112,12 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     )
     if double_ns >= _NEARLY_ALL * (double_ns + narrower_ns):
         double = operators.filter(is_double | types.str.contains(_LISTS).fill_null(value=False))
-    yield _case(evidence, double, saved_fraction=_SAVED_BY_FLOAT32)
+    yield case_of_operators(evidence, double, saved_fraction=_SAVED_BY_FLOAT32)
 
 
-def _case(evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0) -> Case:
+def case_of_operators(
+    evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0
+) -> Case:
     """Return the case for these operators; it names the costliest one."""
     times = union_of(pieces)
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")

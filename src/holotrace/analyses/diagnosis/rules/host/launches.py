@@ -363,7 +363,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
 
 def _say_python(cases: Sequence[RankCase]) -> Said:
     line = cases[0].place.source_line
-    where = f", most in {line}" if line else ""
+    where = f", mostly in {line}" if line else ""
     return Said(
         f"the GPU waits while Python runs between operators{where}",
         _fewer_launches(cases[0].words) or _WITHOUT_PYTHON,

@@ -230,7 +230,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     )
 
 
-_SLOWER = "work that takes less time on the others, most of it "
+_SLOWER = "work that takes longer here than on the other ranks, mostly "
 
 
 def _has_same_work(words: Mapping[str, Any]) -> bool:
