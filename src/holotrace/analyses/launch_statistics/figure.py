@@ -79,7 +79,8 @@ def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
     texts = [duration_text(tick) for tick in ticks]
     title = {"text": panel.length, "standoff": 8}
     room = {"range": [math.log10(ends[0] / _ROOM), math.log10(ends[-1] * _ROOM)]} if ends else {}
-    return {"type": "log", "title": title, "tickmode": "array", "tickvals": ticks, "ticktext": texts, **room}
+    shown = {"tickmode": "array", "tickvals": ticks, "ticktext": texts, "ticklabelstandoff": 8}
+    return {"type": "log", "title": title, **shown, **room}
 
 
 def _bars(result: LaunchStatistics, panel: _Panel) -> go.Bar:
