@@ -96,6 +96,13 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
     assert used - set(COLUMNS) == set()
 
 
+@pytest.mark.slow
+def test_headings_of_printed_times_are_words(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
+    """The heading of a time is like `host, backward`: the values have units, so the heading is not the column's name."""
+    printed = {name for result, views in answers for view in views for name in view.table(result).columns}
+    assert not [name for name in printed if unit_of(name) == "ns" and "ns" in heading_of(name).split()]
+
+
 def test_each_name_is_declared_once() -> None:
     """No two groups declare the same column."""
     names = [column.name for columns in GROUPS.values() for column in columns]

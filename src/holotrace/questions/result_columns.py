@@ -228,9 +228,9 @@ TOTALS = (
     _length("device_total_busy_ns", "time in which at least one piece of work in device_total_ns runs"),
     _length("device_self_busy_ns", "time in which at least one piece of work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
-    _length("backward_host_self_ns", "host_self_ns of the backward pass"),
+    _length("backward_host_self_ns", "host_self_ns of the backward pass", "host, backward itself"),
     _length("backward_device_total_ns", "device_total_ns of the backward pass", "device, backward"),
-    _length("backward_device_self_ns", "device_self_ns of the backward pass"),
+    _length("backward_device_self_ns", "device_self_ns of the backward pass", "device, backward itself"),
 )
 """Sums and statistics of durations."""
 
@@ -632,6 +632,7 @@ CRITICAL_PATH = (
     _length(
         "clock_contradiction_ns",
         "summed time by which dependencies between ranks, by the clocks, end before they begin",
+        "clock error",
     ),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
