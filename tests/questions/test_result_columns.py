@@ -136,9 +136,12 @@ def test_sql_views_use_the_same_names() -> None:
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
     """A column that a query names, such as `my_gap_ns`, gets heading and unit from its name."""
-    assert [(heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "gpu_work", "n")] == [
-        ("my gap ns", "ns"),
+    assert [
+        (heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "json_bytes", "gpu_work", "n")
+    ] == [
+        ("my gap", "ns"),
         ("my fraction", "0..1"),
+        ("JSON size", "bytes"),
         ("GPU work", ""),
         ("n", ""),
     ]

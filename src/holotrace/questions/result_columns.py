@@ -28,6 +28,9 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
 """Units by name ending, for columns that a user named in a query."""
 
 
+_UNIT_WORDS: dict[str, list[str]] = {"ns": [], "bytes": ["size"]}
+"""What the heading of a column says instead of the last word of the column's name."""
+
 _ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "json": "JSON"}
 
 
@@ -54,13 +57,15 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return the heading of a column in printed tables.
+    """Return the heading of a column in printed tables, in which each value has its unit.
 
-    >>> heading_of("overlap_fraction"), heading_of("my_own_bytes")
-    ('hidden share', 'my own bytes')
+    >>> heading_of("overlap_fraction"), heading_of("my_gap_ns"), heading_of("my_own_bytes")
+    ('hidden share', 'my gap', 'my own size')
     """
-    declared = COLUMNS[column].heading if column in COLUMNS else ""
-    return declared or " ".join(_ACRONYMS.get(word, word) for word in column.split("_"))
+    if column in COLUMNS and COLUMNS[column].heading:
+        return COLUMNS[column].heading
+    words = [_ACRONYMS.get(word, word) for word in column.split("_")]
+    return " ".join([*words[:-1], *_UNIT_WORDS.get(words[-1], words[-1:])] if len(words) > 1 else words)
 
 
 def _text(name: str, meaning: str, heading: str = "") -> ResultColumn:
