@@ -714,7 +714,7 @@ DIAGNOSIS = (
         "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
-    _size("memory_capacity_bytes", "all memory of the device with this peak; null if unknown", "of"),
+    _size("memory_capacity_bytes", "all memory of the device with this peak; null if unknown", "device memory"),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
     ),
