@@ -96,6 +96,13 @@ def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]
     assert used - set(COLUMNS) == set()
 
 
+@pytest.mark.slow
+def test_headings_of_printed_times_are_words(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
+    """The heading of a time is like `host, backward`: the values have units, so the heading is not the column's name."""
+    printed = {name for result, views in answers for view in views for name in view.table(result).columns}
+    assert not [name for name in printed if unit_of(name) == "ns" and "ns" in heading_of(name).split()]
+
+
 def test_each_name_is_declared_once() -> None:
     """No two groups declare the same column."""
     names = [column.name for columns in GROUPS.values() for column in columns]
@@ -129,9 +136,12 @@ def test_sql_views_use_the_same_names() -> None:
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
     """The heading and the unit of a column that an SQL query names, such as `my_gap_ns`, follow from its name."""
-    assert [(heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "gpu_work", "n")] == [
-        ("my gap ns", "ns"),
+    assert [
+        (heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "json_bytes", "gpu_work", "n")
+    ] == [
+        ("my gap", "ns"),
         ("my fraction", "0..1"),
+        ("JSON size", "bytes"),
         ("GPU work", ""),
         ("n", ""),
     ]

@@ -28,6 +28,9 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
 """Units by name ending, for columns that a user named in a query."""
 
 
+_UNIT_WORDS: dict[str, list[str]] = {"ns": [], "bytes": ["size"]}
+"""What the heading of a column says instead of the last word of the column's name."""
+
 _ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "json": "JSON"}
 
 
@@ -54,13 +57,15 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return the heading of a column in printed tables.
+    """Return the heading of a column in printed tables, in which each value has its unit.
 
-    >>> heading_of("overlap_fraction"), heading_of("my_own_bytes")
-    ('hidden share', 'my own bytes')
+    >>> heading_of("overlap_fraction"), heading_of("my_gap_ns"), heading_of("my_own_bytes")
+    ('hidden share', 'my gap', 'my own size')
     """
-    declared = COLUMNS[column].heading if column in COLUMNS else ""
-    return declared or " ".join(_ACRONYMS.get(word, word) for word in column.split("_"))
+    if column in COLUMNS and COLUMNS[column].heading:
+        return COLUMNS[column].heading
+    words = [_ACRONYMS.get(word, word) for word in column.split("_")]
+    return " ".join([*words[:-1], *_UNIT_WORDS.get(words[-1], words[-1:])] if len(words) > 1 else words)
 
 
 def _text(name: str, meaning: str, heading: str = "") -> ResultColumn:
@@ -228,9 +233,9 @@ TOTALS = (
     _length("device_total_busy_ns", "time in which at least one piece of work in device_total_ns runs"),
     _length("device_self_busy_ns", "time in which at least one piece of work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
-    _length("backward_host_self_ns", "host_self_ns of the backward pass"),
+    _length("backward_host_self_ns", "host_self_ns of the backward pass", "host, backward itself"),
     _length("backward_device_total_ns", "device_total_ns of the backward pass", "device, backward"),
-    _length("backward_device_self_ns", "device_self_ns of the backward pass"),
+    _length("backward_device_self_ns", "device_self_ns of the backward pass", "device, backward itself"),
 )
 """Sums and statistics of durations."""
 
@@ -638,6 +643,7 @@ CRITICAL_PATH = (
     _length(
         "clock_contradiction_ns",
         "summed time by which dependencies between ranks end before they begin, according to the clocks",
+        "clock error",
     ),
     *(
         _fraction(f"{name}_path_fraction", f"share of the critical path in segments of the class {name}", heading)
@@ -718,7 +724,7 @@ DIAGNOSIS = (
         "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
-    _size("memory_capacity_bytes", "total memory of the device that has this peak; null if unknown", "of"),
+    _size("memory_capacity_bytes", "total memory of the device that has this peak; null if unknown", "device memory"),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
     ),

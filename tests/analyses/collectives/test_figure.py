@@ -8,6 +8,7 @@ from holotrace.analyses.collectives.compute import Collectives, collectives
 from holotrace.analyses.collectives.figure import plot_collectives, plot_pairs
 from holotrace.figures import further_figures_of
 from holotrace.testing.builder import TraceBuilder
+from matrix_cells import cells_of
 
 
 def _result(builder: TraceBuilder) -> Collectives:
@@ -52,46 +53,44 @@ def _pairs(rank_count: int, *, kinds=("send",), slow=frozenset()) -> Collectives
     return Collectives(**{**vars(result), "per_pair": pairs, "per_rank": hosts})
 
 
-def test_each_pair_of_ranks_is_a_square_coloured_by_its_bandwidth() -> None:
+def test_each_pair_of_ranks_is_a_cell_coloured_by_its_bandwidth() -> None:
     """Sender 0 reaches 1 GB/s and sender 1 reaches 2 GB/s."""
-    squares = plot_pairs(_pairs(2)).data[0]
+    figure = plot_pairs(_pairs(2))
 
-    assert (list(squares.x), list(squares.y), list(squares.marker.color)) == (["1", "0"], ["0", "1"], [1.0, 2.0])
-    assert squares.customdata[0].startswith("rank 0 to rank 1: 1 GB/s")
+    assert [(cell.row, cell.column, cell.color) for cell in cells_of(figure)] == [("0", "1", 1.0), ("1", "0", 2.0)]
+    assert figure.data[0].customdata[0].startswith("rank 0 to rank 1: 1 GB/s")
 
 
 def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
-    """Both matrices have a square for each pair, and their own colour scale."""
+    """Both matrices have a cell for each pair, and a colour bar of their own, above the matrix, names its kind and unit."""
     figure = plot_pairs(_pairs(3, kinds=("send", "all_to_all")))
 
-    assert [len(squares.x) for squares in figure.data] == [6, 6]
-    assert [squares.marker.coloraxis for squares in figure.data] == ["coloraxis", "coloraxis2"]
-    assert [title.text for title in figure.layout.annotations] == ["Sends", "All-to-alls"]
+    assert [len(matrix.x) for matrix in figure.data] == [6, 6]
+    assert [matrix.marker.coloraxis for matrix in figure.data] == ["coloraxis", "coloraxis2"]
+    bars = [figure.layout[axis].colorbar for axis in ("coloraxis", "coloraxis2")]
+    assert [title.text for title in figure.layout.annotations] == [
+        "Sends: bandwidth (GB/s)",
+        "All-to-alls: bandwidth (GB/s)",
+    ]
+    assert [bar.y for bar in bars] == [figure.layout[axis].domain[1] for axis in ("yaxis", "yaxis2")]
 
 
 def test_slow_pairs_have_an_edge() -> None:
-    """Only the square from rank 0 to rank 1 has an edge, and its hover text says how slow it is."""
-    squares = plot_pairs(_pairs(3, slow={(0, 1)})).data[0]
+    """Only the cell from rank 0 to rank 1 has an edge, and its hover text says how slow it is."""
+    figure = plot_pairs(_pairs(3, slow={(0, 1)}))
 
-    edges = dict(zip(zip(squares.y, squares.x, strict=True), squares.marker.line.width, strict=True))
-    assert [pair for pair, width in edges.items() if width] == [("0", "1")]
-    assert "2.0 times as long as elsewhere" in squares.customdata[0]
-
-
-def test_squares_of_96_ranks_do_not_overlap() -> None:
-    """96 squares side by side fit in the height of the figure."""
-    figure = plot_pairs(_pairs(96))
-
-    assert figure.data[0].marker.size * 96 <= figure.layout.height
+    widths = figure.data[0].marker.line.width
+    edges = [(cell.row, cell.column) for cell, width in zip(cells_of(figure), widths, strict=True) if width]
+    assert edges == [("0", "1")]
+    assert "2.0 times as long as elsewhere" in figure.data[0].customdata[0]
 
 
 def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
-    """128 ranks on 16 hosts send to each other; the square from host 0 to host 1 has the median of their pairs."""
-    squares = plot_pairs(_pairs(128)).data[0]
+    """128 ranks on 16 hosts send to each other; the cell from host 0 to host 1 has the median of their pairs."""
+    drawn = cells_of(plot_pairs(_pairs(128)))
 
-    assert len(squares.x) == 16 * 16
-    first = list(zip(squares.y, squares.x, squares.marker.color, strict=True))[1]
-    assert first == ("node-0", "node-1", 4.5)
+    assert len(drawn) == 16 * 16
+    assert drawn[1] == ("node-1", "node-0", 4.5)
 
 
 def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
@@ -101,7 +100,7 @@ def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
     assert further_figures_of("idle_time", None) == {}
 
 
-def test_a_job_without_sends_has_no_squares() -> None:
+def test_a_job_without_sends_has_no_cells() -> None:
     """The figure of pairs says that nothing was sent between two ranks."""
     text = plot_pairs(_result(late_rank())).layout.annotations[0].text
     assert text == "No transfers of known size between two ranks."

@@ -7,20 +7,20 @@ import polars as pl
 from holotrace.analyses.straggler_cost.compute import straggler_cost
 from holotrace.analyses.straggler_cost.figure import plot_straggler_cost
 from holotrace.testing.builder import TraceBuilder
+from matrix_cells import cells_of
 from operations import drawn, pipelined_step
 
 
-def test_every_worker_and_step_has_its_square() -> None:
+def test_every_worker_and_step_has_its_cell() -> None:
     """The colours are the slowdowns of the table, and the hover names rank and step."""
     result = straggler_cost(pl.concat([pipelined_step(2, 3, 2, drawn(step), step=step) for step in (3, 4)]))
 
-    [squares] = plot_straggler_cost(result).data
+    figure = plot_straggler_cost(result)
 
     table = result.per_worker_step
-    assert list(squares.x) == [str(step) for step in table["step"]]
-    assert list(squares.y) == [str(rank) for rank in table["rank"]]
-    assert list(squares.marker.color) == table["slowdown"].to_list()
-    assert squares.customdata[0] == f"rank 0, step 3: {table['slowdown'][0]:.3f} times the ideal step"
+    expected = table.select(pl.col("step", "rank").cast(pl.String), "slowdown").rows()
+    assert [(cell.column, cell.row, cell.color) for cell in cells_of(figure)] == expected
+    assert figure.data[0].customdata[0] == f"rank 0, step 3: {table['slowdown'][0]:.3f} times the ideal step"
 
 
 def test_a_trace_without_operations_gives_a_figure_that_says_so() -> None:

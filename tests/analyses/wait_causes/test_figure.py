@@ -9,13 +9,17 @@ from holotrace.analyses.wait_causes.figure import plot_wait_causes
 from holotrace.analyses.wait_causes.tables import causes, ranks
 from holotrace.testing import small_job
 from holotrace.testing.builder import TraceBuilder
+from matrix_cells import cells_of
 
 
-def test_each_pair_of_ranks_is_a_square_coloured_by_its_cost():
-    """Rank 0 waits 400 µs because of rank 1."""
-    squares = plot_wait_causes(wait_causes(small_job())).data[0]
-    assert (list(squares.x), list(squares.y), list(squares.marker.color)) == (["0"], ["1"], [400.0])
-    assert squares.customdata[0] == "rank 0 waits 400 µs (400,000 ns) because of rank 1<br>100.0 % kernel gemm"
+def test_each_pair_of_ranks_is_a_cell_coloured_by_its_cost():
+    """Rank 0 waits 400 µs because of rank 1; the colours begin at 0, and the colour bar names what it shows."""
+    figure = plot_wait_causes(wait_causes(small_job()))
+    cells = figure.data[0]
+    assert [(cell.column, cell.row, cell.color) for cell in cells_of(figure)] == [("0", "1", 400.0)]
+    assert (cells.marker.cmin, cells.marker.cmax) == (0, 400.0)
+    assert figure.layout.annotations[0].text == "waiting time (µs)"
+    assert cells.customdata[0] == "rank 0 waits 400 µs (400,000 ns) because of rank 1<br>100.0 % kernel gemm"
 
 
 def test_a_job_without_waits_gives_a_figure_that_says_so():

@@ -37,6 +37,8 @@ test("a title leaves room for the labels of the axis below it", () => {
   const title = (yaxis2) => fittedNotes({ annotations, yaxis2 }, 75 + 10 * 7.2 + 60)?.[0]?.text;
   assert.equal(title({}), "the path over time");
   assert.equal(title({ categoryarray: ["ten letter"] }), "the path<br>over<br>time");
+  assert.equal(title({ ticktext: ["ten letter"], categoryarray: ["a key of many letters"] }), "the path<br>over<br>time");
+  assert.equal(title({ ticktext: ["rank 0"] }), "the path<br>over time");
   assert.equal(title({ categoryarray: ["ten letter"], showticklabels: false }), "the path over time");
 });
 

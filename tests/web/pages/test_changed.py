@@ -26,12 +26,12 @@ def step(*operators: tuple[str, int]):
 
 
 def test_the_sentence_names_gpus_and_operators() -> None:
-    """A step of 124 ms instead of 78 is 59 % longer; the sentence names the GPU, a new operator and a slower one."""
+    """A step of 124 ms instead of 78 ms is 59 % longer; the sentence names the GPU, a new operator and a slower one."""
     operators = compare_operators(step(("aten::mm", 100)), step(("aten::mm", 200), ("CompiledFunction", 300)))
     test = replace(CONTROL, step_ns=124_000_000, gpus=("V100",))
 
     assert changed(CONTROL, test, operators) == (
-        "A step takes 124 ms instead of 78 (+59 %): A100 → V100; "
+        "A step takes 124 ms instead of 78 ms (+59 %): A100 → V100; "
         "CompiledFunction is new (300 µs a step); aten::mm takes 100 µs a step more."
     )
 

@@ -98,5 +98,5 @@ def test_two_clicks_compare_two_runs(user) -> None:
     """Ticking a run and following the link of another compares the two; the newer run is the test, whichever was ticked."""
     user.click_row("before", "checkbox")
     user.click_row("after", "link")
-    user.reads("A step takes 200 µs instead of 100 (+100 %)")
+    user.reads("A step takes 200 µs instead of 100 µs (+100 %)")
     assert user.clicks == 2

@@ -37,6 +37,25 @@ NAMES_FIT = """() => [...document.querySelectorAll('.js-plotly-plot')].some(plot
     name.getBoundingClientRect().right <= name.closest('.js-plotly-plot').getBoundingClientRect().right + 1)"""
 
 
+TEXTS_ARE_READABLE = """(width) => {
+  const boxes = (plot, selector) => [...plot.querySelectorAll(selector)]
+    .filter(text => text.textContent.trim() && text.checkVisibility()).map(text => text.getBoundingClientRect()).filter(box => box.height > 0);
+  const isOver = (one, other) => Math.min(one.right, other.right) - Math.max(one.left, other.left) > 2 &&
+    Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3;
+  const isReadable = plot => {
+    const all = boxes(plot, '.main-svg text');
+    return Math.abs(plot.querySelector('.main-svg').getBoundingClientRect().width - plot.clientWidth) < 2 &&
+      !all.some((one, at) => all.slice(at + 1).some(other => isOver(one, other))) &&
+      boxes(plot, '.bartext').every(label => label.height > 9) &&
+      ['x', 'x2'].every(axis => boxes(plot, `.${axis}title`).every(title =>
+        boxes(plot, `.${axis}tick text`).every(tick => title.top > tick.bottom - 2)));
+  };
+  const plots = [...document.querySelectorAll('.js-plotly-plot')];
+  return window.innerWidth === width && plots.length > 0 && plots.every(isReadable);
+}"""
+"""Returns whether no text covers another, no label of a bar is tiny, and the titles of axes are below the names of their ticks."""
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory) -> Iterator[tuple[object, str]]:
     """Serve a job of several ranks on CPUs, and one whose kernels have names of several hundred letters."""
@@ -65,6 +84,16 @@ def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str
             seen.page.wait_for_function(LEGENDS_ARE_FREE, arg=width, timeout=20_000)
             seen.page.wait_for_timeout(500)  # it stays so
             assert seen.page.evaluate(LEGENDS_ARE_FREE, width)
+        assert not seen.troubles
+
+
+@pytest.mark.parametrize("page", ["critical_path", "distributed", "straggler_cost", "wait_causes"])
+def test_texts_of_figures_are_readable_at_every_width(served, browser, page: str) -> None:
+    """Figures with a colour bar and figures of two panels are readable in a narrow window and in a wide one."""
+    with visit(browser, address(served, "ddp_gloo_4rank", page)) as seen:
+        for width in WIDTHS:
+            seen.page.set_viewport_size({"width": width, "height": 1000})
+            seen.page.wait_for_function(TEXTS_ARE_READABLE, arg=width, timeout=20_000)
         assert not seen.troubles
 
 

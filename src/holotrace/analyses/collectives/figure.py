@@ -11,8 +11,17 @@ from plotly.subplots import make_subplots
 
 from holotrace.analyses.collectives.compute import Collectives
 from holotrace.analyses.collectives.question import QUESTION
-from holotrace.drawing.category_axis import category_axis
 from holotrace.drawing.colors import COMMUNICATION, LATE, RANK_WAIT, SLOW_TO_FAST
+from holotrace.drawing.matrices import (
+    AROUND_PX,
+    cells,
+    color_bar,
+    color_bar_title,
+    column_axis,
+    matrix_height,
+    matrix_margin,
+    row_axis,
+)
 from holotrace.drawing.named_bars import named_bars
 from holotrace.drawing.names import hover_text, label_text
 from holotrace.drawing.stacked_bars import Heading, Part, exact_duration, largest_unit
@@ -29,9 +38,8 @@ _PAIRS = Heading(
     "Median bandwidth from each rank to every other rank; red edges mark slow pairs",
 )
 _MATRICES = {"send": "Sends", "all_to_all": "All-to-alls"}
-MOST_SQUARES = 10_000
-_SQUARE = 640
-_MOST_MARKER = 26
+MOST_CELLS = 10_000
+_BETWEEN_PX = 140
 
 
 def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: Theme = "light") -> go.Figure:
@@ -62,27 +70,32 @@ def further_figures(result: Collectives, *, theme: Theme = "light") -> dict[str,
 
 
 def plot_pairs(result: Collectives, *, theme: Theme = "light") -> go.Figure:
-    """Draw one matrix for sends and one for all-to-alls, with a square for each sender (row) and receiver (column).
+    """Draw one matrix for sends and one for all-to-alls, with a cell for each sender (row) and receiver (column).
 
-    The colour of a square shows the bandwidth, and a red edge marks a slow pair. If there are more than 10,000 pairs of ranks,
-    the squares are pairs of hosts.
+    The colour of a cell shows the bandwidth, and a red edge marks a slow pair. If there are more than 10,000 pairs of ranks,
+    the cells are pairs of hosts.
     """
     pairs = _with_bandwidth(result)
     if pairs.is_empty():
         return empty_figure(_PAIRS.question, "No transfers of known size between two ranks.", theme)
-    shown, what = (pairs, "rank") if len(pairs) <= MOST_SQUARES else (_by_host(pairs, result.per_rank), "host")
+    shown, what = (pairs, "rank") if len(pairs) <= MOST_CELLS else (_by_host(pairs, result.per_rank), "host")
     matrices = [(kind, shown.filter(collective=kind)) for kind in _MATRICES if kind in shown["collective"]]
-    titles = [_MATRICES[kind] for kind, _ in matrices]
-    figure = make_subplots(rows=len(matrices), vertical_spacing=0.14 / len(matrices), subplot_titles=titles)
-    for row, (_, matrix) in enumerate(matrices, 1):
+    heights = [matrix_height(len(_names_of(matrix))) - AROUND_PX for _, matrix in matrices]
+    whole = sum(heights) + _BETWEEN_PX * (len(matrices) - 1)
+    spacing = _BETWEEN_PX / whole if len(matrices) > 1 else 0
+    figure = make_subplots(rows=len(matrices), row_heights=heights, vertical_spacing=spacing)
+    for row, (kind, matrix) in enumerate(matrices, 1):
         _add_matrix(figure, matrix, row, what)
-        fastest = matrix.select(pl.col("median_bytes_per_s").max()).item()
-        figure.update_layout({_color_axis(row): _colors(row, len(matrices), fastest)})
+        top = figure.layout[f"yaxis{row if row > 1 else ''}"].domain[1]
+        figure.update_layout({_color_axis(row): _colors(top, matrix)})
+        figure.add_annotation(color_bar_title(f"{_MATRICES[kind]}: bandwidth (GB/s)", top))
     return figure.update_layout(
         template=template(theme),
         title={"text": _PAIRS.question, "subtitle": {"text": _PAIRS.explanation}},
-        height=_SQUARE * len(matrices),
-        margin={"t": 124},
+        height=whole + AROUND_PX,
+        margin=matrix_margin(),
+        hovermode="closest",
+        barmode="overlay",
         showlegend=False,
     )
 
@@ -106,43 +119,38 @@ def _by_host(pairs: pl.DataFrame, ranks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_matrix(figure: go.Figure, pairs: pl.DataFrame, row: int, what: str) -> None:
-    names = {name: label_text(name) for name in _in_order([*pairs["source"], *pairs["destination"]])}
-    figure.add_trace(_squares(pairs, names, row, what), row=row, col=1)
-    places = list(names.values())
-    receiving, sending = (category_axis(places, f"{verb} {what}") for verb in ("receiving", "sending"))
-    figure.update_xaxes({**receiving, "range": [-0.5, len(places) - 0.5]}, row=row, col=1)
-    figure.update_yaxes({**sending, "range": [len(places) - 0.5, -0.5]}, row=row, col=1)
+    names = {name: label_text(name) for name in _names_of(pairs)}
+    figure.add_trace(_cells(pairs, names, row, what), row=row, col=1)
+    shown = list(names.values())
+    figure.update_xaxes(column_axis(shown, f"receiving {what}"), row=row, col=1)
+    figure.update_yaxes(row_axis(shown, f"sending {what}"), row=row, col=1)
 
 
 def _color_axis(row: int) -> str:
     return "coloraxis" if row == 1 else f"coloraxis{row}"
 
 
-def _colors(row: int, row_count: int, fastest: float) -> dict[str, Any]:
-    bar = {"title": {"text": "GB/s"}, "len": 1 / row_count, "y": 1 - (row - 0.5) / row_count}
-    return {"colorscale": SLOW_TO_FAST, "colorbar": bar, "cmin": 0, "cmax": fastest / 1e9}
+def _colors(top: float, pairs: pl.DataFrame) -> dict[str, Any]:
+    fastest = pairs.select(pl.col("median_bytes_per_s").max()).item() / 1e9
+    return {"colorscale": SLOW_TO_FAST, "colorbar": color_bar(top), "cmin": 0, "cmax": fastest}
 
 
-def _in_order(names: list[str]) -> list[str]:
-    return sorted(set(names), key=lambda name: (int(name) if name.isdecimal() else 0, name))
+def _names_of(pairs: pl.DataFrame) -> list[str]:
+    """Return the names of all senders and receivers, in order of their numbers."""
+    names = {*pairs["source"], *pairs["destination"]}
+    return sorted(names, key=lambda name: (int(name) if name.isdecimal() else 0, name))
 
 
-def _squares(pairs: pl.DataFrame, names: Mapping[str, str], row: int, what: str) -> go.Scatter:
+def _cells(pairs: pl.DataFrame, names: Mapping[str, str], row: int, what: str) -> go.Bar:
     is_slow = pairs["is_slow"].fill_null(value=False)
-    return go.Scatter(
-        x=[names[name] for name in pairs["destination"]],
-        y=[names[name] for name in pairs["source"]],
-        mode="markers",
-        marker={
-            "symbol": "square",
-            "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * len(names)))),
-            "color": (pairs["median_bytes_per_s"] / 1e9).to_list(),
-            "coloraxis": _color_axis(row),
-            "line": {"width": [3 if slow else 0 for slow in is_slow], "color": LATE},
-        },
-        customdata=[_pair_hover(pair, what) for pair in pairs.iter_rows(named=True)],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
+    marker = {
+        "color": (pairs["median_bytes_per_s"] / 1e9).to_list(),
+        "coloraxis": _color_axis(row),
+        "line": {"width": [3 if slow else 0 for slow in is_slow], "color": LATE},
+    }
+    columns, rows = ([names[name] for name in pairs[end]] for end in ("destination", "source"))
+    hovers = [_pair_hover(pair, what) for pair in pairs.iter_rows(named=True)]
+    return cells(columns, rows, list(names.values()), marker=marker, hovers=hovers)
 
 
 def _names(shown: pl.DataFrame) -> list[str]:

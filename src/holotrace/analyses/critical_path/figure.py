@@ -38,6 +38,11 @@ _CLASSES = {name: (_NAMES.get(name, name.replace("_", " ")), color) for name, co
 _JOB_HEADING = Heading("What bounds the step of the job?", "Share of the one critical path through all ranks")
 _MOST_LANES = 32
 
+_LABEL_PX = 11
+_NO_LABEL = "\u00a0"
+"""An invisible label: plotly.js hides labels that do not fit only if the bars of the last panel have labels too; otherwise, it
+shrinks them to a few pixels."""
+
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
 _TOP_MARGIN = 130
@@ -163,4 +168,7 @@ def _lane(segments: pl.DataFrame, key: str, origin_ns: int, size: int) -> go.Bar
         marker={"color": color, "line": {"width": 0}},
         customdata=hovers,
         hovertemplate="%{customdata}<extra></extra>",
+        text=_NO_LABEL,
+        textposition="inside",
+        insidetextfont={"size": _LABEL_PX},
     )

@@ -120,6 +120,7 @@ def _markers(per_device: pl.DataFrame, keys: list[str], names: list[str], metric
         name=metric.name,
         mode="markers",
         marker={"color": metric.color, "size": 9},
+        cliponaxis=False,
         customdata=[f"{text} {device}" for text, device in zip(metric.texts(per_device), names, strict=True)],
         hovertemplate=f"{metric.name}: %{{customdata}}<extra></extra>",
     )

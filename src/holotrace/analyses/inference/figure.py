@@ -9,16 +9,9 @@ from holotrace.analyses.inference.compute import Inference
 from holotrace.analyses.inference.parts import PARTS
 from holotrace.analyses.inference.question import QUESTION
 from holotrace.drawing.colors import COMMUNICATION, COMPUTATION, HOST_GAP, LAUNCH_DELAY, MEMORY, MEMSET, OTHER, UNKNOWN
-from holotrace.drawing.stacked_bars import (
-    Heading,
-    Part,
-    Rows,
-    ValueAxis,
-    bar_figure,
-    largest_unit,
-    share_hovers,
-    share_labels,
-)
+from holotrace.drawing.named_bars import named_bars
+from holotrace.drawing.names import cut_labels
+from holotrace.drawing.stacked_bars import Heading, Part, largest_unit, share_hovers
 from holotrace.drawing.theme import Theme, empty_figure
 
 MOST_ROWS = 16
@@ -53,9 +46,8 @@ def plot_inference(result: Inference, *, theme: Theme = "light") -> go.Figure:
     total = table.select(pl.sum_horizontal(*PARTS)).to_series()
     size, unit = largest_unit(total.to_list())
     parts = [_part(table, total, part, size) for part in PARTS]
-    rows = Rows(_names(table), "")
-    axis = ValueAxis(f"mean time of a step ({unit})", is_share=False)
-    return bar_figure(rows, parts, Heading(_QUESTION, _EXPLANATION), axis, theme)
+    heading, axis = Heading(_QUESTION, _EXPLANATION), f"mean time of a step ({unit})"
+    return named_bars(_names(table), parts, heading, axis, theme, labels=cut_labels)
 
 
 def _means(result: Inference) -> pl.DataFrame:
@@ -95,6 +87,5 @@ def _part(table: pl.DataFrame, total: pl.Series, part: str, size: int) -> Part:
         values=(times / size).to_list(),
         hovers=share_hovers(times.to_list(), shares),
         marker={"color": color},
-        labels=share_labels(shares),
         in_legend=bool(times.sum()),
     )

@@ -31,6 +31,7 @@ _COLORS = {
     "Memset": MEMSET,
 }
 _BAR_HEIGHT = 18
+_LABEL_PX = 11
 
 
 def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") -> go.Figure:
@@ -54,7 +55,9 @@ def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") ->
     rows, axis = rows_of(devices), ValueAxis(f"mean bandwidth ({unit})", is_share=False)
     figure = bar_figure(rows, parts, _HEADING, axis, theme).update_layout(barmode="group", uniformtext=None)
     if rows.are_lying:
-        figure.update_traces(textposition="auto", insidetextanchor="start", outsidetextfont=None)
+        figure.update_traces(
+            textposition="auto", insidetextanchor="start", textfont_size=_LABEL_PX, constraintext="none"
+        )
         figure.update_layout(height=max(2, len(devices) * len(kinds)) * _BAR_HEIGHT + len(devices) * 10 + MARGIN_HEIGHT)
     return figure
 

@@ -23,6 +23,7 @@ _QUESTION = QUESTION.question
 _COLORS = {"matrix": COMPUTATION, "vector": OTHER, "copy": MEMORY_COLOR}
 _LARGEST_DOT, _SMALLEST_DOT = 40, 6
 _SIDE = 4.0  # the logarithmic axis extends beyond the outermost dots by this factor
+_FEW_DECADES = 2.2
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
@@ -42,8 +43,9 @@ def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
     figure.add_traces(_roofs(result, dots, theme))
     figure.update_layout(
         title={"text": _QUESTION, "subtitle": {"text": _explanation(result)}},
-        xaxis={"type": "log", "title": {"text": "intensity (FLOP/byte)"}},
+        xaxis={"type": "log", "title": {"text": "intensity (FLOP/byte)"}, **_ticks(dots["flops_per_byte"])},
         yaxis={"type": "log", "title": {"text": "rate (TFLOP/s)"}, "exponentformat": "power"},
+        margin={"l": 16, "r": 24},
         legend={"orientation": "h", "y": -0.2},
     )
     return figure
@@ -56,6 +58,12 @@ def _dots(result: Roofline) -> pl.DataFrame:
     most = max(1, longest["busy_ns"].max() or 1)
     size = (pl.col("busy_ns") / most).sqrt() * _LARGEST_DOT
     return longest.with_columns(dot=size.clip(_SMALLEST_DOT))
+
+
+def _ticks(intensities: pl.Series) -> dict[str, int]:
+    """Name only powers of ten if the axis is long: otherwise plotly also names 2 and 5, which touch on a phone."""
+    decades = math.log10(max(intensities) * _SIDE) - math.log10(min(intensities) / _SIDE)
+    return {"dtick": 1} if decades > _FEW_DECADES else {}
 
 
 def _trace(dots: pl.DataFrame, work: str) -> go.Scatter:

@@ -7,8 +7,16 @@ import polars as pl
 
 from holotrace.analyses.wait_causes.compute import WaitCauses
 from holotrace.analyses.wait_causes.question import QUESTION
-from holotrace.drawing.category_axis import category_axis
 from holotrace.drawing.colors import LITTLE_TO_MUCH
+from holotrace.drawing.matrices import (
+    cells,
+    color_bar,
+    color_bar_title,
+    column_axis,
+    matrix_height,
+    matrix_margin,
+    row_axis,
+)
 from holotrace.drawing.names import hover_text
 from holotrace.drawing.stacked_bars import Heading, exact_duration, largest_unit
 from holotrace.drawing.theme import Theme, empty_figure, template
@@ -20,14 +28,12 @@ _HEADING = Heading(
     QUESTION.question,
     "Time that each rank (column) waits because another rank (row) took longer, directly or indirectly",
 )
-_SQUARE = 640
-_MOST_MARKER = 40
 _NAMED = 3
 _UNKNOWN = "unknown"
 
 
 def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme = "light") -> go.Figure:
-    """Draw a square for each pair of a rank that causes waiting (row) and a rank that waits (column), coloured by the cost.
+    """Draw a cell for each pair of a rank that causes waiting (row) and a rank that waits (column), coloured by the cost.
 
     In jobs with more than `top` ranks, the rows are the `top` ranks that cause the most waiting, and the columns are the `top`
     ranks that wait the most.
@@ -43,14 +49,17 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
         return empty_figure(_HEADING.question, "The recordings show no rank that waits for another.", theme)
     rows, columns = _largest(pairs, "cause_rank", top), _largest(pairs, "waiting_rank", top)
     shown = pairs.filter(pl.col("cause_rank").is_in(rows), pl.col("waiting_rank").is_in(list(map(int, columns))))
-    figure = go.Figure(_squares(shown, max(len(rows), len(columns)), _reasons(result)))
+    size, unit = largest_unit(shown["cost_ns"].to_list())
+    figure = go.Figure(_cells(shown, rows, size, _reasons(result)))
     return figure.update_layout(
         template=template(theme),
         title={"text": _HEADING.question, "subtitle": {"text": _HEADING.explanation}},
-        height=_SQUARE,
-        margin={"t": 104},
-        xaxis={**category_axis(columns, "rank that waits"), "range": [-0.5, len(columns) - 0.5]},
-        yaxis={**category_axis(rows, "rank that causes it"), "range": [len(rows) - 0.5, -0.5]},
+        height=matrix_height(len(rows)),
+        margin=matrix_margin(),
+        hovermode="closest",
+        annotations=[color_bar_title(f"waiting time ({unit})")],
+        xaxis=column_axis(columns, "rank that waits"),
+        yaxis=row_axis(rows, "rank that causes it"),
     )
 
 
@@ -61,26 +70,25 @@ def _largest(pairs: pl.DataFrame, column: str, top: int) -> list[str]:
     return sorted(names, key=lambda name: (name == _UNKNOWN, 0 if name == _UNKNOWN else int(name)))
 
 
-def _squares(shown: pl.DataFrame, rank_count: int, reasons: dict[str, str]) -> go.Scatter:
-    size, unit = largest_unit(shown["cost_ns"].to_list())
-    return go.Scatter(
-        x=shown["waiting_rank"].cast(pl.String).to_list(),
-        y=shown["cause_rank"].to_list(),
-        mode="markers",
-        marker={
-            "symbol": "square",
-            "size": max(3, min(_MOST_MARKER, _SQUARE // (2 * rank_count))),
-            "color": (shown["cost_ns"] / size).to_list(),
-            "cmin": 0,
-            "colorscale": LITTLE_TO_MUCH,
-            "colorbar": {"title": {"text": unit}},
-            "line": {"width": 0},
-        },
-        customdata=[
-            f"rank {waiting} waits {exact_duration(cost_ns)} because of rank {cause}<br>{reasons.get(cause, '')}"
-            for cause, waiting, cost_ns in shown.iter_rows()
-        ],
-        hovertemplate="%{customdata}<extra></extra>",
+def _cells(shown: pl.DataFrame, rows: list[str], size: int, reasons: dict[str, str]) -> go.Bar:
+    costs = (shown["cost_ns"] / size).to_list()
+    marker = {
+        "color": costs,
+        "cmin": 0,
+        "cmax": max(costs),
+        "colorscale": LITTLE_TO_MUCH,
+        "colorbar": color_bar(),
+    }
+    hovers = [
+        f"rank {waiting} waits {exact_duration(cost_ns)} because of rank {cause}<br>{reasons.get(cause, '')}"
+        for cause, waiting, cost_ns in shown.select("cause_rank", "waiting_rank", "cost_ns").iter_rows()
+    ]
+    return cells(
+        shown["waiting_rank"].cast(pl.String).to_list(),
+        shown["cause_rank"].to_list(),
+        rows,
+        marker=marker,
+        hovers=hovers,
     )
 
 

@@ -30,9 +30,7 @@ def _step_clause(control: Headline, test: Headline) -> str:
     change = round(100 * (test.step_ns / control.step_ns - 1))
     if not change:
         return f"A step takes {duration_text(test.step_ns)} in both runs"
-    before, after = duration_text(control.step_ns), duration_text(test.step_ns)
-    same_unit = before.rpartition(" ")[2] == after.rpartition(" ")[2]
-    return f"A step takes {after} instead of {before.rpartition(' ')[0] if same_unit else before} ({change:+} %)"
+    return f"A step takes {duration_text(test.step_ns)} instead of {duration_text(control.step_ns)} ({change:+} %)"
 
 
 def _gpus_clause(control: Headline, test: Headline) -> str:

@@ -189,10 +189,8 @@ def _position(page: Page) -> tuple[int, bool]:
 
 
 def _nav_link(page: Page, selection: Selection) -> Component:
-    active = "exact" if page.name == selection.view else False
-    return dmc.NavLink(
-        label=page.title, href=selection.at(page.name).query(), active=active, py=4, className="holotrace-nav"
-    )
+    href, is_shown = selection.at(page.name).query(), page.name == selection.view
+    return dmc.NavLink(label=page.title, href=href, active=is_shown, py=4, className="holotrace-nav")
 
 
 def _register_theme(app: Dash) -> None:

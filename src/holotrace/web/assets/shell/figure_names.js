@@ -54,7 +54,7 @@ export const wrapped = (text, length) => {
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
-  ticktext ? LABELS_PX : BESIDE_TITLES_PX + LETTER_PX * Math.max(0, ...categoryarray.map((name) => String(name).length));
+  BESIDE_TITLES_PX + LETTER_PX * Math.max(0, ...(ticktext ?? categoryarray).map((name) => String(name).length));
 
 /**
  * @param {Layout} layout

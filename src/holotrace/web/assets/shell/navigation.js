@@ -2,19 +2,13 @@
 
 const NOTE = "no data in this recording";
 
-let dimmed = "";
-
-/** Mark the links of pages without data; do nothing if neither the links nor the names have changed. */
+/** Mark the links of pages without data. The navigation is made anew for each page, so the marks are set anew too. */
 export const dimPagesWithoutData = () => {
-  const pages = document.getElementById("without-data")?.dataset.pages ?? "";
-  const nav = document.getElementById("nav");
-  const state = `${nav?.childElementCount} ${window.location.search} ${pages}`;
-  if (state === dimmed) {
-    return;
-  }
-  dimmed = state;
-  for (const link of nav?.querySelectorAll("a") ?? []) {
-    const name = new URLSearchParams(link.search).get("view") ?? "";
-    link.title = pages.split(" ").includes(name) ? NOTE : "";
+  const pages = (document.getElementById("without-data")?.dataset.pages ?? "").split(" ");
+  for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("#nav a"))) {
+    const note = pages.includes(new URLSearchParams(link.search).get("view") ?? "") ? NOTE : "";
+    if (link.title !== note) {
+      link.title = note;
+    }
   }
 };

@@ -24,9 +24,13 @@ const ticks = ({ view }) => {
   return found;
 };
 
-/** @param {Painter} painter */
+/**
+ * Draw the lines of the times, and the line that divides labels and rows.
+ * @param {Painter} painter
+ */
 export const drawGrid = (painter) => {
   const { sizes, theme, view } = painter;
+  painter.fill(sizes.labels - 1, sizes.ruler, 1, view.height, theme.faint); // below the rows, because titles of ranks cross it
   ticks(painter).forEach(([time]) => painter.fill(Math.round(view.x(time)), sizes.ruler, 1, view.height, theme.faint));
 };
 
@@ -44,7 +48,7 @@ export const drawRuler = (painter) => {
     drawSpanLength(painter);
   });
   painter.fill(0, ruler - 1, view.width, 1, theme.faint);
-  painter.fill(labels - 1, 0, 1, view.height, theme.faint);
+  painter.fill(labels - 1, 0, 1, ruler, theme.faint);
 };
 
 /**

@@ -1,0 +1,26 @@
+"""What a figure of `holotrace.drawing.matrices` shows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+
+class Cell(NamedTuple):
+    """A cell: the names of its column and row, and the number that colours it."""
+
+    column: str
+    row: str
+    color: float
+
+
+def cells_of(figure: go.Figure) -> list[Cell]:
+    """Return the cells of the first matrix of a figure, in the order of its trace."""
+    matrix, axis = figure.data[0], figure.layout.yaxis
+    name_of = dict(zip(axis.tickvals, axis.ticktext, strict=True))
+    middles = [round(base + height / 2) for base, height in zip(matrix.base, matrix.y, strict=True)]
+    return [
+        Cell(column, name_of[middle], color)
+        for column, middle, color in zip(matrix.x, middles, matrix.marker.color, strict=True)
+    ]

@@ -1,0 +1,44 @@
+"""The navigation marks the page that is shown, and dims pages without data, also after the visitor follows a link."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("dash")
+pytest.importorskip("waitress")
+
+from browsing import PATIENCE_MS, go_to, serving, visit
+from holotrace.web.pages import PAGES
+from holotrace.web.session.selection import Selection
+from jobs import gpu_job
+from web_client import WebClient, components
+
+MARKED = """() => [
+  [...document.querySelectorAll('#nav a[data-active]')].map(link => link.textContent),
+  [...document.querySelectorAll('#nav a[title]')].filter(link => link.title).map(link => link.textContent),
+]"""
+
+
+def test_one_page_is_marked(tmp_path) -> None:
+    """Under any path, as in TensorBoard, the link of the page that the address names is active, and no other."""
+    gpu_job().write(tmp_path)
+    client = WebClient(tmp_path)
+    for page in PAGES:
+        shown = client.page(f"?view={page.name}&run={client.session.runs[0].id}")
+        links = components(shown["nav"], "NavLink")
+        assert [link["label"] for link in links if link["active"] is True] == [page.title]
+
+
+@pytest.mark.browser
+@pytest.mark.timeout(300)
+def test_marks_follow_the_visitor(tmp_path, browser) -> None:
+    """After each link, the new page is marked, and the pages without data are still dimmed."""
+    gpu_job().write(tmp_path)
+    with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
+        frame = seen.page.main_frame
+        for name, title in (("overview", "Overview"), ("idle_time", "Idle time"), ("health", "Health")):
+            go_to(frame, name)
+            seen.settle(frame, title)
+            wanted = f"() => {{ const [pages, dimmed] = ({MARKED})(); return pages.join() === '{title}' && dimmed.includes('Memory'); }}"
+            frame.wait_for_function(wanted, timeout=PATIENCE_MS // 6)
+        assert not seen.troubles
