@@ -387,8 +387,7 @@ class RankTrace:
         >>> rank_trace.event_counts()
         {<EventKind.CPU_OP: 1>: 1, <EventKind.KERNEL: 6>: 1}
         """
-        counts = np.bincount(self.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
-        return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
+        return self.derive(_event_counts)
 
     @property
     def events_held(self) -> int:
@@ -444,6 +443,11 @@ class RankTrace:
         is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
         is_selected[event_index] = self._mask.to_numpy()
         return is_selected
+
+
+def _event_counts(rank_trace: RankTrace) -> dict[EventKind, int]:
+    counts = np.bincount(rank_trace.table("events", ["kind"])["kind"].to_numpy(), minlength=len(EventKind))
+    return {kind: int(counts[kind]) for kind in EventKind if counts[kind]}
 
 
 _KEPT: KeptRanks[RankTrace] = KeptRanks()

@@ -140,10 +140,11 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls; if calls with the same correlation are nested, return only the runtime call."""
     calls = runtime_calls(rank_trace)
-    if np.all(np.diff(calls["correlation"].fill_null(-1).to_numpy()) > 0):
-        return calls
     is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
-    first = calls.filter(is_numbered).sort("kind", maintain_order=True).unique("correlation", keep="first")
+    numbered = calls.filter(is_numbered)
+    if numbered["correlation"].n_unique() == len(numbered):
+        return calls
+    first = numbered.sort("kind", maintain_order=True).unique("correlation", keep="first")
     return pl.concat([first, calls.filter(~is_numbered)])
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT
 from holotrace.enrich.events.event_ranges import event_ranges
+from holotrace.enrich.events.event_rows import of_events
 from holotrace.enrich.host.host_nodes import host_nodes
 from holotrace.schema import EventKind
 from holotrace.store.derived import derived
@@ -69,7 +70,7 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
         reserved_bytes   int64   after the event; null if the file does not say
     """
     when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
-    joined = when.join(rank_trace.table("memory"), on="event_index", maintain_order="left").drop_nulls("bytes")
+    joined = when.hstack(of_events(rank_trace.table("memory"), when["event_index"])).drop_nulls("bytes")
     device_type = pl.col("device_type")
     named = joined.select(
         "event_index",
@@ -83,8 +84,10 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
         "total_allocated",
         pl.col("total_reserved").alias("reserved_bytes"),
     )
-    ordered = named.sort(*DEVICE_KEYS, "time_ns", maintain_order=True)
-    return ordered.with_columns(_total().over(DEVICE_KEYS).alias("allocated_bytes"))
+    by_device = named.partition_by(DEVICE_KEYS, as_dict=True, maintain_order=True)
+    ordered = [by_device[device].sort("time_ns", maintain_order=True) for device in sorted(by_device)]
+    total = _total().alias("allocated_bytes")
+    return pl.concat([events.with_columns(total) for events in ordered or [named]], rechunk=True)
 
 
 def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
@@ -96,7 +99,7 @@ def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
 
 
 def _total() -> pl.Expr:
-    """Return the total after each event of a device, from the file or else as the sum of the changes."""
+    """Return the total after each event, for the events of one device, from the file or else as the sum of the changes."""
     total = pl.col("change_bytes").cum_sum()
     known_before = pl.min_horizontal(total.min(), 0)
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
