@@ -1,4 +1,4 @@
-"""Calls of libraries that prepare something on the host, and launch no device work."""
+"""Calls of libraries that prepare something on the host and launch no device work, or that send Python objects to other ranks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import polars as pl
 
 from holotrace.algorithms.nested.nesting import NO_PARENT, furthest_above, itself_or_above, nearest_above, subtree_sums
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rules.known_names import PICKLES
 from holotrace.enrich.events.event_rows import gathered, rows_of_events
 from holotrace.enrich.host.frames import is_library_frame
 from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_ranges
@@ -26,6 +27,7 @@ def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequen
 
     This is the outermost function around the piece that belongs to a library other than PyTorch, launches no device work and
     runs few operators: a tokenizer, an image processor, a video decoder. Training calls it, but does not train in it.
+    PyTorch's functions that send Python objects to other ranks count too, also outside training functions.
 
     Args:
         evidence: the rank.
@@ -36,15 +38,17 @@ def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequen
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     name = known.ranges["name"].to_numpy()
     is_library = is_python & is_library_frame(texts).to_numpy()[name]
-    if not is_library.any():
+    is_pickling = is_python & texts.str.contains(PICKLES).fill_null(value=False).to_numpy()[name]
+    if not (is_library | is_pickling).any():
         return pl.Series([None] * len(pieces), dtype=pl.String)
     is_quiet = is_library & _is_quiet(known, _OF_OPERATORS if evidence.has_device_work else _WITHOUT_DEVICE)
-    rows = rows_of_events(known.ranges, pieces["event_index"])
-    outermost = furthest_above(known.parent, is_quiet, rows)
-    outermost = np.where(outermost == NO_PARENT, itself_or_above(known.parent, is_quiet, rows), outermost)
+    rows, is_call = rows_of_events(known.ranges, pieces["event_index"]), is_quiet | is_pickling
+    outermost = furthest_above(known.parent, is_call, rows)
+    outermost = np.where(outermost == NO_PARENT, itself_or_above(known.parent, is_call, rows), outermost)
     names = evidence.rank_trace.texts(gathered(known.ranges["name"], outermost))
     in_training = pieces["frame"].is_in(list(training)).fill_null(value=False)
-    return pl.select(pl.when(in_training).then(names)).to_series()
+    is_shown = in_training | pl.Series((outermost != NO_PARENT) & is_pickling[outermost])
+    return pl.select(pl.when(is_shown).then(names)).to_series()
 
 
 def _is_quiet(known: HostRanges, most: float) -> npt.NDArray[np.bool_]:

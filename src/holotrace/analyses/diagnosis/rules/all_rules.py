@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holotrace.analyses.diagnosis.rule import JobRule, Rule
+from holotrace.analyses.diagnosis.rules import recomputation
 from holotrace.analyses.diagnosis.rules.device import (
     attention,
     compute_streams,
@@ -13,6 +14,7 @@ from holotrace.analyses.diagnosis.rules.device import (
     streams,
 )
 from holotrace.analyses.diagnosis.rules.host import (
+    anomaly_detection,
     embeddings,
     first_calls,
     host_operators,
@@ -33,6 +35,7 @@ from holotrace.analyses.diagnosis.rules.ranks import (
 
 RULES: tuple[Rule, ...] = (
     *host_time.RULES,
+    *anomaly_detection.RULES,
     *synchronisations.RULES,
     *first_calls.RULES,
     *launches.RULES,
@@ -43,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     *products.RULES,
     *attention.RULES,
     *fusion.RULES,
+    *recomputation.RULES,
     *kernels.RULES,
     *compute_streams.RULES,
     *streams.RULES,

@@ -25,6 +25,13 @@ def needs_device(evidence: RankEvidence) -> str | None:
     return "no device work was recorded; record with ProfilerActivity.CUDA" if evidence.has_gpu else ONLY_THE_HOST
 
 
+def needs_stacks(evidence: RankEvidence) -> str | None:
+    """Say how to record Python functions if there are none."""
+    if (evidence.activity["cause"] == "python").any():
+        return None
+    return "no Python functions were recorded; record with with_stack=True"
+
+
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
     """Return the `needs` of a rule: a function that says what is missing if one of these analyses has no result."""
     return partial(_missing_results, names=names)

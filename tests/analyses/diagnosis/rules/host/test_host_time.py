@@ -229,3 +229,21 @@ def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
 
     assert "Write files in the background" in said(write, "slow_function").advice
     assert "worker process" in said(parse, "slow_function").advice
+
+
+def test_sending_python_objects_is_named_by_the_function_that_training_calls() -> None:
+    """Training calls `all_gather_object`, which unpickles what it gets; pickling runs operators, so `step` still trains."""
+    gather = "torch/distributed/distributed_c10d.py(2900): all_gather_object"
+    trace = TraceBuilder()
+    for begin in (0, 1_000, 2_000):
+        trace.step(begin // 1_000, begin, 1_000).python("train.py(3): step", start_us=begin + 5, duration_us=990)
+        trace.operator("aten::linear", start_us=begin + 10, duration_us=400)
+        trace.python(gather, start_us=begin + 420, duration_us=500)
+        trace.operator("aten::copy_", start_us=begin + 425, duration_us=50)
+        trace.python(
+            "<built-in method load of _pickle.Unpickler object at 0x7f>", start_us=begin + 500, duration_us=400
+        )
+    sentences = said(trace.build(), "slow_function")
+
+    assert f"<built-in method load> in {gather}, called in train.py(3): step" in sentences.what
+    assert sentences.advice.startswith("Exchange tensors instead of Python objects")

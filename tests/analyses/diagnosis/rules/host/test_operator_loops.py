@@ -123,3 +123,19 @@ def test_what_the_backward_pass_calls_for_each_parameter_is_not_a_loop() -> None
     for number in range(200):
         trace.operator("aten::mul_", start_us=10 + 3 * number, duration_us=2)
     assert not cases_of(trace.build(), "operator_loops")
+
+
+def test_a_loop_over_samples_costs_the_module_and_the_operators_beside_it() -> None:
+    """`step` selects each of 48 samples in two operators, 96 in all, and calls the same module with it: 44 of each 50 µs."""
+    trace = TraceBuilder().step(0, 0, 3_000).python(_LINE, start_us=0, duration_us=2_990)
+    for number in range(48):
+        begin = 5 + 50 * number
+        for place in range(2):
+            trace.operator("aten::select", start_us=begin + 3 * place, duration_us=3)
+        trace.python("nn.Module: Score_0", start_us=begin + 6, duration_us=38)
+        trace.python("net.py(9): forward", start_us=begin + 7, duration_us=36)
+        trace.operator("aten::linear", start_us=begin + 8, duration_us=34)
+    (case,) = cases_of(trace.build(), "operator_loops").values()
+
+    assert (case.count, case.place.module) == (48, "Score_0")
+    assert case.value == pytest.approx(48 * 50 / 3_000, abs=0.01)

@@ -1,4 +1,4 @@
-"""Rules about kernels that better code would avoid or speed up: unfused chains, casts, copies between layouts, recomputation."""
+"""Rules about kernels that better code would avoid or speed up: unfused chains, casts, copies between layouts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from holotrace.analyses.diagnosis.rules.device.device_cases import (
     attained,
     case_of,
     gaps_before,
-    idle_while_called,
     matches,
     share_of,
 )
@@ -148,14 +147,6 @@ def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
         yield case_of(evidence, costed, subject=str(operator), words={"attained": share})
 
 
-def recomputation(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for forward work that activation checkpointing repeats in the backward pass."""
-    rows = evidence.costed.filter(pl.col("phase") == "recompute").with_columns(saved_ns=DURATION.cast(pl.Float64))
-    if len(rows):
-        share = share_of(rows["duration_ns"], evidence.costed["duration_ns"])
-        yield case_of(evidence, rows, words={"share": share}, waits=idle_while_called(evidence, rows))
-
-
 def _say_chains(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
@@ -197,15 +188,6 @@ def _say_slow_memory(cases: Sequence[RankCase]) -> Said:
         f"{words['operator']} moves its data at {percent_text(words['attained'])} of the peak bandwidth of the memory "
         f"(kernel {words['kernel']})",
         "Make its inputs contiguous, or compile this part with torch.compile to get another kernel.",
-    )
-
-
-def _say_recomputation(cases: Sequence[RankCase]) -> Said:
-    return Said(
-        f"activation checkpointing computes the forward pass again ({percent_text(cases[0].words['share'])} of the device's "
-        "work)",
-        "If memory allows, checkpoint fewer blocks, or compute only cheap operators again (selective checkpointing: "
-        "torch.utils.checkpoint.create_selective_checkpoint_contexts).",
     )
 
 
@@ -269,18 +251,6 @@ RULES = (
         precedence=2,
         needs=needs_costs,
         confidence="medium",
-    ),
-    Rule(
-        "recomputation",
-        "forward work that the backward pass computes again",
-        threshold=0.05,
-        unit=OF_THE_STEP,
-        reason="Checkpointing everything costs a quarter to a third of the step; it is often necessary.",
-        source="https://docs.pytorch.org/docs/stable/checkpoint.html",
-        check=recomputation,
-        say=_say_recomputation,
-        precedence=0,
-        confidence="low",
     ),
 )
 """The rules about kernels that better code would not need."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,8 @@ from holotrace.analyses.diagnosis.evidence.library_calls import library_calls
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
 from holotrace.analyses.diagnosis.rules.host.launches import AFTER_BREAK, FUNCTION_NS, graph_breaks
-from holotrace.analyses.diagnosis.rules.known_names import WRITES
+from holotrace.analyses.diagnosis.rules.known_names import PICKLES, WRITES
+from holotrace.analyses.diagnosis.rules.needs import needs_stacks
 from holotrace.enrich.critical_path.what_if import Remove
 from holotrace.enrich.host.frames import TORCH_WAITING, is_built_in, is_user_frame
 from holotrace.enrich.host.source_lines import records_python
@@ -81,6 +83,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
             words = {"runs_operators": name in set(training), **_how_often(evidence, pieces, str(name))}
             what = {"is_held_up": name == _HELD_UP, "writes": _mostly_writes(pieces)}
             called = str(name) if is_user_frame(pl.Series([name])).item() else None
+            what["pickles"] = re.search(PICKLES, case.place.source_line or "") is not None
             what["caller"] = pieces["caller"].drop_nulls().first()
             yield replace(case, words={**case.words, **what, **words, "called": called})
 
@@ -264,6 +267,8 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
 
 def _way_out(case: RankCase) -> str:
     """Say what to do about a slow function, by what it does and where it is called."""
+    if case.words["pickles"]:
+        return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange them less often."
     if case.words["writes"]:
         return "Write files in the background, or less often; torch.distributed.checkpoint.async_save does so for checkpoints."
     if case.place.module is not None:
@@ -272,12 +277,6 @@ def _way_out(case: RankCase) -> str:
             "NumPy; if not, do it less often or outside the step."
         )
     return "Move this work out of the training step, into a worker process, or do it less often."
-
-
-def _needs_stacks(evidence: RankEvidence) -> str | None:
-    if (evidence.activity["cause"] == "python").any():
-        return None
-    return "no Python functions were recorded; record with with_stack=True"
 
 
 RULES = (
@@ -303,7 +302,7 @@ RULES = (
         check=garbage_collection,
         say=_say_collection,
         precedence=0,
-        needs=_needs_stacks,
+        needs=needs_stacks,
     ),
     Rule(
         "slow_function",
@@ -315,6 +314,6 @@ RULES = (
         check=slow_functions,
         say=_say_function,
         precedence=1,
-        needs=_needs_stacks,
+        needs=needs_stacks,
     ),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from holotrace.algorithms.intervals import holding, intervals_of, union_of
+from holotrace.algorithms.intervals import concatenated, holding, intervals_of, union, union_of
 from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
 from holotrace.analyses.diagnosis.evidence.callers import NAMELESS
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
@@ -21,7 +22,9 @@ from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.05
 _MANY = 64
-"""One call of a function rarely calls a module or an operator this often, except in a loop."""
+"""One call of a function rarely calls an operator this often, except in a loop."""
+_MANY_OF_A_MODULE = 32
+"""One call of a function rarely calls the same module this often, except in a loop: equal layers are different modules."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
 """An operator belongs to the same loop as the most frequent one if it runs at least a quarter as often, and at least 16 times."""
 _SMALL_NS = 200_000
@@ -51,11 +54,19 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or not evidence.computes_on_host:
         return
-    found = list(_loops_in_functions(evidence, pieces))
-    yield from found
-    yield from (
-        case for case in _loops_over_modules(evidence, pieces) if case.subject not in {of.subject for of in found}
-    )
+    over_modules = {case.subject: case for case in _loops_over_modules(evidence, pieces)}
+    for case in _loops_in_functions(evidence, pieces):
+        yield _of_both(evidence, case, over_modules.pop(case.subject, None))
+    yield from over_modules.values()
+
+
+def _of_both(evidence: RankEvidence, over_operators: Case, over_modules: Case | None) -> Case:
+    """Return one case for the loops of a function over operators and over modules; the costlier one says what is looped."""
+    if over_modules is None:
+        return over_operators
+    cases = sorted((over_operators, over_modules), key=lambda case: case.value, reverse=True)
+    explained = union(*concatenated([case.explained for case in cases]))
+    return replace(cases[0], explained=explained, value=evidence.share(explained))
 
 
 def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
@@ -92,10 +103,7 @@ def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
-    """Yield a case for each function that calls the same module many times, for example for one sample after the other.
-
-    Equal layers of a deep model are different modules.
-    """
+    """Yield a case for each function that calls the same module many times, for example for one sample after the other."""
     known, calls = host_ranges(evidence.rank_trace), _repeated_modules(evidence)
     for (function,), repeated in calls.group_by("function", maintain_order=True):
         outermost = repeated.filter(pl.col("module") == pl.col("module").first())
@@ -132,7 +140,7 @@ def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
     is_module &= holding(evidence.step_windows, known.ranges["start_ns"].to_numpy()) >= 0
     rows = np.flatnonzero(is_module)
     calls = pl.DataFrame({"row": rows, "caller": nearest_above(known.parent, is_user, rows), "module": name[rows]})
-    many = calls.filter((pl.col("caller") != NO_PARENT) & (pl.len().over("caller", "module") >= _MANY))
+    many = calls.filter((pl.col("caller") != NO_PARENT) & (pl.len().over("caller", "module") >= _MANY_OF_A_MODULE))
     callers = pl.Series(name[many["caller"].to_numpy()], dtype=pl.UInt32)
     return many.with_columns(
         evidence.rank_trace.texts(callers).alias("function"),
@@ -242,7 +250,7 @@ _CALLING = (
 RULES = (
     Rule(
         "operator_loops",
-        "loops of at least 64 calls of a small operator or of a module in one call of a function, in jobs without device work",
+        "loops of at least 64 calls of a small operator, or 32 of a module, in one call of a function, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="A function or module of a model rarely calls an operator more than a few dozen times. Below 5 % of the step, a loop is "

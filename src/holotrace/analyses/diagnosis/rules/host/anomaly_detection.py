@@ -1,0 +1,72 @@
+"""The rule about autograd's anomaly detection, left on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from holotrace.algorithms.intervals import holding, intersection, union_of
+from holotrace.algorithms.nested.nesting import NO_PARENT, itself_or_above, nearest_above
+from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
+from holotrace.analyses.diagnosis.rule import OF_THE_STEP, Case, Place, RankCase, Rule, Said, who_waits
+from holotrace.analyses.diagnosis.rules.needs import needs_stacks
+from holotrace.enrich.critical_path.what_if import Remove
+from holotrace.enrich.job_graph.causes.cause_names import host_ranges
+from holotrace.schema import EventKind
+
+_STACK = r"^(torch/fx/)?traceback\.py\(\d+\): format_stack$"
+"""The function that anomaly detection calls in each operator of the forward pass, to remember where it was called:
+https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/python_anomaly_mode.cpp"""
+
+
+def anomaly_detection(evidence: RankEvidence) -> Iterator[Case]:
+    """Yield a case for the idle time in which operators record the Python stack that called them."""
+    known = host_ranges(evidence.rank_trace)
+    kind, names = known.ranges["kind"].to_numpy(), evidence.rank_trace.texts(known.ranges["name"])
+    is_stack = (kind == EventKind.PYTHON_FUNCTION) & names.str.contains(_STACK).fill_null(value=False).to_numpy()
+    above = nearest_above(known.parent, kind == EventKind.CPU_OP, np.arange(len(kind)))
+    is_stack &= (above != NO_PARENT) & (holding(evidence.step_windows, known.ranges["start_ns"].to_numpy()) >= 0)
+    if not is_stack.any():
+        return
+    stacks = known.ranges.filter(pl.Series(is_stack)).sort("start_ns")
+    inside = itself_or_above(known.parent, is_stack, np.arange(len(kind))) != NO_PARENT
+    events = known.ranges["event_index"].filter(pl.Series(inside))
+    explained = intersection(union_of(stacks), evidence.idle)
+    first = stacks.row(0, named=True)
+    host = evidence.activity_at(first["start_ns"])
+    yield Case(
+        explained,
+        evidence.share(explained),
+        count=len(stacks),
+        place=Place(host.get("module"), None, None, host.get("frame"), first["event_index"], first["start_ns"]),
+        change=Remove(pl.col("event_index").is_in(events.implode())),
+        words={"is_idle": evidence.has_device_work},
+    )
+
+
+def _say(cases: Sequence[RankCase]) -> Said:
+    return Said(
+        f"{who_waits(cases[0])} while autograd's anomaly detection records the Python stack of each operator "
+        f"({cases[0].count:,} times)",
+        "Remove torch.autograd.set_detect_anomaly(True), torch.autograd.detect_anomaly() or the trainer's detect_anomaly; they are "
+        "for debugging. They also check each gradient for NaN.",
+    )
+
+
+RULES = (
+    Rule(
+        "anomaly_detection",
+        "time in which no device works and operators record the Python stack for autograd's anomaly detection",
+        threshold=0.02,
+        unit=OF_THE_STEP,
+        reason="Without anomaly detection, no operator formats a stack.",
+        source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#disable-debugging-apis",
+        check=anomaly_detection,
+        say=_say,
+        precedence=0,
+        needs=needs_stacks,
+    ),
+)
+"""The rule about anomaly detection."""
