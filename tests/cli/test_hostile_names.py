@@ -121,7 +121,7 @@ def test_json_keeps_names_exact(job, monkeypatch, capsys) -> None:
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["escaped", "raw"])
 def test_csv_disarms_formulas(is_raw, job, tmp_path, monkeypatch, capsys) -> None:
-    """`sql` and `export` put an apostrophe before text that a spreadsheet would run as a formula, unless --raw-text is given."""
+    """`sql` and `export` put an apostrophe before text that a spreadsheet would run, unless --raw-text is given."""
     options = ["--raw-text"] if is_raw else []
     code, output = run(
         monkeypatch,

@@ -145,7 +145,7 @@ def test_every_path_in_contributing_exists() -> None:
 
 @each_page
 def test_functions_and_results_in_the_text_exist(page) -> None:
-    """Each `holotrace.function(...).table` in the text names a function that exists, and a table or field of its result."""
+    """Each `holotrace.function(...).table` names a function that exists, and a table or field of its result."""
     for name, tables in re.findall(
         r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
     ):

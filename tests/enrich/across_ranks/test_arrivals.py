@@ -53,7 +53,7 @@ def test_ranks_on_one_host_share_a_clock():
 
 
 def test_aligned_clocks_time_a_transfer_that_is_much_longer_than_their_error():
-    """Host b's clock is 10 µs behind, with an error of 20 ns; after alignment, rank 1 is 300 ns late and the transfer takes 1,000 ns."""
+    """Host b's clock is 10 µs behind, within 20 ns; rank 1 is 300 ns late, and the transfer takes 1,000 ns."""
     first, second = _timed((0, "a", 10_000, 11_300, 0, 0), (0, "b", 300, 1_300, 10_000, 20))
 
     assert (first["wait_ns"], first["transfer_ns"], first["transfer_basis"]) == (300, 1_000, ALIGNED_CLOCKS)
@@ -77,7 +77,7 @@ def test_unknown_clocks_leave_durations():
 
 
 def test_a_missing_rank_makes_the_transfer_an_upper_bound():
-    """Only two of four ranks were recorded. Both may have waited for the other two, so the transfer is an upper bound."""
+    """Both recorded ranks may have waited for the two others of the group, so the transfer is an upper bound."""
     assert {
         row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)
     } == {SHORTEST_DURATION}
@@ -97,7 +97,7 @@ def test_a_call_without_counterpart_has_no_waiting():
 
 
 def test_a_rank_that_ends_before_another_arrives_did_not_wait_for_it():
-    """If a buffered send ends before the receive begins, waiting is derived from durations, so transfers stay positive."""
+    """If a buffered send ends before the receive begins, waiting comes from durations, so no transfer is negative."""
     first, second = _timed((0, "a", 0, 100, 0, 0), (0, "a", 500, 550, 0, 0))
 
     assert (first["wait_ns"], second["wait_ns"], first["transfer_ns"]) == (50, 0, 50)

@@ -134,7 +134,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """If the sends of one group show a pipeline, a group of the same shape is a pipeline too, even if it sends at once."""
+    """If one group sends in turn, it is a pipeline, and so is a group of the same shape that sends at once."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]

@@ -78,7 +78,7 @@ def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_trace
 
 
 def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
-    """Without recorded groups and peers, the 12 sends of each rank match the receives of its peer in the other stage."""
+    """Without recorded groups and peers, the 12 sends of each rank match the receives of its peer."""
     calls = match(_of_ranks(real_traces / "pipeline_gloo_4rank")).calls.filter(matched_by="send_receive")
 
     pairs = calls.filter(family="send").group_by("rank", "peer").len().sort("rank").rows()

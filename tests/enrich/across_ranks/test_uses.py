@@ -24,7 +24,7 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """With backward passes at 200..300 and 600..700 µs of a step, calls after 700 µs are not forward: they reduce gradients.
+    """Backward passes run at 200..300 and 600..700 µs of a step; calls after 700 µs reduce gradients.
 
     Without steps, a call outside the backward passes may belong to the previous step, so its pass is unknown.
     """
@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, and 1,024 elements at the backward's start."""
+    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, and 1,024 in the backward."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)

@@ -122,7 +122,7 @@ def test_annotations_of_the_host_count_only_without_kernels() -> None:
 
 
 def test_a_group_without_ranks_is_known_only_as_the_whole_job() -> None:
-    """Each process numbers its groups independently, so a group without ranks is unknown, unless it is the whole job."""
+    """Each process numbers its groups independently, so a group without ranks is unknown unless it is the whole job."""
     without = {"Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=1, args=without)
     builder.collective(

@@ -39,12 +39,12 @@ def _splits(text: str | None, *, out_elements: int = 80, elements: int = 80) -> 
     ],
 )
 def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
-    """An all-to-all splits 80 elements of 4 bytes as `text` says; rank 4, the second of the group, keeps the second part."""
+    """`text` splits 80 elements of 4 bytes. Rank 4, the second of its group, keeps the second part."""
     assert _splits(text) == (is_even, in_splits, sent_bytes)
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
-    """An empty list means an even split if input and output are equally large; otherwise it may be a list of tensors."""
+    """An empty list means an even split if input and output are equally large; otherwise, it may stand for tensors."""
     assert _splits("[]", out_elements=60) == (None, None, None)
 
 

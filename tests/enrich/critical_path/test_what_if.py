@@ -64,7 +64,7 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts at the start of its call (5 µs)."""
+    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts with its call (5 µs)."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward at once; the window ends with the all-reduce at 125 µs, or at 45 µs without the all-reduce."""
+    """Adam follows backward at once; the window ends at 125 µs with the all-reduce, or at 45 µs without it."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
@@ -151,7 +151,7 @@ def test_savings_are_reported() -> None:
     ],
 )
 def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change, message: str) -> None:
-    """A change that selects nothing, and a negative one, raise errors, because their predictions would be misleading."""
+    """A change that selects nothing, or is negative, raises an error, because its prediction would be misleading."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 

@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_gap_knows_when_the_next_work_was_launched() -> None:
-    """Device 0 idles from 10 to 60 µs, and the next kernel was launched at 5 µs; on device 1, no launches were recorded."""
+    """Device 0 idles from 10 to 60 µs before a kernel launched at 5 µs; on device 1, no launches were recorded."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)

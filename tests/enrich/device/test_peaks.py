@@ -86,7 +86,7 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """Dense rates halve when the bits double, within 2 %; this would not hold for a sparse rate or another card's rate."""
+    """Dense rates halve when the bits double, within 2 %; sparse rates, or rates of another card, would not."""
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation

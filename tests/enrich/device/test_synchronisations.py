@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """A wait names the record at 3 µs and thus shows its stream; no wait names the record at 20 µs, so its stream is null."""
+    """A wait names the record at 3 µs and thus its stream; no wait names the record at 20 µs: its stream is null."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [

@@ -34,7 +34,7 @@ def test_kernels_that_were_not_captured_stay_unknown():
 
 
 def test_streams_interleave_in_any_way():
-    """The launches are a x b y; stream 7 runs a b, stream 8 runs x y, and the start order of the kernels does not matter."""
+    """The launches are a x b y; stream 7 runs a b, stream 8 runs x y, and the kernels may start in any order."""
     assert pairs("abxy", "7788", "axby") == [0, 2, 1, 3]
     assert pairs("xyab", "8877", "axby") == [1, 3, 0, 2]
 

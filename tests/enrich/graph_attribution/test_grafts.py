@@ -17,7 +17,7 @@ FIRST_CORRELATION = 1_000
 
 
 def capture_of(*kernels: tuple[str, str], begin: int = 0, builder: TraceBuilder | None = None) -> TraceBuilder:
-    """Record the capture of (operator, kernel) pairs on ROCm; operator n runs inside the module Linear_<n> of Model_0."""
+    """Record the capture of (operator, kernel) pairs on ROCm, each operator in a module Linear_<n> of Model_0."""
     builder = TraceBuilder() if builder is None else builder
     builder.runtime("hipStreamBeginCapture", start_us=begin, duration_us=1)
     end = begin + 10 + 10 * len(kernels)
@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches match three kernels or copies of the same kinds in order."""
+    """NVIDIA's launches do not name their kernels; three launches match three work items of the same kinds in order."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]

@@ -1,4 +1,4 @@
-"""If the operators of replayed graphs are unknown, layers are inferred; tested on replays and recordings with known answers."""
+"""If the operators of replayed graphs are unknown, layers are inferred from the kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
 
 
 def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
-    """The decode graph has other kernels and another grid than the prefill graph; each has layers 1 to 3, which `modules` adds up."""
+    """Decode runs other kernels with another grid than prefill; both have layers 1 to 3, which `modules` adds up."""
     builder = graph(
         graph(TraceBuilder(), MODEL, 1_000), ("embedding", *("norm", "gemv", "paged_attention") * 3), 2_000, 1
     )
@@ -71,7 +71,7 @@ def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
 
 
 def test_piecewise_graphs_are_divided_together():
-    """In two passes, attention runs outside the graphs, so a graph holds the end of one layer and the start of the next."""
+    """In two passes, attention runs outside the graphs; a graph has the end of one layer and the start of the next."""
     first, middle, last = (
         ("embedding", "norm", "qkv"),
         ("out", "norm2", "silu", "norm", "qkv"),
@@ -113,7 +113,7 @@ def test_generated_kernels_keep_their_operators_inside_the_layer():
 
 
 def test_the_roofline_divides_kernels_without_operators_by_layer():
-    """The modules of the roofline add up to those of `modules`: in each layer, 20 µs without an operator and 10 µs with one."""
+    """The roofline's modules add up to those of `modules`: per layer, 20 µs without an operator and 10 µs with one."""
     kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3, "head")
     result = holotrace.roofline(graph(graph(TraceBuilder(), kernels, 1_000), kernels, 2_000).build())
     columns = ("module", "phase", "call_count", "busy_ns", "covered_fraction")

@@ -26,7 +26,7 @@ def test_mangled_and_demangled_names_have_one_function(name, function):
 
 
 def test_equal_names_have_equal_numbers():
-    """Copies in all directions share a name. If a kernel's exact name is in both replay and capture, its function alone does not match."""
+    """All copies share a name. A kernel matches by function only if replay and capture do not share its exact name."""
     replayed, captured = numbered_names(
         ["void a::f<1>()", "void a::f<2>()", "Memcpy DtoD (Device -> Device)", "_ZN1b1gEv", "__amd_rocclr_fillBuffer"],
         ["void a::f<2>()", None, "Memcpy", "void b::g()", "Memset"],

@@ -26,7 +26,7 @@ WITHOUT_WORK = {"sglang_decode": {("aten::copy_", "[[32], [32], []]"): 2}, "vllm
 
 
 def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}, where calls without an operator count as operators."""
+    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}; calls without an operator are included."""
     sums: dict[tuple[str, str], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -78,7 +78,7 @@ def test_the_capture_and_a_run_without_graphs_agree():
 
 
 def test_a_compiled_model_without_graphs_explains_its_graphs():
-    """torch.compile runs the same kernels with and without CUDA graphs; all 304 are attributed, also in the backward pass."""
+    """torch.compile runs the same kernels with and without CUDA graphs; all 304 are attributed, even backward ones."""
     folder = EXAMPLES / "training-compiled_graphs" / "rank0.pt.trace.json.gz"
     trace = holotrace.open_trace(folder, capture=EXAMPLES / "training-compiled" / "rank0.pt.trace.json.gz")
 

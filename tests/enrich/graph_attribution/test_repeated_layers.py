@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """A single kernel, at most two layers, and sequences without repetition have no layers; nor do repeated single kernels."""
+    """One or two layers, a sequence without repetition, and repetitions of one or two kernels have no layers."""
     assert layers_of(sequence) == ""
 
 

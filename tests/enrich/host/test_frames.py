@@ -49,7 +49,7 @@ def test_frames_of_the_user(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOT_OF_USER)
 def test_other_frames(name: str) -> None:
-    """PyTorch, installed libraries, generated files, Python itself, built-in functions and modules are not user code."""
+    """PyTorch, installed libraries, generated files, Python, built-in functions and modules are not user code."""
     assert is_user_frame(pl.Series([name])).to_list() == [False]
 
 

@@ -62,7 +62,7 @@ def test_a_range_of_a_user_ends_where_it_ends() -> None:
 
 
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
-    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`. Both are one step, with the sums in the outer name."""
+    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`; both are one step, with sums from the outer name."""
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
     builder.annotation("step[DECODE bs=32]", start_us=10, duration_us=50)
@@ -178,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's profiler recipe also names a range `model_inference`; with one compiled call, or with tokens, it is not denoising."""
+    """PyTorch's recipe also names a range `model_inference`, which is not denoising if it has tokens or one call."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -218,7 +218,7 @@ def test_versions_of_engines_without_names_have_functions() -> None:
 
 
 def test_repeated_calls_of_a_module_are_steps() -> None:
-    """`generate` of transformers reads 4 prompts of 128 tokens, then decodes; the last step ends with its forward pass."""
+    """`generate` of transformers reads 4 prompts of 128 tokens, then decodes; the last step ends with its pass."""
     builder = TraceBuilder().step(1, 0, 200)
     generate = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
     builder.event(**generate, name="transformers/generation/utils.py(2500): generate", ts=5, dur=180)

@@ -228,7 +228,7 @@ def test_other_files_are_ignored(tmp_path, name, content) -> None:
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Two files claim rank 0 and their names differ in more than numbers, so a warning says they are from different jobs."""
+    """Two files claim rank 0, but their names differ in more than numbers, so they are from different jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")

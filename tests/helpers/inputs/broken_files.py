@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files, on each of which the reader or an analysis once failed."""
+"""Damaged and impossible trace files, each of which once made the reader or an analysis fail."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return a copy of an event at another time, with changed keys."""
+    """Return a copy of an event with another time and other changes."""
     return {**event, "ts": time_us, **changes}
 
 

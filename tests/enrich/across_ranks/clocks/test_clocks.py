@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """A rank may leave these calls before others enter, so they do not bound clocks (nor do all-to-alls of unknown size)."""
+    """These calls, and all-to-alls of unknown size, do not bound clocks: a rank may leave them before others enter."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """If all ranks send and receive the same size, each rank waits for all others, unless an uneven split was recorded."""
+    """If all ranks send and receive the same size, each rank waits for all others, unless the split was uneven."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]

@@ -34,7 +34,7 @@ def row(host: str, offset_ns: int | None, **more: int) -> dict:
 
 
 def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
-    """With an offset of -5 ns at NOW and a drift of 20 ppm, the correction one second after NOW is exactly 19,995 ns."""
+    """With an offset of -5 ns at NOW and a drift of 20 ppm, the correction a second after NOW is exactly 19,995 ns."""
     clock = RankClock("b", (ClockLine(NOW, -5, 20_000.0, 3),))
     assert clock.corrected(NOW) == NOW - 5
     assert clock.corrected(NOW + 1_000_000_001) == NOW + 1_000_000_001 - 5 + 20_000

@@ -78,7 +78,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """Calls with different sizes differ in `content` if they are all-reduces or all-gathers, but not if they are all-to-alls."""
+    """Two sizes give two values of `content` for all-reduces and all-gathers, but not for all-to-alls."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):

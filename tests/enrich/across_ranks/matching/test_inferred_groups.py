@@ -90,7 +90,7 @@ def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """The ends differ by up to 40 µs both within pairs and among all four ranks, so pairs fit no better than the whole job.
+    """The ends differ by up to 40 µs, both within pairs and among all ranks, so the whole job fits as well as pairs.
 
     Ends of gloo's annotations may differ by up to a millisecond.
     """
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If the groups are pairs, every transfer lasts equally long from the last arrival in its pair, not of all ranks."""
+    """If the groups are pairs, every transfer lasts equally long from the last arrival in its pair."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

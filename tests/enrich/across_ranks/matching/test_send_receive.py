@@ -64,7 +64,7 @@ def test_a_send_without_a_receive_stays_unmatched() -> None:
 @pytest.mark.parametrize("missing", range(4))
 @pytest.mark.parametrize("at", [0, 1])
 def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
-    """One of four microbatches lacks its send or receive; the others match because each receive ends soon after its send."""
+    """One of four microbatches lacks its send or receive; the others match, because receives end soon after sends."""
     sends = [_send(1, 1_000 * number, event_index=number) for number in range(4)]
     begun_early = [(1_000 * number - 900, 1_000 * number + 10) for number in range(4)]
     receives = [{**_receive(0, event_index=number), "times": times} for number, times in enumerate(begun_early)]
@@ -133,7 +133,7 @@ def test_a_recorded_group_decides_whom_the_number_means() -> None:
 
 
 def test_peers_that_fit_equally_well_are_not_chosen_between() -> None:
-    """Rank 0 sends to number 1 of an unnamed group. Both rank 1 and rank 2 could be the receiver, so the peer is null."""
+    """Rank 0 sends to number 1 of an unnamed group, which may be rank 1 or rank 2, so the peer is null."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1)),
         1: _pipeline(1, _within_group("recv", 0)),

@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """Matched by order, three calls would be impossible and the next one possible; calls are missing, and no clock jumped."""
+    """Matched by order, three calls would not overlap but the next would: calls are missing, and no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
