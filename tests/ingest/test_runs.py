@@ -233,7 +233,7 @@ def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """A run with only an empty file is listed with the reason why it does not open; it opens once the file is complete."""
+    """A run with only an empty file is listed with the reason why it does not open; it opens once the file is whole."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")
