@@ -28,7 +28,7 @@ IMPORTED_BY_NAME = {
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }
-"""{file: why it imports modules by name}. These imports must point down, but import-linter cannot see them."""
+"""{file: reason for importing modules by name}. import-linter cannot check that these imports follow the layers."""
 
 
 def modules_below(root: Path) -> dict[str, Path]:

@@ -43,10 +43,10 @@ OF_A_QUESTION = {
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
 }
-"""Commands that share their code: one file runs all of them, the others ask each question in Python and print it."""
+"""Commands whose analyses share code: all of them run on one file, and for the other files, Python calls the analyses."""
 
 QUICK = "odd_inputs.json"
-"""A file with damaged args; the tests of all other files are marked slow."""
+"""A file with damaged args; the tests of all other files are slow tests."""
 
 EACH_FILE = pytest.mark.parametrize("name", slow_except(BROKEN, [QUICK]))
 
@@ -61,7 +61,7 @@ LOSING = (
     "nested.json.gz",
     "cut_off.json.gz",
 )
-"""The files whose damage costs events or metadata."""
+"""Files whose damage loses events or metadata."""
 
 
 @pytest.fixture(scope="module")

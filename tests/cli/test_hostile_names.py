@@ -52,7 +52,7 @@ QUICK = [
     for name in COMMANDS
     if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {analysis.command for analysis in ANALYSES}
 ]
-"""The commands of the quick tests: a few analyses, and every command that is not an analysis."""
+"""Commands of the quick tests: a few analyses, and every command that is not an analysis."""
 
 
 @pytest.fixture(scope="module")

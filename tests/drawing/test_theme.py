@@ -41,7 +41,7 @@ TOGETHER = [
     "COMPUTATION MEMORY OTHER MEMSET COMMUNICATION LAUNCH_DELAY UNKNOWN HOST_GAP",
     "HOST_TO_DEVICE DEVICE_TO_HOST DEVICE_TO_DEVICE PEER_TO_PEER MEMSET UNKNOWN_COPY",
 ]
-"""Colours that one figure may show next to each other."""
+"""Colours that may be next to each other in a figure."""
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen by readers without red or green cones.
 # https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html

@@ -41,7 +41,7 @@ def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
 
 
 def test_cancelling_works_in_both_directions() -> None:
-    """Cancelling the outer future cancels the inner one; if the inner one is cancelled, so is the outer one."""
+    """Cancelling the outer future cancels the inner one; cancelling the inner one gives the outer a CancelledError."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     assert outer.cancel()

@@ -10,7 +10,7 @@ import pytest
 T = TypeVar("T")
 
 QUICK_COMMANDS = frozenset({"summary", "check", "idle-time", "critical-path", "operators", "stragglers"})
-"""Two commands about the whole job, an analysis without options, and three with options or several tables."""
+"""Two commands about the whole job, an analysis without options, and three analyses with options or several tables."""
 
 
 def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:

@@ -162,7 +162,7 @@ def test_long_lists_are_shortened() -> None:
 
 
 Write = Callable[[str, Path], object]
-"""A function of a job's folder and of the file or folder to write."""
+"""Takes a job's folder, and the file or folder to write."""
 
 FIGURES: dict[str, Write] = {
     command: lambda job, path, command=command: run(command, job, "--figure", str(path))
@@ -195,7 +195,7 @@ FOLDERS: dict[str, Write] = {
 
 
 EXPECTED = {"missing": "is not a folder", "a file": "is not a folder", "not writable": "cannot be written"}
-"""{problem of a folder: message of the error}."""
+"""{problem with the target: message of the error}."""
 
 
 def test_every_command_that_writes_is_tested() -> None:

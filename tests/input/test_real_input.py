@@ -34,7 +34,7 @@ RECORDINGS = {
     "operator_memory": "ddp_gloo_4rank",
     "source_lines": "ddp_gloo_4rank",
 }
-"""{analysis: recording}, for analyses that need a recording other than the default."""
+"""{analysis: recording}, for analyses that do not use the default recording."""
 
 MOST_NEED = "two_rank_128"
 

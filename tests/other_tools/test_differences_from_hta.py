@@ -351,7 +351,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""{example on the page: (HTA's answer, a function of the traces and an empty folder that returns holotrace's)}."""
+"""{example on the page: (HTA's answer, a function that returns holotrace's from the traces and an empty folder)}."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -24,7 +24,7 @@ from tb_goldens import EDGE, LOST
 CASES = sorted((*EDGE, *LOST))
 
 REPAIRED = {"kernel_without_dur": "missing_duration", "unquoted_NA_json": "bare_literal"}
-"""{file: kind of the finding in its health}."""
+"""{file: kind of the finding in its health record}."""
 
 NOT_OPERATORS = (
     "[pl]",

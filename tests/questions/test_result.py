@@ -50,7 +50,7 @@ ANSWERS = {
 
 
 NUMBER_FIRST = re.compile(r"No |None of |[^;:]*?\d (?:%|[nµm]?s|[KMGT]?i?B|[A-Za-z]{2,})(?!\w)")
-"""How answers with data begin: with a clause that has a number and its unit, or that says there is nothing."""
+"""The beginning of an answer: a clause with a number and its unit, or one that says there is nothing."""
 
 
 @pytest.fixture(scope="module")

@@ -18,10 +18,10 @@ from remote.stores import Store
 pytestmark = pytest.mark.stores
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
-"""The stores with a proxy; HDFS has none, because the NameNode sends clients directly to the DataNode."""
+"""Stores that can be reached through a proxy; HDFS cannot, because its NameNode sends clients to the DataNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than `peek` reads, but less than the rest of the file."""
+"""Bytes before the fault: more than `peek` reads, and less than the file has after that."""
 
 
 @pytest.fixture(

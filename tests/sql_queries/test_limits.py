@@ -130,7 +130,7 @@ running._wait = reporting_wait
 from holotrace.cli.app import main
 main()
 """
-"""Runs the command line, and prints `running` when it begins to wait for DuckDB."""
+"""Runs the command line; prints `running` when it begins to wait for DuckDB."""
 
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])

@@ -570,8 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of a racing process. The pool passes the barrier at the start, because passing it later needs a socket,
-whose path may be too long in a temporary folder."""
+"""The barrier of the racing processes. The pool passes it on at the start: later this would need a socket, and the
+path of a socket in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:

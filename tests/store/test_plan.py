@@ -141,7 +141,7 @@ def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
 
 
 ONLY_FOR_HTA = "by_durations"
-"""HTA's interface measures waiting by HTA's definition, which `holotrace.stragglers` does not offer."""
+"""An option for HTA's definition of waiting, which HTA's interface uses and `holotrace.stragglers` does not offer."""
 
 
 def test_the_docstring_example_works() -> None:

@@ -19,7 +19,7 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
 TOLERANCE_NS = 300_000
-"""A frame of the profiler and the clock of the recording begin and end at slightly different times."""
+"""The allowed difference, because the profiler's frame and the job's clock start and stop at different times."""
 MOST_BYTES = 300_000
 
 

@@ -502,7 +502,7 @@ def test_every_rule_has_a_formula_and_a_source() -> None:
 
 
 DIFFERENCES = Path(__file__).parent / "bytes_against_tracelens.csv"
-"""Every operator and shape whose bytes TraceLens counts differently, with both numbers and the reason."""
+"""Every operator and shape for which TraceLens counts other bytes, with both numbers and the reason."""
 
 
 @pytest.mark.slow

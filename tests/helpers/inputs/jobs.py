@@ -15,7 +15,7 @@ MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
-"""A name that runs a script wherever it is treated as markup."""
+"""A name that runs a script if it is treated as markup."""
 
 
 def gpu_job() -> TraceBuilder:

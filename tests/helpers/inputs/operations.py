@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Kind, replica, stage and microbatch (-1 without) to the time in ns that an operation needs once it may run."""
+"""Maps kind, replica, stage and microbatch (-1 if there is none) to the duration in ns, once the operation can run."""
 
 Key = tuple[str, int, int, int]
 

@@ -21,7 +21,7 @@ IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
-"""Environment variables with the folders of the large set's traces and of other tools' results."""
+"""Environment variables that name the folders of the large set: its traces, and the results of other tools."""
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system

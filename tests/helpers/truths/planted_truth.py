@@ -20,7 +20,7 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""The error allowed in addition to the printed one: the simulation assigns some microseconds on the host to other causes."""
+"""The error allowed in addition to the printed one, because some microseconds on the host go to other causes."""
 
 
 class Named(NamedTuple):

@@ -27,7 +27,7 @@ REAL = {
     "resnet50_num_workers_4/worker0@1": "tensorboard/resnet50_num_workers_4/*",
     "resnet50_num_workers_4/worker0@2": "tensorboard/resnet50_num_workers_4/*",
 }
-"""{golden folder: pattern of the trace}; if several files match, the span selects one."""
+"""{golden folder: pattern of the trace}; if several files match, the span in the folder's name selects one."""
 
 UNIT = (
     "test_all_categories/0",
@@ -115,7 +115,7 @@ EDGE = (
     "x_event_unknown_cat",
     "zero_duration_children_same_start",
 )
-"""Small inputs, one for each rule."""
+"""Small inputs, each of which tests one rule."""
 
 CASES = (
     *(f"tb/{name}" for name in REAL),
@@ -126,7 +126,7 @@ CASES = (
 EACH_CASE = slow_except(
     CASES, (*(f"tb/{name}" for name in REAL if "dlrm" not in name), *(f"tb_edge/{name}" for name in EDGE[::2]))
 )
-"""The cases as test parameters; quick tests use most real traces and half of `tb_edge`."""
+"""The cases as test parameters; the quick tests run most real traces and half of `tb_edge`."""
 
 LOST = (
     "bare_list_json",

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""How long to wait for a page, which is slow on a busy machine."""
+"""How long to wait for a page, because pages are slow on a busy machine."""
 
 VIEWPORT = {"width": 1440, "height": 1000}
 
 SCREENSHOTS = os.environ.get("HOLOTRACE_SCREENSHOTS")
-"""The folder for screenshots, which `make test-pages` sets; other runs take none."""
+"""The folder for screenshots, set by `make test-pages`; without it, no screenshots are taken."""
 
 REAL_TRACES = {
     "resnet50": "tensorboard/resnet50_num_workers_0",
@@ -52,7 +52,7 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""Addresses of errors that TensorBoard causes: with --path_prefix it requests its fonts at a wrong address."""
+"""Addresses whose errors TensorBoard causes: with --path_prefix, it requests its fonts at a wrong address."""
 
 
 _SEEN = """() => {
@@ -69,9 +69,9 @@ _SEEN = """() => {
     tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
   };
 }"""
-"""Returns the content of a page, and whether all parts have loaded, figures are drawn and no row is blank.
+"""Returns the content of a page, and whether all parts are loaded, figures are drawn and no row is blank.
 
-Scrolls to the first table without rows, because a table requests its rows when it comes into view.
+Scrolls to the first table without rows, because a table requests its rows only when it is visible.
 """
 
 

@@ -40,9 +40,9 @@ RUNS = (
       return table && axe.run(table, { resultTypes: ['violations'], preload: false });
     }""",
 )
-"""Checks the first table after scrolling it into view, because AG Grid fills the headers of a grid only then.
+"""Scrolls to the first table before the check, because AG Grid fills the headers of a grid only when it is visible.
 
-`preload` would request every style sheet again in each run, for a rule that is off by default.
+`preload` is off, because it would request every style sheet in each run, for a rule that is off by default.
 """
 
 SCHEME = "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme ?? ''"
@@ -75,12 +75,12 @@ SOME_PAGES = {
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""Each page is visited for one recording, and some pages also for a recording with long names and for a job of 128 ranks."""
+"""Pages to visit per recording: each page once, and some also with long names and with a job of 128 ranks."""
 
 MOST_PAGES = 6
-"""The most pages that one test visits.
+"""The largest number of pages that one test visits.
 
-A small number spreads the tests over the workers, and lets a page that hangs fail only one test, within minutes.
+A small number spreads the tests over the workers; if a page hangs, only one test fails, within minutes.
 """
 
 

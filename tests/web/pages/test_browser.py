@@ -38,7 +38,7 @@ from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-"""The tests may take ten minutes, because pages are slow on a busy machine."""
+"""The time limit is long, because pages are slow on a busy machine."""
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ LEGENDS_ARE_FREE = """(width) => {
       (legend.bottom <= bars.top + 1 || legend.left >= bars.right - 1 || legend.top >= bars.bottom - 1);
   });
 }"""
-"""Returns whether each figure has the width of its box, and its legend is above, beside or below the bars."""
+"""Returns whether each figure is as wide as its box, and its legend is above, beside or below the bars."""
 
 NAMES_FIT = """() => [...document.querySelectorAll('.js-plotly-plot')].some(plot => plot.querySelector('.annotation-text')) &&
   [...document.querySelectorAll('.annotation-text')].every(name =>
@@ -53,7 +53,7 @@ TEXTS_ARE_READABLE = """(width) => {
   const plots = [...document.querySelectorAll('.js-plotly-plot')];
   return window.innerWidth === width && plots.length > 0 && plots.every(isReadable);
 }"""
-"""Returns whether no text covers another, no label of a bar is tiny, and the titles of axes are below the names of their ticks."""
+"""Returns whether texts do not overlap, labels of bars are not tiny, and axis titles are below the tick labels."""
 
 
 @pytest.fixture(scope="module")

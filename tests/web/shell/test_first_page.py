@@ -44,7 +44,7 @@ BEFORE_THE_FIGURE = {
         "table_rows",
     ),
 }
-"""The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
+"""Scripts that load before the figure, given by the start of their names; more scripts would delay the figure."""
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ LATER = (
     "timeline/window/flag_list.js",
     "timeline/window/minimap.js",
 )
-"""The modules that the timeline loads after its first drawing."""
+"""Modules that the timeline loads after its first drawing."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -162,7 +162,7 @@ def test_details_of_an_event(asking) -> None:
 
 
 INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
-"""An argument as `json.dump(trace, file, indent=2)` writes it."""
+"""An argument in the form that `json.dump(trace, file, indent=2)` writes."""
 
 
 def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:

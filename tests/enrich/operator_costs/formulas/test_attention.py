@@ -16,9 +16,9 @@ from holotrace.enrich.operator_costs.rules import cost_of
 
 BF16, INT, LONG = "c10::BFloat16", "int", "long int"
 B, Q, K, H, G, D = 2, 6, 10, 4, 2, 8
-"""Batch size, number of queries and of keys, heads of queries and of keys, width of a head."""
+"""Batch size, number of queries, number of keys, query heads, key heads, width of a head."""
 PAIR = 2 * H * (D + D)
-"""Operations of all heads for a pair of query and key."""
+"""Operations of all heads for one pair of query and key."""
 PAIR_BACKWARD = 2 * H * 5 * D
 
 Inputs = dict[int, Any]

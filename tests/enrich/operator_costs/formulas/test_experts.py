@@ -19,7 +19,7 @@ GATED = [[4, 32, 8], [4, 8, 16]]
 """Weights of 4 experts, H = 8 and I = 16, with a gate: N = 32."""
 WEIGHTS = 4 * (32 * 8 + 8 * 16)
 EACH = 2 * (8 * 32 + 16 * 8)
-"""Operations of one expert for one token."""
+"""Operations that one expert needs for one token."""
 
 
 def call(operator: str, dims: list[Any], types: list[str], values: list[str] | None = None, **more: Any) -> Cost:
