@@ -128,7 +128,7 @@ def test_two_streams_and_a_missing_launch(tmp_path):
 
 
 def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
-    """Two graphs of equal kernels are replayed in turn, so they get the layers in the order of capture."""
+    """Two graphs with equal kernels are replayed in turn, so their operators follow the order of the capture."""
     captured = capture_of(("aten::mm", "gemm"))
     capture_of(("aten::addmm", "gemm"), begin=100, builder=captured)
     graph = [("gemm", 7)]

@@ -113,7 +113,7 @@ def test_generated_kernels_keep_their_operators_inside_the_layer():
 
 
 def test_the_roofline_divides_kernels_without_operators_by_layer():
-    """The roofline's modules add up to those of `modules`: per layer, 20 µs without an operator and 10 µs with one."""
+    """In each replay, a layer of the roofline has 20 µs without an operator and 10 µs with one."""
     kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3, "head")
     result = holotrace.roofline(graph(graph(TraceBuilder(), kernels, 1_000), kernels, 2_000).build())
     columns = ("module", "phase", "call_count", "busy_ns", "covered_fraction")

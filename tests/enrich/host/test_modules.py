@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """A gradient accumulation belongs to the part before it on the same thread; this is op4's part for one of three."""
+    """Of three gradient accumulations, only the one that follows op4's part on the same thread belongs to a part."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))

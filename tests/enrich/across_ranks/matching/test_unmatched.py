@@ -123,7 +123,7 @@ def test_ranks_that_number_their_operations_apart() -> None:
 
 
 def test_ranks_of_different_jobs_of_equal_size() -> None:
-    """In a group of the same ranks, rank 0 only reduces and rank 1 only gathers, so they may be from different jobs."""
+    """Rank 0 only reduces and rank 1 only gathers, so a finding says that the files may belong to different jobs."""
     of_ranks = {0: of_rank(_call(0), _call(20)), 1: of_rank(_call(5, family="all_gather", content=9))}
 
     assert match(of_ranks).findings == (

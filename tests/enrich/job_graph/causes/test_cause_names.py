@@ -30,7 +30,7 @@ def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
 
 
 def test_a_function_that_builds_a_batch_is_named_and_not_its_loader() -> None:
-    """The cause is the user's `tokenise`, not the data loader that calls it."""
+    """While the user's `tokenise` runs, the cause is named after it, not after the data loader that calls it."""
     assert causes_of("train.py(3): step", LOADER, TOKENISE)[1:] == [
         ("data_loading", LOADER),
         ("data_loading", TOKENISE),
@@ -38,7 +38,7 @@ def test_a_function_that_builds_a_batch_is_named_and_not_its_loader() -> None:
 
 
 def test_a_function_that_asks_for_a_batch_is_not_the_loader() -> None:
-    """The user's `step` calls the loader; the cause is the function of PyTorch that the loader runs."""
+    """The user's `step` calls the loader, which calls a function of PyTorch; the cause is named after the loader."""
     fetch = "torch/utils/data/_utils/fetch.py(48): fetch"
 
     assert causes_of("train.py(3): step", LOADER, fetch)[1:] == [("data_loading", LOADER), ("data_loading", LOADER)]

@@ -78,7 +78,7 @@ def test_one_token_reads_an_exact_number_of_experts() -> None:
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
-    """A list of integers that maps experts shows that other ranks compute some of the chosen experts."""
+    """A list of integers that maps experts shows that other ranks compute some of them, so the cost is unknown."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]
     assert "several ranks" in call("aiter::fused_moe_", dims, [BF16] * 3 + ["float", INT, INT]).reason
 
