@@ -1,4 +1,4 @@
-"""A folder has at most 15 files, so newcomers find their way; tests that need servers have folders of their own."""
+"""A folder has at most 15 files, so newcomers can find them; tests that need servers are in separate folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In modules that import names on first use, completion and type checkers know the names."""
+"""Modules that import names on first use show all names to completion and type checkers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_type_checkers_see_no_getattr_of_a_module(path) -> None:
 
 @pytest.mark.slow
 def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
-    """In lazy modules, the type checker rejects misspelt names and knows the signatures of correct names."""
+    """In lazy modules, the type checker rejects misspelt names and finds the signatures of correct names."""
     api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
     program.write_text(

@@ -30,7 +30,7 @@ def modules_below(package: ModuleType) -> list[ModuleType]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names in `__all__` or, without it, the names of a module's own objects that are not private."""
+    """Return the names in `__all__` or, without it, the public names that the module defines."""
     own = (name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__)
     return list(getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")])
 

@@ -51,7 +51,7 @@ def test_one_slow_message_of_each_size_does_not_move_the_line():
 
 @pytest.mark.parametrize("sizes", [[], [1_000], [1_000, 1_000_000], [1_000, 1_500, 2_000]])
 def test_too_few_or_too_similar_sizes_give_no_fit(sizes):
-    """Without three sizes, of which the largest is at least four times the smallest, there is no fit."""
+    """There is no fit with fewer than three sizes, or if the largest size is less than four times the smallest."""
     assert fit_latency(*_messages(sizes, 5_000, 0.1)) is None
 
 

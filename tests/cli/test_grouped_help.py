@@ -44,7 +44,7 @@ def test_commands_are_described_in_whole_sentences() -> None:
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "sql", "critical-path", "diagnose"])
 def test_options_are_under_headings(command: str) -> None:
-    """A command's own options come first, then the options for reading traces, for output and for execution."""
+    """The options of a command come first, then the options for reading traces, for output and for execution."""
     groups = sections(command)
 
     assert list(groups)[:3] == ["Arguments", "Options", "Which traces"]
@@ -55,7 +55,7 @@ def test_options_are_under_headings(command: str) -> None:
 
 
 def test_options_of_a_question_come_before_common_ones() -> None:
-    """The what-if options of critical_path are not listed with the options of all commands."""
+    """The what-if options of critical_path are not under the headings that all commands have."""
     groups = sections("critical-path")
 
     assert any(name.startswith("--scale") for name in groups["Options"])

@@ -94,7 +94,7 @@ def test_text_on_a_fill_is_readable(fill: str) -> None:
 @pytest.mark.parametrize("kind", BLIND)
 @pytest.mark.parametrize("names", TOGETHER)
 def test_colors_used_together_differ_for_colour_blind_readers(names: str, kind: str) -> None:
-    """Readers without red or without green cones can tell apart any two colours of a figure."""
+    """Readers without red or without green cones can distinguish any two colours of a figure."""
     for first, second in itertools.combinations([getattr(colors, name) for name in names.split()], 2):
         distance = sum((a - b) ** 2 for a, b in zip(seen(first, kind), seen(second, kind), strict=True)) ** 0.5
         assert distance >= 0.1, (first, second)

@@ -93,7 +93,7 @@ def test_a_truncated_file_is_closed_after_its_last_complete_event(tmp_path, star
 
 
 def test_adding_to_a_truncated_file_closes_it(tmp_path) -> None:
-    """`with_events` drops the incomplete event of a truncated file, adds its own, and closes the list."""
+    """`with_events` drops the incomplete event of a truncated file, adds the new events, and closes the list."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT[:50]}'))
     assert rank_trace.health.events_end is None
     with_events(rank_trace, tmp_path / "out.json", [MARK])

@@ -208,7 +208,7 @@ def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
     peak, findings = memory_of_reading(path, tmp_path / "tables", 16)
     assert peak < MEMORY_LIMIT
-    least = 0 if piece == b" " else 50 << 20  # lost bytes do not include the commas between elements
+    least = 0 if piece == b" " else 50 << 20  # commas between elements do not count as lost bytes
     assert sum(finding["bytes_lost"] for finding in findings) >= least  # type: ignore[misc]
 
 

@@ -234,7 +234,7 @@ def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> 
 
 
 def test_the_ranks_of_a_dict_take_precedence(write_trace: WriteTrace) -> None:
-    """The ranks of a dict {rank: file} override those in the files."""
+    """The ranks in a dict {rank: file} override the ranks in the files."""
     first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
     assert discover({9: second, 4: first}, read_nothing) == JobFiles({4: first, 9: second})
 

@@ -88,7 +88,7 @@ def event_indices(rank_trace: RankTrace) -> list[int]:
     ],
 )
 def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content: bytes, description: str) -> None:
-    """A file that is not a trace raises NotATraceError with its first bytes, or with what it lacks."""
+    """A file that is not a trace raises NotATraceError, which quotes its first bytes or names what is missing."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
     assert "trace.json is not a profiler trace: " in str(caught.value)
@@ -318,7 +318,7 @@ def opened(content: bytes) -> RankTrace:
 
 
 def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the args that have no column of their own and are not null."""
+    """Return the args that are not null and have no column."""
     return {key: value for key, value in args.items() if key not in known and value is not None}
 
 

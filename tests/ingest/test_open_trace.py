@@ -112,7 +112,7 @@ def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatc
 
 
 def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading ~ stands for the home folder."""
+    """A leading ~ means the home folder."""
     write_trace("a.json")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert open_trace("~/a.json").ranks[0].table("events").height == 1

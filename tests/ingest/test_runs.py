@@ -215,7 +215,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """Real log folders have the same workers and spans as in the plugin, except its reserved worker `All`."""
+    """Real log folders have the workers and spans that the plugin finds, except its reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {

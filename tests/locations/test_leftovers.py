@@ -30,7 +30,7 @@ def kill_a_writer(target: Path, temporary: Path) -> None:
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """Writing a file removes a killed writer's draft; a new scratch folder replaces that of the killed process."""
+    """Writing a file removes the draft of a killed writer; a new scratch folder replaces the writer's."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1

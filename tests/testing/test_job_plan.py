@@ -61,7 +61,7 @@ def test_work_on_one_stream_does_not_overlap(plan):
 
 
 def test_operators_are_nested_and_contain_their_launches(plan):
-    """Inner operators lie within their outer operators, and launches within the innermost operators."""
+    """Inner operators are inside their outer operators, and launches inside the innermost operators."""
     for call in plan.ranks[0].calls:
         assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
         first_ns, last_ns = call.spans[-1]

@@ -39,7 +39,7 @@ def test_the_later_of_two_overlapping_intervals_owns_what_both_cover() -> None:
 
 @given(intervals)
 def test_segments_cover_what_the_intervals_cover(table) -> None:
-    """A nanosecond that intervals cover belongs to one of them; any other nanosecond belongs to none."""
+    """Each nanosecond that intervals cover is assigned to one of them; no other nanosecond is assigned."""
     owner = owners(table)
     expected = {(int(g), moment) for g, start, end in table for moment in range(start, end)}
     assert owner.keys() == expected

@@ -154,7 +154,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """Args of `record_param_comms` replace those of the annotation, because they include the sequence number."""
+    """`record_param_comms` describes the kernel instead of the annotation, because it has the sequence number."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",

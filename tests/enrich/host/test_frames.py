@@ -1,4 +1,4 @@
-"""The names of frames distinguish the user's frames from those of libraries, generated files and Python."""
+"""User frames are distinguished by name from frames of libraries, generated files and Python."""
 
 from __future__ import annotations
 

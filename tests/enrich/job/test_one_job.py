@@ -253,7 +253,7 @@ def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> Non
 
 
 def test_a_store_gives_the_same_reasons(tmp_path) -> None:
-    """Cut-off, unreadable and duplicate files cause the same warnings in a store as in the folder."""
+    """A store gives the same warnings about cut-off, unreadable and duplicate files as the folder."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

@@ -53,7 +53,7 @@ def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, in
 
 
 def test_rows_in_any_order_and_several_steps_give_the_same() -> None:
-    """Each of two steps is replayed as if it were alone, even if the rows are shuffled."""
+    """Each of two steps is replayed as if it were the only one, even if the rows are shuffled."""
     steps = [pipelined_step(3, 4, 2, drawn(seed), step=seed) for seed in (5, 2)]
     operations = _numbered(pl.concat(steps).sample(fraction=1.0, shuffle=True, seed=1))
     dependencies = by_kind(operations)

@@ -65,7 +65,7 @@ def test_a_partial_last_block_counts() -> None:
 
 
 def test_a_shape_of_zeros_is_unknown() -> None:
-    """Kineto writes zeros for launches whose arguments it does not read, such as those on several devices."""
+    """Kineto writes zeros if it does not read a launch's arguments, for example for launches on several devices."""
     call = "hipExtLaunchMultiKernelMultiDevice"
     row = kernel_calls(launched(call, [0, 0, 0], block=(0, 0, 0), where="both").build().ranks[0]).row(0, named=True)
 

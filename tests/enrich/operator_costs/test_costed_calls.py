@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, aten::mm counts with its 8 µs, of which an operator without a rule takes 3 µs."""
+    """On the CPU, the 8 µs of aten::mm count, including 3 µs of an operator without a rule inside it."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3

@@ -35,5 +35,5 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_host_events_are_kept_for_every_device() -> None:
-    """Of device work, only that of the requested devices is kept; host events are always kept."""
+    """Device work is kept only for the requested devices; host events are always kept."""
     assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

@@ -91,7 +91,7 @@ def test_kernels_count_only_with_nccl() -> None:
 
 
 def test_two_libraries_leave_no_node() -> None:
-    """If a file has nccl and gloo ranges, which the plugin cannot tell apart, the table is empty."""
+    """The plugin cannot distinguish nccl from gloo ranges, so the table is empty for a file with both."""
     builder = call(3, start_us=10, duration_us=5).operator("gloo:reduce", start_us=20, duration_us=5)
     assert communication_nodes(one_rank(builder)).is_empty()
 

@@ -130,7 +130,7 @@ def _ranks_by_key(content: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
 
 
 def test_the_metadata_say_how_each_clock_was_corrected(merged, content) -> None:
-    """The offset in the file differs from the true offset of the second host by at most the half-width."""
+    """The metadata give offset, drift and half-widths for each host, and list the ranks of the host."""
     clocks = content["metadata"]["clocks"]
     assert clocks["reference_host"] == "node-00"
     reference, other = clocks["hosts"]

@@ -22,7 +22,7 @@ AS_RECORDED = RankClock("a")
 
 
 def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]:
-    """Return events of rank 3; the base time of its file is 1 µs later than that of the merged trace."""
+    """Return events of rank 3; its file has a base time 1 µs after the base time of the merged trace."""
     place = RankPlace(3, clock, BASE, BASE - 1_000, {4001: 3001, 0: 3002, "Spans \u00e9": 3003})
     text = place.placing().placed(",".join(events).encode()).decode()
     return json.loads(f"[{text[1:]}]", parse_float=exact_number)
@@ -53,7 +53,7 @@ def test_names_of_processes_are_left_out() -> None:
 
 
 def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
-    """A counter's id is kept, because it is local to its process; an id that is no small number gets a rank prefix."""
+    """A counter's id is kept, because it is local to its process; ids that are not small numbers get a rank prefix."""
     events = ['{"ph":"C","id":7,"pid":0}', '{"ph":"b","id":"x\\"","pid":0}', '{"ph":"X","bind_id":-1,"pid":0}']
     assert [event.get("id", event.get("bind_id")) for event in placed(*events)] == [7, 'rank 3: x"', "rank 3: -1"]
 

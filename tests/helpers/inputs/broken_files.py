@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files, each of which once made the reader or an analysis fail."""
+"""Damaged and impossible trace files; each of them once made the reader or an analysis fail."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def holes(pairs: Pairs) -> set[int]:
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return the nanoseconds of each combination of classes; bit j of a key stands for class j."""
+    """Return the nanoseconds of each combination of classes; bit j of a key means class j."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)

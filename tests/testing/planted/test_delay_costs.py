@@ -19,7 +19,7 @@ def test_the_costs_add_up_to_all_waiting(seed):
 
 
 def test_a_slow_kernel_costs_what_the_others_wait_less_without_it():
-    """A single cause costs exactly the waiting that vanishes without it: 5 ms on each of seven ranks."""
+    """A single cause costs the waiting that vanishes without it: 5 ms on each of seven ranks."""
     cause = Cause("slow_kernel", 2, 5 * MS, step=FIRST_STEP)
     job = PlantedJob(PlantedOptions(layers=1, jitter=0, causes=(cause,)))
     ((rank, (kind, name, module)), cost) = job.delay_costs.most_common(1)[0]

@@ -161,7 +161,7 @@ _SHARED_TABS: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
 
 @contextmanager
 def _shared_tab(browser: Browser) -> Iterator[Page]:
-    """Lend the shared tab, then clean it up; after an error, the next visit gets a new tab."""
+    """Lend the shared tab and clean it up afterwards; after an error, the next visit gets a new tab."""
     page = _SHARED_TABS.pop(browser, None) or browser.new_context(viewport=VIEWPORT).new_page()
     try:
         yield page
@@ -173,7 +173,7 @@ def _shared_tab(browser: Browser) -> Iterator[Page]:
 
 
 def _forget_visit(page: Page) -> None:
-    """Undo the changes of a visit: other tabs, stored choices, intercepted requests, the mouse and the size."""
+    """Close other tabs, and reset stored choices, intercepted requests, the mouse and the size."""
     for other in page.context.pages:
         if other != page:
             other.close()

@@ -44,7 +44,7 @@ def serving(folder) -> Iterator[str]:
 
 
 class Drawn:
-    """A timeline on a page; its values are read from the page's own state."""
+    """A timeline on a page; its values are read from the state of the page."""
 
     def __init__(self, seen: Visit, ranks: int | None = 2) -> None:
         """Wait until this many ranks are drawn and their rows no longer move; None waits for any rank."""

@@ -72,7 +72,7 @@ def test_a_page_of_another_site_cannot_post(origin) -> None:
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
 def test_own_pages_and_programs_can_post(headers) -> None:
-    """POST requests of the server's own pages, and of programs, which send no Origin, are accepted."""
+    """POST requests are accepted from the server's own pages and from programs, because programs send no Origin."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 

@@ -69,7 +69,7 @@ def test_the_blocks_make_up_the_table(first, size) -> None:
 
 
 def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
-    """A cell shows 12.3 µs and holds 12,345 ns; a name with markup stays text, and null becomes a dash."""
+    """A cell shows 12.3 µs and stores 12,345 ns; a name with markup stays text, and null becomes a dash."""
     texts, _ = rows_of().answer(Request(sort=(("total_ns", True),)))
     assert (texts[0]["total_ns"], texts[0]["total_ns|exact"]) == ("12.3 µs", "12,345 ns")
     assert texts[2]["name"] == MARKUP

@@ -195,7 +195,7 @@ def test_arrows(asking, name, expected) -> None:
 
 
 def test_work_links_to_its_line_of_code(tmp_path) -> None:
-    """A kernel links to the Python frame that launched it, and a backward kernel to that of the forward operator."""
+    """A kernel links to the Python frame that launched it, and a backward kernel to the forward operator's frame."""
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=100)
     builder.operator("aten::mm", start_us=5, duration_us=20, args={"Sequence number": 7, "Fwd thread id": 0})
     builder.kernel("relu", start_us=30, duration_us=5, launch_us=7, launch_duration_us=1)
@@ -273,7 +273,7 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Two ranks with equal times have no idle or waiting findings; those of the diagnosis lie within the recording."""
+    """Two ranks with equal times have no findings of idling or waiting; other findings lie within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))

@@ -1,4 +1,4 @@
-"""Tests of the communication calls of a rank, which are matched with those of other ranks."""
+"""Tests of the communication calls of a rank, the input of matching across ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The named cause of a late rank is its own work, or the user's function that takes the time."""
+"""The largest cause of a rank is named: its own work, or the user's function that takes the time."""
 
 from __future__ import annotations
 

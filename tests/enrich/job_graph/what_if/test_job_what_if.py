@@ -166,7 +166,7 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
-    """Without its delay, the slow rank saves more than 10 % of the step; a change of rank 0, which waits for it, less."""
+    """Removing the delay of the slow rank saves more than 10 % of the step; changing rank 0, which waits, does not."""
     trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])
