@@ -92,7 +92,7 @@ def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """A time belongs to the interval that began last (of equals, the last row), or to none if that one has ended."""
+    """A time belongs to the interval that began last, or to none if that interval has ended."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 

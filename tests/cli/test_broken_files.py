@@ -43,7 +43,7 @@ OF_A_QUESTION = {
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
 }
-"""Commands whose analyses share code: all of them run on one file, and for the other files, Python calls the analyses."""
+"""Commands whose analyses share code: all of them run on one file; for the other files, Python calls the analyses."""
 
 QUICK = "odd_inputs.json"
 """A file with damaged args; the tests of all other files are slow tests."""

@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder raises an error before traces are read, except if a result is already computed."""
+    """A missing or unwritable folder raises an error before traces are read, unless the function takes a result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")

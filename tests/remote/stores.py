@@ -1,4 +1,4 @@
-"""The stores of the tests: each is a bucket or folder on a running server, with environment variables for its users."""
+"""The stores of the tests: buckets or folders on running servers, and environment variables for their users."""
 
 from __future__ import annotations
 

@@ -447,7 +447,7 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 
 
 def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """A process that adds an entry removes a killed process's unfinished entry, but not its own unfinished entry."""
+    """A process that adds an entry removes the unfinished entry of a killed process and keeps its own."""
     path = write_trace("a.json", ["gemm"])
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- own code
     (left,) = entries_in(cache_folder)

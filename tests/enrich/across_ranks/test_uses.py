@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, and 1,024 in the backward."""
+    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, 1,024 in the backward pass."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)

@@ -1,4 +1,4 @@
-"""Tests of gaps between kernels that a replay assumes where the recording does not show them."""
+"""A replay keeps the usual gap between two kernels even where the recording does not show it."""
 
 from __future__ import annotations
 

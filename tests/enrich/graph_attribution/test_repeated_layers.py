@@ -48,7 +48,7 @@ def test_embedding_and_head_are_outside_the_layers():
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual in every normalisation except the first layer's; layers still begin with it."""
+    """Fused kernels add the residual in every normalisation except the first; each layer still begins with its own."""
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 

@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """aten::linear takes 50 µs, less 20 of aten::mm and 3 of a call; aten::mm takes 20 µs, less calls of 2 and 1."""
+    """The self time of aten::linear is 50 µs minus 20 of aten::mm and 3 of its call; that of aten::mm is 20 - 2 - 1."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),

@@ -123,7 +123,7 @@ def test_a_wrong_cookie_is_refused(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """An address with the token sets the cookie and redirects to one without it, which browser histories may keep."""
+    """An address with the token sets the cookie and redirects to the address without it, to keep histories clean."""
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
     assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"

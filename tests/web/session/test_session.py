@@ -224,7 +224,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
-    """At most MOST_OPEN_TRACES traces stay open; if the process uses 2 GiB of memory, none does."""
+    """At most MOST_OPEN_TRACES traces stay open; if the process uses 2 GiB of memory, all are closed."""
     for name in "abc":
         gpu_job().write(tmp_path / name)
     session = opened(tmp_path)

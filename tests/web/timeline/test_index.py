@@ -50,7 +50,7 @@ def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
 
 
 def test_of_equal_events_the_upper_one_contains_the_other() -> None:
-    """An annotation and an operator with the same times: the annotation contains the operator."""
+    """If an annotation and an operator have the same times, the annotation contains the operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)
     index = timeline_index(builder.annotation("layer", start_us=0, duration_us=9).build().ranks[0])
     operator, annotation = (index.place_of(event) for event in (0, 1))

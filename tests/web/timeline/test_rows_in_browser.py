@@ -1,4 +1,4 @@
-"""Rows of the timeline can be pinned, hidden, filtered and moved, and the address keeps this, in a real browser."""
+"""In a real browser, rows of the timeline can be pinned, hidden, filtered and moved, and the address records this."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_a_narrow_window_shows_the_list_of_pages_over_the_page(url, browser) -> 
 
 @pytest.mark.slow
 def test_the_details_can_be_resized(url, browser) -> None:
-    """Dragging the bar, or its arrow keys, resizes the details; the browser stores the height, and Enter resets it."""
+    """Dragging the bar, or arrow keys on it, resizes the details; the browser stores the height; Enter resets it."""
     with visit(browser, f"{url}&find=gemm") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)

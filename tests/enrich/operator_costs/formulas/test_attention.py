@@ -204,7 +204,7 @@ def test_attention_of_cudnn() -> None:
 
 
 def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
-    """The cost is unknown if an unexpected input is a second query, or if the mask value is not a boolean."""
+    """An unexpected second query, or a mask value that is not a boolean, makes the cost unknown."""
     assert "second query" in call("flash_attn_3::fwd", 34, {**batched(), 5: [B, Q, H, D]}).reason
     assert "0.125" in call("aiter::mha_fwd", 21, {**batched(), 5: 0.125}).reason
 

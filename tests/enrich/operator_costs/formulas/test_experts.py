@@ -87,14 +87,14 @@ def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
 )
 def test_weights_that_do_not_fit_are_unknown(weights) -> None:
-    """Both weights need one matrix per expert, and the second one must be as wide as the tokens."""
+    """The cost is unknown if there is not one matrix per expert, or if the second is not as wide as the tokens."""
     cost = fused(100, weights)
     assert cost.flops is None
     assert "do not fit" in cost.reason
 
 
 def test_kernels_of_aiter() -> None:
-    """The result is the first input for a whole layer and a later input for a single stage; k is a number."""
+    """The result is the first input for a whole layer and a later input for one stage; k is a number in the inputs."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
