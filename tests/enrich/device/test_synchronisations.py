@@ -194,7 +194,7 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """A call named cudaDeviceSynchronize is not a recorded wait without a row of the profiler."""
+    """Without a row of the profiler, a call named cudaDeviceSynchronize is not a recorded wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 

@@ -13,7 +13,7 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_costs_add_up_to_all_waiting(seed):
-    """The costs of all causes add up to all waiting, to the nanosecond."""
+    """The costs of all causes add up to all waiting."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert sum(job.delay_costs.values()) == pytest.approx(job.waited_ns.sum(), rel=1e-9)
 
