@@ -29,7 +29,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """Four small ranks need no workers, which start slowly; large jobs get as many workers as fit into memory."""
+    """Small ranks get no workers, because starting one takes longer; large jobs get as many as fit into memory."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1

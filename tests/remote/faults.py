@@ -19,7 +19,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop unsent bytes and reset the c
 
 @dataclass
 class FaultyProxy:
-    """Forwards bytes, and breaks each connection after `after` bytes from the server.
+    """Forwards bytes, and breaks connections after `after` bytes from the server.
 
     times   how often a connection breaks; None means always
     faults  how often a connection has broken
