@@ -13,7 +13,7 @@ from golden import GoldenTables
 from reference_data import folder_of
 
 settings.register_profile("few", deadline=None, max_examples=5)
-settings.register_profile("quick", deadline=None, max_examples=25)  # without a deadline, because busy machines are slow
+settings.register_profile("quick", deadline=None, max_examples=25)  # no deadline, because busy machines are slow
 settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile(
     "quick"
@@ -25,30 +25,30 @@ TESTS = Path(__file__).parent / "tests"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--rewrite-golden`."""
+    """Add the option `--rewrite-golden`."""
     parser.addoption(
         "--rewrite-golden", action="store_true", help="rewrite the golden tables instead of comparing with them"
     )
 
 
 def pytest_sessionstart() -> None:
-    """Switch off garbage collection while tests are collected: it takes a quarter of that time and frees almost nothing."""
+    """Disable garbage collection while pytest collects tests; it takes a quarter of that time and frees little."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """Switch garbage collection on again, and let it skip the modules and tests that live until the end."""
+    """Enable garbage collection again; it skips the modules and tests loaded so far, which live until the end."""
     gc.freeze()
     gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that may take longest first, then other browser tests: at the end, they would keep one worker busy alone."""
+    """Start the longest tests first, then the other browser tests, so no long test is left running at the end."""
     items.sort(key=lambda item: (-_longest_seconds(item), item.get_closest_marker("browser") is None))
 
 
 def _longest_seconds(item: pytest.Item) -> float:
-    """Return the timeout of a test if it is ten minutes or more, else 0."""
+    """Return the timeout of a test in seconds if it is ten minutes or more, else 0."""
     timeout = item.get_closest_marker("timeout")
     seconds = timeout.args[0] if timeout and timeout.args else 0
     return float(seconds) if seconds >= _LONG_SECONDS else 0
@@ -68,7 +68,7 @@ def goldens() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
-    """Use a temporary cache, so that tests neither fill nor read the user's cache."""
+    """Use a temporary cache, so tests neither read nor fill the user's cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -76,5 +76,5 @@ def cache_of_the_tests(tmp_path_factory) -> Iterator[None]:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> GoldenTables:
-    """Return an object that compares a table with its golden copy, or overwrites the copy if `--rewrite-golden` is given."""
+    """Return an object that compares a table with its golden file; with `--rewrite-golden`, it overwrites the file."""
     return GoldenTables(TESTS / "golden", rewrite=request.config.getoption("--rewrite-golden"))

@@ -1,4 +1,4 @@
-"""Every analysis has a function, figure, command, page, tests and a golden table."""
+"""Every analysis has a function, a figure, a command, a page, tests and a golden table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ each_question = pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: en
 
 
 def test_the_catalogue_lists_every_question() -> None:
-    """The catalogue contains each folder of holotrace/analyses once."""
+    """The catalogue lists each folder of holotrace/analyses once."""
     folder = ROOT / "src" / "holotrace" / "analyses"
     names = sorted(path.parent.name for path in folder.glob("*/compute.py"))
     assert sorted(entry.name for entry in QUESTIONS) == names
@@ -39,7 +39,7 @@ def test_an_analysis_names_its_function_and_figure(entry: Analysis) -> None:
 
 @each_question
 def test_an_analysis_names_its_command(entry: Analysis) -> None:
-    """The command of an analysis has the options of the catalogue, and its help states the question."""
+    """The command of an analysis has the catalogue's options, and its help begins with the question."""
     command = COMMANDS.get_command(None, entry.command)
     flags = {flag for parameter in command.params for flag in parameter.opts}
     assert {option.name for option in entry.options} <= flags
@@ -48,7 +48,7 @@ def test_an_analysis_names_its_command(entry: Analysis) -> None:
 
 @each_question
 def test_an_analysis_names_its_page(entry: Analysis) -> None:
-    """The documentation has the page that the catalogue names for an analysis."""
+    """The documentation has the page that the catalogue names."""
     assert (ROOT / "docs" / entry.page).is_file()
 
 
@@ -61,7 +61,7 @@ def test_an_analysis_names_its_tests_and_golden_table(entry: Analysis) -> None:
 
 @each_question
 def test_views_can_be_shortened(entry: Analysis) -> None:
-    """Each view names the column that decides which rows of its long table to show."""
+    """Each view names the column that decides which rows of a long table are shown."""
     result = entry.compute(*[built_gpu_job()] * (2 if entry in COMPARISONS else 1))
     for view in entry.views:
         assert view.telling in view.table(result).columns
@@ -69,7 +69,7 @@ def test_views_can_be_shortened(entry: Analysis) -> None:
 
 @each_question
 def test_every_question_defines_its_terms(entry: Analysis) -> None:
-    """Every analysis defines its terms, asks a question, and has a docstring."""
+    """Every analysis has a question, a docstring, and definitions of its terms."""
     assert entry.definitions
     assert entry.question.endswith("?")
     assert inspect.getdoc(entry.compute)

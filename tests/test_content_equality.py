@@ -29,7 +29,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_are_equal_when_their_tables_are(name) -> None:
-    """Computing an analysis twice returns equal results and hashes; a result for fewer ranks differs."""
+    """Two computations of an analysis return equal results with equal hashes; a result for fewer ranks differs."""
     trace = built_gpu_job()
     one, again = (RESULTS[name](trace) for _ in range(2))
     other = RESULTS[name](trace.select([0]))
@@ -58,14 +58,14 @@ class _Tables(EqualByContent):
     ],
 )
 def test_nulls_are_equal_and_types_matter(other, is_equal) -> None:
-    """Tables with the same nulls and NaNs are equal; other values, names or types make them unequal."""
+    """Tables with equal nulls and NaNs are equal; other values, names or types make them unequal."""
     one = _Tables(pl.DataFrame({"a": [1.0, None, float("nan")]}))
     assert (one == other) is is_equal
     assert (one != other) is not is_equal
 
 
 def test_no_dataclass_with_tables_compares_them_as_tuples() -> None:
-    """No dataclass with a table has the generated `__eq__`, which would raise on the truth value of a table."""
+    """A dataclass with a table does not have the generated `__eq__`, which would raise an error."""
     generated = []
     for module in pkgutil.walk_packages(holotrace.__path__, "holotrace."):
         if module.name.startswith(("holotrace.web", "holotrace.__main__", "holotrace._native")):

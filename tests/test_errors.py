@@ -1,4 +1,4 @@
-"""`except HolotraceError` catches every error that holotrace raises on purpose."""
+"""`except HolotraceError` catches every error that holotrace raises deliberately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PACKAGE = Path(holotrace.__file__).parent
 
 @pytest.mark.slow
 def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
-    """Every exception class, even an internal one, derives from HolotraceError, so the command line prints one line."""
+    """Every exception class, even an internal one, derives from HolotraceError, so a command prints it as one line."""
     outside = {
         f"{path.relative_to(PACKAGE)}: {node.name}"
         for path in PACKAGE.rglob("*.py")
@@ -26,6 +26,6 @@ def test_every_exception_of_the_package_is_a_holotrace_error() -> None:
 
 
 def is_exception_of_python_alone(bases: list[str]) -> bool:
-    """Whether the first base class is one of Python's exceptions."""
+    """Whether the first base class is an exception of Python."""
     kinds = [getattr(builtins, name, None) for name in bases[:1]]
     return any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds)

@@ -1,4 +1,4 @@
-"""Figures of all analyses share some properties."""
+"""Tests of properties that all figures share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs import MARKUP, built_gpu_job, temporal_of_many
 
 
 def test_names_from_a_trace_are_never_markup() -> None:
-    """A figure shows `<script>` in a kernel's name as escaped text."""
+    """`<script>` in a kernel's name is shown as escaped text."""
     text = plotly.io.to_json(plot_kernel_breakdown(kernel_breakdown(built_gpu_job())))
     strings = json.dumps(json.loads(text), ensure_ascii=False)
     assert "<script" not in strings
@@ -28,7 +28,7 @@ def test_names_from_a_trace_are_never_markup() -> None:
 
 @pytest.mark.parametrize(("ranks", "devices"), [(1, 1), (8, 1), (16, 8), (128, 1), (4_096, 1)])
 def test_figures_work_from_one_rank_to_thousands(ranks: int, devices: int) -> None:
-    """For 1 to 4,096 ranks, every device has a bar and the figure is at most 700 pixels high."""
+    """For 1 to 4,096 ranks, every device has a bar, and the figure is at most 700 pixels high."""
     figure = plot_temporal_breakdown(temporal_of_many(ranks, devices))
     keys = figure.data[0].y if figure.data[0].orientation == "h" else figure.data[0].x
     assert len(set(keys)) == ranks * devices
@@ -37,7 +37,7 @@ def test_figures_work_from_one_rank_to_thousands(ranks: int, devices: int) -> No
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
-    """The dark theme changes the background of a figure, but not its data."""
+    """The dark theme changes a figure's background, but not its data."""
     result = analysis.compute(built_gpu_job())
     light, dark = figures.figure_of(analysis.name, result), figures.figure_of(analysis.name, result, theme="dark")
     assert light.layout.template.layout.paper_bgcolor != dark.layout.template.layout.paper_bgcolor
@@ -46,7 +46,7 @@ def test_figures_have_a_light_and_a_dark_form(analysis: Analysis) -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_title_of_a_figure_is_the_question(analysis: Analysis) -> None:
-    """Each figure has the question of its analysis as title."""
+    """The title of each figure is the question of its analysis."""
     assert figures.figure_of(analysis.name, analysis.compute(built_gpu_job())).layout.title.text == analysis.question
 
 

@@ -1,4 +1,4 @@
-"""A newcomer can take in a folder at a glance: it has at most 15 files. Tests that need servers have folders of their own."""
+"""A folder has at most 15 files, so its list stays short; tests that need servers are in separate folders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = {"golden", "reference", "flop_zoo"}
 
 @pytest.mark.parametrize("root", CODE, ids=lambda root: f"{root.parent.name}/{root.name}")
 def test_no_folder_has_more_than_15_files(root):
-    """Source files and assets count as files; compiled modules, caches and the data of tests do not."""
+    """Source files and assets are counted; compiled modules, caches and test data are not."""
     folders = [root, *(path for path in root.rglob("*") if path.is_dir() and path.name != "__pycache__")]
     folders = [folder for folder in folders if not DATA.intersection(folder.relative_to(root).parts)]
     sizes = {str(folder.relative_to(root)): sum(map(is_source, folder.iterdir())) for folder in folders}
@@ -34,12 +34,12 @@ def test_no_folder_has_more_than_15_files(root):
 
 @pytest.mark.parametrize(("mark", "folder"), [("clusters", "clusters"), ("stores", "remote")])
 def test_tests_that_need_servers_are_where_make_looks_for_them(mark, folder):
-    """`make test-clusters` and `make test-stores` collect only their folders, because collecting all tests takes long."""
+    """`make test-clusters` and `make test-stores` collect only their folders, because collecting all tests is slow."""
     files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "packages").rglob("test_*.py")]
     marked = {path.parent for path in files if re.search(rf"pytest\.mark\.{mark}\b", path.read_text(encoding="utf-8"))}
     assert marked == {ROOT / "tests" / folder}
 
 
 def is_source(path: Path) -> bool:
-    """Whether a file is one that people see when they open the folder."""
+    """Whether a file is counted."""
     return path.is_file() and path.suffix not in {".so", ".pyd", ".pyc"} and not path.name.startswith(".")

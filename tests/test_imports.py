@@ -1,4 +1,4 @@
-"""Imports have no cycles, and import-linter sees all of them."""
+"""Imports have no cycles, and import-linter sees every import."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ IMPORTED_BY_NAME = {
     "hta/facade/imports/later.py": "submodules and functions of the facade are imported on first use",
     "hta/facade/imports/modules_later.py": "pandas, plotly and networkx are imported on first use",
 }
-"""{file: why it imports modules by name}. These imports must point down, but import-linter cannot see them."""
+"""{file: reason for importing modules by name}. import-linter cannot check that these imports follow the layers."""
 
 
 def modules_below(root: Path) -> dict[str, Path]:
@@ -48,7 +48,7 @@ def is_for_type_checkers(node: ast.AST) -> bool:
 
 
 def imports_of(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a file imports when it runs, also inside functions."""
+    """Yield the modules that a file imports at run time, including imports inside functions."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ImportFrom):
             yield from (module for name in child.names for module in (f"{child.module}.{name.name}", f"{child.module}"))
@@ -69,7 +69,7 @@ def circle_in(graph: dict[str, set[str]]) -> list[str]:
 
 @pytest.mark.slow
 def test_imports_have_no_cycles() -> None:
-    """The modules of holotrace import each other without cycles, also inside functions."""
+    """The modules of holotrace have no cyclic imports, not even inside functions."""
     modules = modules_below(SOURCE)
     graph = {name: set(imports_of(parsed(path))) & modules.keys() for name, path in modules.items()}
 
@@ -77,7 +77,7 @@ def test_imports_have_no_cycles() -> None:
 
 
 def test_a_cycle_through_a_function_is_detected() -> None:
-    """Module a, which imports b, and module b, which imports a inside a function, form a cycle."""
+    """Module a imports b, and module b imports a inside a function, which is a cycle."""
     files = {"a": "from b import f", "b": "def f():\n    import a"}
     graph = {name: set(imports_of(ast.parse(text))) & files.keys() for name, text in files.items()}
 
@@ -87,7 +87,7 @@ def test_a_cycle_through_a_function_is_detected() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("root", [SOURCE, HTA_INTERFACE], ids=lambda root: root.name)
 def test_only_a_few_files_import_modules_by_name(root: Path) -> None:
-    """Only the files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports that point up."""
+    """Only files in IMPORTED_BY_NAME use `import_module` or `__import__`, which can hide imports of higher layers."""
     users = {
         path.relative_to(root.parent).as_posix()
         for path in root.rglob("*.py")

@@ -14,7 +14,7 @@ HEAVY = {"dash", "jinja2", "numpy", "pandas", "plotly", "polars", "pyarrow", "ri
 
 
 def modules_after(code: str) -> list[str]:
-    """Run `code` in a new interpreter, and return the words that it prints."""
+    """Run `code` in a new interpreter; return the words that it prints."""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)  # noqa: S603
     return run.stdout.split()
 
@@ -27,7 +27,7 @@ def test_every_public_name_exists(name: str) -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    """`holotrace.no_such_name` raises an AttributeError with that name."""
+    """`holotrace.no_such_name` raises an AttributeError that contains the name."""
     with pytest.raises(AttributeError, match="no_such_name"):
         holotrace.no_such_name  # noqa: B018
 

@@ -1,4 +1,4 @@
-"""Modules that import names on first use show these names to completion and type checkers."""
+"""Modules that import names on first use show all names to completion and type checkers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SOURCE = Path(holotrace.__file__).parent
 
 @pytest.mark.parametrize("module", LAZY, ids=lambda module: module.__name__)
 def test_dir_lists_every_public_name(module) -> None:
-    """Every name in `__all__` is in `dir` before its first use, and can be used."""
+    """Every name in `__all__` is in `dir` before its first use and can be used."""
     assert set(module.__all__) <= set(dir(module))
     assert all(getattr(module, name) is not None for name in module.__all__)
 
 
 def test_every_plot_is_public() -> None:
-    """`holotrace.figures` and its stub have one plot function per analysis, and nothing else."""
+    """`holotrace.figures` and its stub have exactly one plot function per analysis."""
     plots = {f"plot_{question.name}" for question in (*ANALYSES, *COMPARISONS)}
     assert set(holotrace.figures.__all__) == plots
     stub = ast.parse((SOURCE / "figures.pyi").read_text(encoding="utf-8"))
@@ -36,14 +36,14 @@ def test_every_plot_is_public() -> None:
 
 @pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_type_checkers_see_no_getattr_of_a_module(path) -> None:
-    """No module has a top-level `__getattr__`, with which type checkers would accept misspelt names."""
+    """No module has a top-level `__getattr__`, because type checkers would then accept misspelt names."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "__getattr__"] == []
 
 
 @pytest.mark.slow
 def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
-    """The type checker rejects misspelt names of lazy modules, and knows the signatures of correct ones."""
+    """In lazy modules, the type checker rejects misspelt names and finds the signatures of correct names."""
     api = pytest.importorskip("mypy.api")
     program = tmp_path / "program.py"
     program.write_text(
@@ -69,7 +69,7 @@ def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("module", [holotrace, holotrace.testing], ids=lambda module: module.__name__)
 def test_names_come_from_the_modules_in_the_stub(module) -> None:
-    """`__all__` has the names of the stub, and each name is the object of the stub's module."""
+    """`__all__` has the names in the stub, and each name is the object in the module that the stub names."""
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
         alias.name: f"{module.__name__}.{node.module}"

@@ -7,7 +7,7 @@ from holotrace.schema import TABLES
 
 
 def test_the_reader_writes_the_declared_columns() -> None:
-    """The reader in Rust has the same tables, columns, types and order as the declaration in Python."""
+    """The Rust reader has the tables, columns, types and order that are declared in Python."""
     declared = {name: [(column.name, column.type) for column in columns] for name, columns in TABLES.items()}
     assert _native.schema() == declared
 

@@ -1,4 +1,4 @@
-"""`typing.get_type_hints` resolves every annotation of a public name, as editors and documentation tools do."""
+"""`typing.get_type_hints`, which editors and documentation tools use, resolves every public annotation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NEEDS_AN_EXTRA = ("holotrace.web",)
 
 
 def public_modules() -> list[ModuleType]:
-    """Return the modules of `holotrace` that list their public names, and all modules of `hta`, which scripts may import."""
+    """Return the modules of `holotrace` with public names, and all modules of `hta`, which scripts may import."""
     listing = [module for module in modules_below(holotrace) if hasattr(module, "__all__")]
     return [holotrace, *listing, *modules_below(hta)]
 
@@ -30,7 +30,7 @@ def modules_below(package: ModuleType) -> list[ModuleType]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """Return the names in `__all__`; without it, those that the module defines, except private ones."""
+    """Return the names in `__all__` or, without it, the public names that the module defines."""
     own = (name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__)
     return list(getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")])
 
@@ -55,7 +55,7 @@ def unwrapped(member: object) -> object:
 
 @pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
 def test_type_hints_of_public_names_resolve(module: ModuleType, monkeypatch) -> None:
-    """Public annotations use no name that only type checkers import, except a type of the extra fsspec."""
+    """Public annotations use no name that only type checkers import, except a type of fsspec, which is an extra."""
     monkeypatch.setattr("holotrace.locations.remote_path.AbstractFileSystem", object, raising=False)
     for name in public_names(module):
         for function_or_class in annotated(getattr(module, name)):

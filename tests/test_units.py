@@ -1,4 +1,4 @@
-"""Tests of numbers as text."""
+"""Tests of formatting numbers."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from holotrace.units import duration_text, number_text, operations_text, size_te
     ],
 )
 def test_a_duration_has_the_largest_unit_that_it_reaches_after_rounding(duration_ns: float, text: str) -> None:
-    """999.6 µs are 1 ms, not 1,000 µs."""
+    """A duration that rounds to 1,000 of a unit uses the next unit: 999.6 µs are 1 ms, not 1,000 µs."""
     assert duration_text(duration_ns) == text
 
 
 def test_only_a_whole_next_unit_counts_for_sizes() -> None:
-    """1,020 KiB are not yet rounded to 1 MiB, but 1,023.9 KiB are."""
+    """1,023.9 KiB are rounded to 1 MiB, but 1,020 KiB are not."""
     assert (size_text(1020 << 10), size_text((1 << 20) - 100)) == ("1,020 KiB", "1 MiB")
 
 
 def test_operations_move_on_to_the_next_prefix() -> None:
-    """999,999 operations are 1 MFLOP, not 1,000 kFLOP."""
+    """999,999 FLOP are 1 MFLOP, not 1,000 kFLOP."""
     assert operations_text(999_999) == "1 MFLOP"
 
 
 def test_no_number_has_an_exponent() -> None:
-    """A number has all digits before its point, even if fewer are requested: 120 instead of 1.2e+02."""
+    """All digits before the decimal point are shown, even if fewer are requested: 120, not 1.2e+02."""
     assert (number_text(120.4, digits=2), number_text(2_554.0), number_text(2_554.3)) == ("120", "2,554", "2,554")

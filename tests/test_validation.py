@@ -1,4 +1,4 @@
-"""`validate` reports violations of the rules that a sound trace follows."""
+"""`validate` reports violations of rules that every valid trace follows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holotrace.validation import RULES, Violation, validate
 
 
 def broken(builder: TraceBuilder) -> list[tuple[str, str, int]]:
-    """Return rule, severity and count of each violation in a job."""
+    """Return the rule, severity and count of each violation in a job."""
     return [(violation.rule, violation.severity, violation.count) for violation in validate(builder.build())]
 
 
 def sound() -> TraceBuilder:
-    """Return a job without violations: two steps, an operator, and a kernel launched in it."""
+    """Return a job without violations: two steps, and an operator that launches a kernel."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::mm", start_us=1, duration_us=20)
     builder.kernel("gemm", start_us=30, duration_us=5, launch_us=2)
     return builder.step(2, 100, 100)
@@ -50,12 +50,12 @@ def test_a_sound_job_has_no_violations(tmp_path) -> None:
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_each_rule_finds_only_its_own_violation(builder, expected) -> None:
-    """Adding one bad event to a sound job causes exactly one violation."""
+    """One bad event in a job without violations causes exactly one violation."""
     assert broken(builder) == [expected]
 
 
 def test_a_violation_names_events_and_says_what_is_wrong() -> None:
-    """A violation counts five events, names the first three, and says what is wrong."""
+    """For five events, a violation gives the count, names the first three, and explains the problem."""
     builder = TraceBuilder()
     for number in range(5):
         builder.kernel(
@@ -82,7 +82,7 @@ def test_a_truncated_file_is_an_error(tmp_path) -> None:
 
 
 def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
-    """A deleted file of rank 0 violates only `readable`, and rank 1 is still checked."""
+    """If the file of rank 0 was deleted, the rank violates only `readable`, and rank 1 is still checked."""
     sound().rank(1).operator("aten::mm", start_us=0, duration_us=1).write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
     (tmp_path / trace.ranks[0].source).unlink()
@@ -90,13 +90,13 @@ def test_an_unreadable_file_breaks_the_rule_readable(tmp_path) -> None:
 
 
 def run(folder, *options: str) -> tuple[int, str]:
-    """Run `holotrace check --strict`, and return the exit code and the output."""
+    """Run `holotrace check --strict`; return the exit code and the output."""
     result = CliRunner().invoke(app, ["check", str(folder), "--strict", "--no-cache", *options])
     return result.exit_code, result.stdout
 
 
 def test_only_errors_change_the_exit_code(tmp_path) -> None:
-    """`check --strict` exits with 0 for a sound job or a warning, and with 1 for an error."""
+    """`check --strict` exits with 0 without violations or with a warning, and with 1 for an error."""
     for name, builder, code in (
         ("sound", sound(), 0),
         ("warning", sound().kernel("ncclDevKernel", start_us=60, duration_us=1), 0),
@@ -119,6 +119,6 @@ def test_the_command_prints_rules_and_examples(tmp_path) -> None:
 
 
 def test_every_rule_is_documented(request) -> None:
-    """The page of the commands lists every rule with its severity."""
+    """The page of commands lists every rule with its severity."""
     text = (request.config.rootpath / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     assert [rule.name for rule in RULES if f"| `{rule.name}` | {rule.severity} |" not in text] == []

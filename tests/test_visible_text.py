@@ -1,4 +1,4 @@
-"""Text from a trace cannot control a terminal or run in a spreadsheet."""
+"""Text from a trace can neither control a terminal nor run in a spreadsheet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hostile import ACTING, FORMULAS, steering
     ],
 )
 def test_control_characters_are_escaped(text, shown) -> None:
-    """Control characters become visible escapes, other characters are kept, and escaping twice changes nothing."""
+    """Control characters become visible escapes; other characters stay, and a second escape changes nothing."""
     assert (visible(text), visible(visible(text))) == (shown, shown)
 
 
@@ -36,11 +36,11 @@ def test_escaped_json_has_the_same_meaning() -> None:
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_formula_gets_an_apostrophe(text) -> None:
-    """A cell that begins like a formula gets an apostrophe, so spreadsheets show it as text."""
+    """A cell that begins like a formula gets an apostrophe, so a spreadsheet shows it as text."""
     assert inert_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize("text", ["", "gemm", "-1", "+1.5e-3", "a=b", "'=1"])
 def test_other_text_is_unchanged(text) -> None:
-    """Names and numbers that are not formulas are not changed."""
+    """Names and numbers that are not formulas stay unchanged."""
     assert inert_cell(text) == text

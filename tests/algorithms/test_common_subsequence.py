@@ -12,7 +12,7 @@ names = st.lists(st.integers(0, 4), max_size=25)
 
 
 def length_by_table(first: list[int], second: list[int]) -> int:
-    """Return the length of a longest common subsequence, by the table of all prefixes."""
+    """Return the length of the longest common subsequence, by dynamic programming over all prefixes."""
     lengths = [[0] * (len(second) + 1) for _ in range(len(first) + 1)]
     for row, one in enumerate(first):
         for column, other in enumerate(second):
@@ -24,7 +24,7 @@ def length_by_table(first: list[int], second: list[int]) -> int:
 
 @given(names, names)
 def test_pairs_are_equal_in_order_and_as_many_as_possible(first, second):
-    """Paired values are equal, both sides ascend, and no longer subsequence exists."""
+    """Paired values are equal, their positions ascend in both sequences, and no longer subsequence exists."""
     partner = common_subsequence(np.array(first, np.int64), np.array(second, np.int64))
     paired = np.flatnonzero(partner != NO_PARTNER)
 
@@ -34,7 +34,7 @@ def test_pairs_are_equal_in_order_and_as_many_as_possible(first, second):
 
 
 def test_long_sequences_take_little_time():
-    """If two sequences of 5,000 values differ in every tenth value, all their other values are paired."""
+    """If two sequences of 5,000 values differ in every tenth value, all other values are paired, in little time."""
     first = np.arange(5_000) % 97
     second = first.copy()
     second[::10] = 1_000

@@ -54,7 +54,7 @@ def test_union_covers_the_same_nanoseconds(pairs: Pairs) -> None:
 
 @given(pairs_of_moments)
 def test_union_is_disjoint_ordered_and_has_no_empty_interval(pairs: Pairs) -> None:
-    """`union` merges touching intervals, so at least one nanosecond separates any two intervals of the result."""
+    """After `union`, at least one nanosecond separates any two intervals, because touching ones are merged."""
     merged = pairs_in(union(*arrays(pairs)))
 
     assert all(start < end for start, end in merged)
@@ -71,7 +71,7 @@ def test_union_of_a_union_is_itself(pairs: Pairs) -> None:
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: Pairs) -> None:
-    """Each nanosecond of the first set is in exactly one of the two results, depending on whether the second set covers it."""
+    """Each nanosecond of the first set is in the intersection if the second set covers it, else in the difference."""
     with_second, without = intersection(arrays(first), arrays(second)), difference(arrays(first), arrays(second))
 
     assert covered(pairs_in(with_second)) == covered(first) & covered(second)
@@ -80,7 +80,7 @@ def test_difference_and_intersection_divide_the_first_set(first: Pairs, second: 
 
 @given(pairs_of_moments, pairs_of_moments)
 def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> None:
-    """The pieces cover what both sets cover, and each piece lies within the two intervals whose rows it names."""
+    """The overlaps cover the nanoseconds of both sets, and each overlap lies within the two intervals that it names."""
     left, right = union(*arrays(first)), union(*arrays(second))
     shared = overlaps(left, right)
 
@@ -92,7 +92,7 @@ def test_each_overlap_lies_in_its_two_intervals(first: Pairs, second: Pairs) -> 
 
 @given(pairs_of_moments, st.lists(st.integers(-50, 50)))
 def test_a_time_belongs_to_the_interval_that_began_last(pairs: Pairs, moments: list[int]) -> None:
-    """A time belongs to the interval that began last, in doubt to the last row, or to none if this interval has ended."""
+    """A time belongs to the interval that began last, or to none if that interval has ended."""
     rising = sorted(pairs, key=lambda pair: pair[0])
     rows = holding(arrays(rising), np.array(moments, np.int64)).tolist()
 
@@ -108,7 +108,7 @@ def test_touching_intervals_join_and_empty_ones_vanish() -> None:
 
 
 def test_no_intervals_cover_nothing() -> None:
-    """For no intervals, every function returns 0 or an empty array."""
+    """Without intervals, every function returns 0 or an empty array."""
     nothing = arrays([])
 
     assert pairs_in(union(*nothing)) == []
@@ -135,13 +135,13 @@ def test_intersection_counts_what_both_cover(first: Pairs, second: Pairs) -> Non
 
 @given(pairs_of_moments)
 def test_gaps_are_the_uncovered_nanoseconds(pairs: Pairs) -> None:
-    """Gaps cover exactly the free nanoseconds between the first start and the last end."""
+    """The gaps are exactly the uncovered nanoseconds between the first start and the last end."""
     assert covered(pairs_in(gaps(*arrays(pairs)))) == holes(pairs)
 
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]) -> None:
-    """Each group has its own gaps, and an interval inside a longer one does not end a gap."""
+    """Gaps are found for each group separately, and an interval inside a longer one does not end a gap."""
     ordered = [sorted(group) for group in groups]
     rows = [pair for group in ordered for pair in group]
     group_starts = np.cumsum([0, *map(len, ordered)])[:-1]
@@ -154,7 +154,7 @@ def test_a_gap_begins_at_the_latest_earlier_end_of_its_group(groups: list[Pairs]
 
 @given(st.lists(pairs_of_moments, max_size=4))
 def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pairs]) -> None:
-    """Each nanosecond counts toward exactly one combination of classes, even if no class is active."""
+    """Each nanosecond counts for exactly one combination of active classes, which may be the empty one."""
     expected = state_lengths(classes)
 
     durations = states([arrays(pairs) for pairs in classes])
@@ -163,14 +163,14 @@ def test_states_split_the_time_between_first_start_and_last_end(classes: list[Pa
 
 
 def test_states_of_two_classes() -> None:
-    """With A at 0..10 and 20..30 and B at 5..15, neither runs for 5 ns, A alone for 15, B alone for 5, both for 5."""
+    """With A at 0..10 and 20..30 and B at 5..15, neither runs for 5 ns, only A for 15, only B for 5, and both for 5."""
     durations = states([arrays([(0, 10), (20, 30)]), arrays([(5, 15)])])
 
     assert durations.tolist() == [5, 15, 5, 5]
 
 
 def test_lengths_stay_exact_at_epoch_nanoseconds() -> None:
-    """At 1.7e18 ns a float is off by up to 128 ns, but a million intervals of 1 ns cover exactly a million."""
+    """A million intervals of 1 ns cover exactly a million, although floats at 1.7e18 ns are off by up to 128 ns."""
     starts = np.arange(1_000_000, dtype=np.int64) * 3 + 1_725_000_000_000_000_000
 
     assert covered_length(starts, starts + 1) == 1_000_000
@@ -184,7 +184,7 @@ def test_concatenated_keeps_every_interval() -> None:
 
 @pytest.mark.parametrize("function", [covered_length, gaps, lambda *pair: states([pair, pair, pair, pair])])
 def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> None:
-    """With a million intervals, as many as a rank has kernels, quadratic time would exceed the time limit of a test."""
+    """A million intervals, as many as a rank has kernels, take little time; quadratic work would exceed the timeout."""
     random = np.random.default_rng(0)
     starts = random.integers(0, 10**12, 1_000_000)
     ends = starts + random.integers(0, 10**6, 1_000_000)
@@ -195,7 +195,7 @@ def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> Non
 
 @given(pairs_of_moments)
 def test_covered_time_before_each_time(pairs: Pairs) -> None:
-    """`covered_before` returns as many nanoseconds as an oracle that counts each of them."""
+    """`covered_before` equals a count of the covered nanoseconds."""
     moments = np.arange(-45, 60)
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 
@@ -204,7 +204,7 @@ def test_covered_time_before_each_time(pairs: Pairs) -> None:
 
 @given(st.lists(st.lists(st.integers(-20, 20), max_size=10), min_size=1, max_size=4))
 def test_distinct_times_are_each_time_once_in_order(times: list[list[int]]) -> None:
-    """The result does not depend on the order of the times, or on how they are divided among arrays."""
+    """The result depends neither on the order of the times nor on how arrays divide them."""
     arrays_of_times = [np.array(of_one, np.int64) for of_one in times]
 
     assert distinct_times(*arrays_of_times).tolist() == sorted({time for of_one in times for time in of_one})

@@ -27,7 +27,7 @@ def most_open(intervals: list[Interval], group: int) -> int:
 
 
 def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
-    """Check that, within a lane of a group, each interval begins after the previous one has ended."""
+    """Check that each interval of a lane begins after the previous one has ended."""
     free_from: dict[tuple[int, int], int] = {}
     for (group, start, length), number in zip(intervals, lane, strict=True):
         assert free_from.get((group, number), start) <= start
@@ -36,7 +36,7 @@ def assert_none_is_covered(intervals: list[Interval], lane: list[int]) -> None:
 
 @given(INTERVALS)
 def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interval]) -> None:
-    """Intervals in a lane are sorted and do not overlap; a group has as many lanes as intervals open at once."""
+    """Intervals in a lane are sorted and disjoint, and a group has only as many lanes as intervals open at once."""
     ordered, lane = drawn(intervals)
 
     assert ordered == sorted(intervals, key=lambda interval: (interval[0], interval[1], -interval[2]))
@@ -48,7 +48,7 @@ def test_no_interval_covers_another_and_no_lane_is_wasted(intervals: list[Interv
 
 @given(INTERVALS)
 def test_distant_times_are_sorted_the_same_way(intervals: list[Interval]) -> None:
-    """An interval far in the past changes no lane; group and time then no longer fit into one 64-bit sort key."""
+    """An interval far in the past changes no lane, although group and time no longer fit into one 64-bit sort key."""
     stray = [(0, -(2**61), 5), *((group, start + 2**60, length) for group, start, length in intervals)]
     ordered, lane = drawn(intervals)
 
@@ -64,14 +64,14 @@ def test_nested_intervals_get_lower_lanes() -> None:
 
 
 def test_a_chain_of_overlaps_takes_two_lanes() -> None:
-    """Kernels that begin before the previous one has ended alternate between lanes."""
+    """If each kernel begins before the previous one has ended, the kernels alternate between two lanes."""
     _, lane = drawn([(0, at * 10, 12) for at in range(1_000)])
 
     assert lane == [0, 1] * 500
 
 
 def test_overlaps_beyond_the_limit_are_not_drawn(monkeypatch) -> None:
-    """With two lanes allowed, 13..30 is not drawn, because 12..30 and 5..15 occupy both."""
+    """With at most two lanes, 13..30 is not drawn, because 12..30 and 5..15 occupy both."""
     monkeypatch.setattr(module, "MOST_ROUNDS", 2)
     _, lane = drawn([(0, 0, 10), (0, 5, 10), (0, 12, 18), (0, 13, 17)])
 

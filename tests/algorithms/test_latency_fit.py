@@ -13,7 +13,7 @@ from holotrace.algorithms.latency_fit import fit_latency
 def _messages(
     sizes: list[int], latency_ns: float, ns_per_byte: float, noise: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return 20 messages of each size, whose times vary by `noise`."""
+    """Return 20 messages of each size, with durations that vary by `noise`."""
     bytes_sent = np.repeat(np.array(sizes), 20)
     jitter = 1 + noise * np.random.default_rng(7).standard_normal(len(bytes_sent))
     return bytes_sent, np.round((latency_ns + bytes_sent * ns_per_byte) * jitter).astype(np.int64)
@@ -21,7 +21,7 @@ def _messages(
 
 @given(latency_ns=st.integers(0, 1_000_000), gb_per_s=st.integers(1, 900))
 def test_exact_times_give_the_latency_and_bandwidth_they_were_made_of(latency_ns, gb_per_s):
-    """From times without noise, the fit returns the latency and bandwidth behind them, up to rounding to nanoseconds."""
+    """Without noise, the fit returns the true latency and bandwidth, up to rounding to nanoseconds."""
     fit = fit_latency(*_messages([1_000_000, 10_000_000, 100_000_000], latency_ns, 1 / gb_per_s))
 
     assert fit is not None
@@ -39,7 +39,7 @@ def test_the_interval_contains_the_truth_despite_noise():
 
 
 def test_one_slow_message_of_each_size_does_not_move_the_line():
-    """If one message in 20 takes a second, the medians stay the same, and so does the line."""
+    """If one message in 20 takes a second, neither the medians nor the fitted line change."""
     sizes, times = _messages([1_000, 100_000, 10_000_000], 5_000, 0.1)
     times[::20] = 1_000_000_000
 
@@ -51,7 +51,7 @@ def test_one_slow_message_of_each_size_does_not_move_the_line():
 
 @pytest.mark.parametrize("sizes", [[], [1_000], [1_000, 1_000_000], [1_000, 1_500, 2_000]])
 def test_too_few_or_too_similar_sizes_give_no_fit(sizes):
-    """A line needs three sizes, the largest at least four times the smallest."""
+    """There is no fit with fewer than three sizes, or if the largest size is less than four times the smallest."""
     assert fit_latency(*_messages(sizes, 5_000, 0.1)) is None
 
 
@@ -64,7 +64,7 @@ def test_times_that_do_not_grow_with_the_size_have_infinite_bandwidth():
 
 
 def test_hundreds_of_sizes_are_grouped():
-    """From messages of 500 sizes, the fit returns the latency and bandwidth that their times were computed from."""
+    """From messages of 500 sizes, the fit returns the true latency and bandwidth."""
     fit = fit_latency(*_messages(list(range(10_000, 5_010_000, 10_000)), 30_000, 0.02))
 
     assert fit is not None

@@ -1,4 +1,4 @@
-"""`weight_before` integrates the weights of running intervals, like a sum over every nanosecond."""
+"""`weight_before` integrates the weights of running intervals and agrees with a sum over every nanosecond."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ weighted = st.lists(
 
 
 def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> float:
-    """For each nanosecond before `moment`, add up the weights of the running intervals, at most `most`."""
+    """Sum the weights of running intervals over the nanoseconds before `moment`; each nanosecond adds at most `most`."""
     return sum(
         min(most, sum(weight for start, length, weight in rows if start <= time < start + length))
         for time in range(-20, moment)
@@ -26,7 +26,7 @@ def integral(rows: list[tuple[int, int, float]], moment: int, most: float) -> fl
 
 @given(weighted, st.sampled_from([1.0, math.inf]))
 def test_the_integral_counts_the_intervals_of_each_nanosecond(rows: list[tuple[int, int, float]], most: float) -> None:
-    """In each nanosecond, the weights of overlapping intervals add up, but only to the limit."""
+    """Weights of overlapping intervals add up within each nanosecond, at most to the limit."""
     starts, lengths = (np.array([row[column] for row in rows], np.int64) for column in (0, 1))
     weights = np.array([row[2] for row in rows], np.float64)
     moments = np.arange(-20, 32)

@@ -77,7 +77,7 @@ GEMM = (
     ],
 )
 def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -> None:
-    """Return types, unnamed scopes, lambdas, operators and clones are parsed; other texts return None."""
+    """Return types, unnamed scopes, lambdas, operators and clones are parsed; any other text returns None."""
     assert signature(name) == read
 
 
@@ -102,7 +102,7 @@ def test_a_signature_is_read_by_its_grammar(name: str, read: Signature | None) -
     ],
 )
 def test_the_function_name_alone(name: str, function: str) -> None:
-    """`function_name` drops return type and arguments; if the mangling is not supported, it returns the nested name."""
+    """`function_name` drops return type and arguments; for unsupported mangling, it returns the nested name."""
     assert function_name(name) == function
 
 
@@ -131,7 +131,7 @@ def test_the_function_name_alone(name: str, function: str) -> None:
     ],
 )
 def test_hostile_names_take_bounded_work(name: str) -> None:
-    """Deep nesting, missing brackets or 100 MB of text cost at most half a million function calls, and results stay short."""
+    """Deep nesting, missing brackets or 100 MB of text cost at most half a million calls and give short results."""
     assert count_calls(lambda: (signature(name), function_name(name))) < 500_000
     assert len(str(signature(name))) + len(function_name(name)) + len(demangled(name)) < 200_000
 
@@ -140,7 +140,7 @@ def test_hostile_names_take_bounded_work(name: str) -> None:
 @example("operator")
 @example("a::operator() const")
 def test_any_text_is_parsed_without_an_error(name: str) -> None:
-    """`signature` returns a signature with a name, or None."""
+    """For any text, `signature` returns a signature with a name, or None."""
     read = signature(name)
     assert read is None or read.name
     assert isinstance(function_name(name), str)

@@ -22,7 +22,7 @@ def frame(pairs: list[tuple[int, int]]) -> pl.DataFrame:
 
 @given(rows)
 def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]) -> None:
-    """Count, sum, mean, sample deviation, extremes and quartiles are correct for each group, and groups are sorted."""
+    """Count, sum, mean, sample deviation, extremes and quartiles are right for each group; groups are sorted."""
     result = summary(frame(pairs), by=["group"], value="value")
 
     groups = sorted({group for group, _ in pairs})
@@ -43,12 +43,12 @@ def test_every_statistic_agrees_with_its_definition(pairs: list[tuple[int, int]]
 
 
 def test_one_value_has_no_deviation() -> None:
-    """The deviation of a single call is 0, not null."""
+    """The standard deviation of a single value is 0, not null."""
     assert summary(frame([(1, 7)]), by=["group"], value="value").row(0) == (1, 1, 7, 7.0, 0.0, 7, 7.0, 7.0, 7.0, 7)
 
 
 def test_no_rows_have_no_groups() -> None:
-    """Summarising an empty table returns the usual columns and no rows."""
+    """The summary of an empty table has the usual columns and no rows."""
     result = summary(frame([]), by=["group"], value="value")
 
     assert result.columns == ["group", "count", "sum", "mean", "std", "min", "p25", "median", "p75", "max"]
@@ -57,7 +57,7 @@ def test_no_rows_have_no_groups() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-(10**9), 10**9)), max_size=40))
 def test_the_statistics_of_numbers_equal_those_of_groups(pairs: list[tuple[int, int]]) -> None:
-    """`summary_by_number` returns the statistics of `summary` except the quartiles, even if there are no values."""
+    """Except for quartiles, `summary_by_number` returns the statistics of `summary`, even without values."""
     numbers, values = (np.array([pair[at] for pair in pairs], kind) for at, kind in ((0, np.uint32), (1, np.int64)))
 
     statistics = summary_by_number(numbers, values)

@@ -15,7 +15,7 @@ rows = st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(-3, 10**17), 
 
 @given(st.lists(rows, max_size=12))
 def test_sums_equal_those_of_polars(rows: list[tuple[int, int, int, int]]) -> None:
-    """The sums over all events, and over the events whose position is marked, equal those of a Polars query."""
+    """The sums over all events, and over marked events, equal those of a Polars query."""
     events = pl.DataFrame([row[:3] for row in rows], SCHEMA, orient="row")
     position, marked = np.array([row[3] for row in rows], np.int64), [False, True, True]
 

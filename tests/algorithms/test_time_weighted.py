@@ -25,12 +25,12 @@ def test_a_value_counts_as_long_as_it_lasts() -> None:
 
 
 def test_values_without_duration_are_ignored() -> None:
-    """A value that lasts 0 ns changes no statistic, and a group with only such values is absent."""
+    """A value that lasts 0 ns changes no statistic, and a group with only such values has no row."""
     assert of([(1, 5, 10), (1, 99, 0), (2, 5, 0)])["max"].to_list() == [5]
 
 
 def test_no_values_return_an_empty_table() -> None:
-    """Without rows, the statistics are a table with the usual columns and no rows."""
+    """Without values, the result has the usual columns and no rows."""
     assert of([]).columns == ["key", "total", "mean", "std", "min", "p25", "median", "p75", "max"]
 
 

@@ -89,12 +89,12 @@ def loaded_by(*arguments: str) -> set[str]:
 
 
 def test_the_help_loads_no_tables() -> None:
-    """`holotrace --help` loads neither the analyses nor numpy, Polars or rich."""
+    """`holotrace --help` loads none of the analyses, nor numpy, Polars or rich."""
     assert loaded_by("--help") & {"numpy", "polars", "rich", "holotrace.cli.questions"} == set()
 
 
 def test_a_command_loads_only_its_own_question(tmp_path) -> None:
-    """`idle-time` loads neither other analyses nor the libraries for figures, SQL and remote files."""
+    """`idle-time` loads no other analyses and no libraries for figures, SQL or remote files."""
     gpu_job().write(tmp_path)
     modules = loaded_by("idle-time", str(tmp_path), "--no-cache")
     computations = {name for name in modules if name.startswith("holotrace.analyses.") and name.endswith(".compute")}
@@ -127,7 +127,7 @@ def test_the_command_works_as_a_process(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_characters_that_stdout_cannot_encode_become_question_marks(tmp_path) -> None:
-    """An ASCII stdout shows `?` for characters that it cannot encode, instead of a traceback."""
+    """An ASCII stdout shows `?` for other characters instead of failing with a traceback."""
     gpu_job().write(tmp_path)
     command = [sys.executable, "-m", "holotrace", "summary", str(tmp_path), "--no-cache"]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}

@@ -1,4 +1,4 @@
-"""Every command succeeds on any broken file or fails with a one-line error, and reports what was lost."""
+"""On a broken file, every command succeeds or fails with a one-line error, and reports lost events."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ OF_A_QUESTION = {
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
 }
-"""Commands that share their code: one file runs all of them, the others ask each question in Python and print it."""
+"""Commands whose analyses share code: all of them run on one file; for the other files, Python calls the analyses."""
 
 QUICK = "odd_inputs.json"
-"""A file with damaged args; the tests of all other files are marked slow."""
+"""A file with damaged args; the tests of all other files are slow tests."""
 
 EACH_FILE = pytest.mark.parametrize("name", slow_except(BROKEN, [QUICK]))
 
@@ -61,7 +61,7 @@ LOSING = (
     "nested.json.gz",
     "cut_off.json.gz",
 )
-"""The files whose damage costs events or metadata."""
+"""Files whose damage loses events or metadata."""
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def failures(commands: dict[str, list[str]], job: Path, out: Path, monkeypatch, 
     for number, (name, command) in enumerate(commands.items()):
         paths = {"job": job, "out": out / str(number), "sound": job.with_name("flow_with_args.json")}
         code, printed, errors = run(command, paths, monkeypatch, capsys)
-        is_check = name == "check --strict"  # prints its errors to stdout, and fails
+        is_check = name == "check --strict"  # prints errors to stdout and fails
         lines = errors.count("\n")
         if (
             code not in {0, 1}
@@ -112,13 +112,13 @@ def test_every_command_answers_or_fails_with_one_line(name, folder, tmp_path, mo
 
 @pytest.mark.slow
 def test_every_form_of_an_answer(folder, tmp_path, monkeypatch, capsys) -> None:
-    """The command of every analysis, also with `--json`, `--figure` or `--compat`, succeeds or fails with a one-line error."""
+    """Every analysis command, also with `--json`, `--figure` or `--compat`, succeeds or prints a one-line error."""
     assert failures(OF_A_QUESTION, folder / QUICK, tmp_path, monkeypatch, capsys) == {}
 
 
 @EACH_FILE
 def test_every_answer_can_be_shown(name, folder, capsys) -> None:
-    """The tables, JSON and figure of every analysis are printed or drawn, or a one-line error gives the reason."""
+    """The tables, JSON and figure of every analysis can be shown, or a one-line error gives the reason."""
     trace = open_trace(folder / name, cache=False)
     for question in ANALYSES:
         for settings in ({}, {"compat": "torch_tb_profiler"}) if question.name in COMPAT else ({},):
@@ -127,7 +127,7 @@ def test_every_answer_can_be_shown(name, folder, capsys) -> None:
 
 
 def shown(question: Analysis, trace: Trace, settings: dict[str, str]) -> str:
-    """Run an analysis, print its tables and JSON, and draw its figure; return the message of the error, if any."""
+    """Run an analysis, print its tables and JSON, and draw its figure; return the error message, if any."""
     try:
         result = question.compute(trace, **settings)
     except HolotraceError as error:

@@ -21,13 +21,13 @@ from holotrace.testing.synthetic import write_job
 
 
 def terminal() -> tuple[Progress, io.StringIO]:
-    """Return progress bars on a console that acts as a terminal, and its output."""
+    """Return progress bars on a simulated terminal, and the output."""
     stream = io.StringIO()
     return bars_on(Console(file=stream, force_terminal=True, width=100)), stream
 
 
 def test_a_bar_names_the_file_and_disappears() -> None:
-    """A bar shows markup in a file name as plain text, and starts again for the next file."""
+    """A bar shows markup in a file name as plain text, and restarts for the next file."""
     bars, stream = terminal()
     progress = TerminalProgress(bars)
     with bars:
@@ -58,7 +58,7 @@ def test_without_a_terminal_there_are_no_bars(capsys) -> None:
 
 
 def test_the_bar_counts_ranks() -> None:
-    """Each finished rank moves the bar; a second pass over the ranks counts them again."""
+    """The bar advances with each finished rank; a second pass counts the ranks again."""
     bars, stream = terminal()
     executor = CountingExecutor(IN_PROCESS, bars, 2)
     with bars:
@@ -72,7 +72,7 @@ def test_the_bar_counts_ranks() -> None:
 
 
 def test_one_rank_has_no_bar() -> None:
-    """A job with one rank gets no rank counter, which would only say 1/1."""
+    """A job with one rank gets no rank counter."""
     assert Display(terminal()[0]).counted(IN_PROCESS, 1) is IN_PROCESS
 
 
@@ -106,7 +106,7 @@ def test_a_command_on_a_terminal_counts_its_ranks_on_stderr(tmp_path, workers) -
 
 
 def _everything(terminal_end: int) -> bytes:
-    """Return the output of the terminal until the other end is closed."""
+    """Return everything written to the terminal until its other end is closed."""
     output = b""
     with suppress(OSError):  # Linux raises this when the other end is closed
         while select.select([terminal_end], [], [], 60)[0]:

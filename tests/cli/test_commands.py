@@ -50,14 +50,14 @@ def test_the_summary_begins_with_the_verdict(job) -> None:
 
 
 def test_the_summary_lists_the_headline_numbers_below_the_verdict(job) -> None:
-    """Without steps, the line shows the 75 µs of the recording, and shares of the recording."""
+    """Without steps, the line shows the 75 µs of the recording and shares of that time."""
     line = run("summary", job).splitlines()[1]
     assert line.startswith("recording 75 µs (no steps recorded) · GPU busy ")
     assert "of the recording" in line
 
 
 def test_the_summary_as_json_has_stable_keys(job) -> None:
-    """The JSON summary holds the tables of the diagnosis and of the analyses that it shows, with times in nanoseconds."""
+    """The JSON summary contains the tables of the diagnosis and of the analyses shown, with times in nanoseconds."""
     answer = json.loads(run("summary", job, "--json"))
     keys = ["doubts", "verdict", "ranks", "analyses", "missing", "cpu_side", "findings", "skipped_files"]
     assert list(answer) == keys
@@ -68,7 +68,7 @@ def test_the_summary_as_json_has_stable_keys(job) -> None:
 
 
 def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
-    """`--rows 1` prints one row, `--sort` puts the largest first, and `--csv` prints all rows with raw numbers."""
+    """`--rows 1` prints one row, `--sort` starts with the largest, and `--csv` prints all rows with raw numbers."""
     assert "1 of 2 rows" in run("temporal-breakdown", job, "--rows", "1")
 
     rows = list(csv.DictReader(run("temporal-breakdown", job, "--csv", "--sort", "idle_ns").splitlines()))
@@ -78,7 +78,7 @@ def test_rows_sort_and_csv_choose_what_a_command_prints(job) -> None:
 
 
 def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
-    """The error of `--sort nonsense` lists the columns; --csv and --json together are also an error."""
+    """`--sort nonsense` fails with a list of the columns; --csv and --json together fail too."""
     result = CliRunner().invoke(app, ["temporal-breakdown", job, "--sort", "nonsense"])
     assert "idle_ns" in str(result.exception)
 
@@ -87,7 +87,7 @@ def test_sorting_by_an_unknown_column_lists_those_that_exist(job) -> None:
 
 
 def test_a_table_without_rows_is_one_line(job) -> None:
-    """An empty table prints `none` after its caption instead of headings without rows."""
+    """An empty table prints its caption and `none`, without headings."""
     assert "Warm-up and outlier steps, and what took longer: none" in run("step-time", job).splitlines()
 
 
@@ -102,13 +102,13 @@ def test_the_summary_of_a_cpu_job_shows_its_cpu_side(tmp_path) -> None:
 
 @pytest.mark.parametrize("command", ANALYSIS_COMMANDS)
 def test_every_analysis_prints_a_table(job, command) -> None:
-    """An analysis prints its question first."""
+    """The output of an analysis starts with its question."""
     assert run(command, job).splitlines()[0].endswith("?")
 
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_analysis_prints_json(job, analysis) -> None:
-    """The JSON of an analysis holds its name, ranks, tables and findings and, for some analyses, single numbers."""
+    """The JSON of an analysis contains its name, ranks, tables, findings and, for some analyses, single numbers."""
     answer = json.loads(run(analysis.command, job, "--json"))
     others = {name: value for name, value in answer.items() if name not in {"analysis", "ranks", "findings"}}
     tables = {name: value for name, value in others.items() if isinstance(value, list)}
@@ -119,7 +119,7 @@ def test_every_analysis_prints_json(job, analysis) -> None:
 
 
 def test_unknown_numbers_are_null_in_json(job) -> None:
-    """JSON has no NaN; rank 1 does not communicate, so its share is unknown."""
+    """JSON shows NaN as null: rank 1 does not communicate, so its share is unknown."""
     rows = json.loads(run("communication-overlap", job, "--json"))["per_rank"]
     assert [row["overlap_fraction"] for row in rows] == [0.5, None]
 
@@ -133,7 +133,7 @@ def test_every_analysis_writes_its_figure(job, tmp_path, command) -> None:
 
 
 def test_ranks_can_be_chosen(job) -> None:
-    """`--ranks 1` leaves rank 0 out."""
+    """`--ranks 1` excludes rank 0."""
     assert json.loads(run("temporal-breakdown", job, "--ranks", "1", "--json"))["ranks"] == [1]
 
 
@@ -162,7 +162,7 @@ def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
 
 @pytest.mark.slow
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
-    """The report starts with the file that could not be read, followed by the verdict on the other ranks."""
+    """The report starts with the file that could not be read; the verdict on the other ranks follows."""
     (Path(job) / "rank7.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lines = run("report", job, "-o", str(tmp_path / "r.html")).splitlines()
     doubt = "1 file could not be read and is missing here: rank7.json (is not a profiler trace: none of its elements is an event)."

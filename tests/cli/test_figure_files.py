@@ -55,7 +55,7 @@ def test_without_kaleido_a_picture_is_an_error_before_any_work(command, ending, 
 @pytest.mark.parametrize("command", SOURCES)
 @pytest.mark.parametrize("ending", PICTURES)
 def test_kaleido_draws_pictures(command, ending, job, tmp_path, kaleido) -> None:
-    """Kaleido draws the picture in the format that the file's suffix names, even in upper case."""
+    """Kaleido draws the picture in the format that the suffix names, in lower or upper case."""
     path = tmp_path / f"f{ending.upper()}"
     run(command, *[job] * SOURCES[command], "--figure", str(path))
     assert (path.read_bytes(), kaleido) == (b"a picture", [ending.removeprefix(".")])
@@ -77,7 +77,7 @@ def test_a_failure_of_kaleido_is_a_one_line_error(job, tmp_path, kaleido, monkey
 
 @pytest.mark.parametrize("name", ["f", "f.txt", "f.json", "f.html.gz", "f.csv"])
 def test_other_suffixes_of_a_figure_are_refused(name, job, tmp_path) -> None:
-    """A figure file without a suffix, or with one of another format, is refused."""
+    """A figure file without a suffix, or with an unsupported one, is refused."""
     with pytest.raises(InvalidOptionError, match=r"a figure is a page \(\.html\) or a picture"):
         run("idle-time", job, "--figure", str(tmp_path / name))
 
@@ -90,7 +90,7 @@ def test_a_report_must_be_named_html(name, job, tmp_path) -> None:
 
 
 def test_the_format_and_the_suffix_of_sql_output_must_agree(job, tmp_path) -> None:
-    """`sql --format csv -o rows.parquet` fails with an error that says to use one format for both options."""
+    """`sql --format csv -o rows.parquet` fails because the two options name different formats."""
     with pytest.raises(
         InvalidOptionError, match=r"rows\.parquet ends in \.parquet, but --format is csv; make both the same"
     ):

@@ -1,4 +1,4 @@
-"""Help lists every command and option once, under a heading, in complete sentences."""
+"""Help lists every command and option once, under a heading, described in complete sentences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.cli.group import _LISTED, app
 
 
 def sections(*arguments: str) -> dict[str, dict[str, str]]:
-    """Return {heading: {name: text}} of the help of a command."""
+    """Return {heading: {name: text}} from the help of a command."""
     result = CliRunner().invoke(app, [*arguments, "--help"])
     assert result.exit_code == 0, result.output
     found: dict[str, dict[str, str]] = {}
@@ -25,7 +25,7 @@ def sections(*arguments: str) -> dict[str, dict[str, str]]:
 
 
 def test_every_command_is_under_one_heading() -> None:
-    """Each command is listed once, under one heading, such as `idle-time` under `Devices`."""
+    """Each command is listed under exactly one heading; for example, `idle-time` is under `Devices`."""
     groups = {heading: names for heading, names in sections().items() if heading != "Options"}
     names = [name for group in groups.values() for name in group]
 
@@ -36,7 +36,7 @@ def test_every_command_is_under_one_heading() -> None:
 
 
 def test_commands_are_described_in_whole_sentences() -> None:
-    """Each text is a sentence or a question, and no text is cut."""
+    """Each description is a complete sentence or question."""
     texts = [text for group in sections().values() for text in group.values()]
 
     assert [text for text in texts if not re.fullmatch(r"[A-Z].*[.?]", text)] == []
@@ -44,7 +44,7 @@ def test_commands_are_described_in_whole_sentences() -> None:
 
 @pytest.mark.parametrize("command", ["idle-time", "diff", "sql", "critical-path", "diagnose"])
 def test_options_are_under_headings(command: str) -> None:
-    """A command's own options come first, then those for the traces to read, the output and the execution."""
+    """The options of a command come first, then the options for reading traces, for output and for execution."""
     groups = sections(command)
 
     assert list(groups)[:3] == ["Arguments", "Options", "Which traces"]
@@ -55,7 +55,7 @@ def test_options_are_under_headings(command: str) -> None:
 
 
 def test_options_of_a_question_come_before_common_ones() -> None:
-    """What-if options of critical_path are not listed among the options that other commands share."""
+    """The what-if options of critical_path are not under the headings that all commands have."""
     groups = sections("critical-path")
 
     assert any(name.startswith("--scale") for name in groups["Options"])

@@ -52,12 +52,12 @@ QUICK = [
     for name in COMMANDS
     if name.split()[0] in QUICK_COMMANDS or name.split()[0] not in {analysis.command for analysis in ANALYSES}
 ]
-"""The commands of the quick tests: a few analyses, and every command that is not an analysis."""
+"""Commands of the quick tests: a few analyses, and every command that is not an analysis."""
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """Write the hostile job to a folder with a hostile name, beside another job and a file that is not a trace."""
+    """Write a job with hostile names to a hostile folder name, beside another job and a file that is not a trace."""
     folder = tmp_path_factory.mktemp("traces") / f"job{ACTING.replace('/', '')}"
     hostile_job().write(folder)
     hostile_job(ranks=1).write(folder.with_name("other"))
@@ -68,7 +68,7 @@ def job(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("on_terminal", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["terminal", "pipe"])
 @pytest.mark.parametrize("command", slow_except(COMMANDS, QUICK))
 def test_no_name_controls_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
-    """Neither stdout nor stderr has control sequences; only CSV written to a pipe keeps names exact."""
+    """Neither stdout nor stderr contains control sequences, except that CSV written to a pipe keeps names exact."""
     if not on_terminal and (command == "sql --format csv" or command.endswith("--json")):
         # In a pipe, CSV keeps names exact, and JSON is the same as on a terminal.
         return
@@ -102,7 +102,7 @@ def run(monkeypatch, capsys, arguments: list[str], *, on_terminal: bool) -> tupl
 
 
 def test_a_progress_bar_shows_names_as_text() -> None:
-    """A progress bar replaces control characters in a file name; only the bar itself moves the cursor."""
+    """A progress bar replaces control characters in a file name, so the name cannot move the cursor."""
     stream = io.StringIO()
     bars = bars_on(Console(file=stream, force_terminal=True, width=200, no_color=True))
     with bars:
@@ -121,7 +121,7 @@ def test_json_keeps_names_exact(job, monkeypatch, capsys) -> None:
 
 @pytest.mark.parametrize("is_raw", [False, True], ids=["escaped", "raw"])
 def test_csv_disarms_formulas(is_raw, job, tmp_path, monkeypatch, capsys) -> None:
-    """`sql` and `export` put an apostrophe before text that a spreadsheet would run, except with --raw-text."""
+    """`sql` and `export` put an apostrophe before text that a spreadsheet would run, unless --raw-text is given."""
     options = ["--raw-text"] if is_raw else []
     code, output = run(
         monkeypatch,

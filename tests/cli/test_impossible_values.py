@@ -1,4 +1,4 @@
-"""For invalid values in a file, and for a broken stdout, a command succeeds or fails with a one-line error."""
+"""On invalid values in a file or a broken stdout, a command succeeds or fails with a one-line error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMANDS = ["summary", "check", *(analysis.command for analysis in ANALYSES)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Write one job per impossible value; all properties of its devices and of the job have that value."""
+    """Write one job per impossible value, which replaces all properties of its devices and of the job."""
     folder = tmp_path_factory.mktemp("jobs")
     for name, value in IMPOSSIBLE.items():
         builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)
@@ -48,7 +48,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("kind", IMPOSSIBLE)
 @each_command(COMMANDS)
 def test_impossible_values_in_a_header_break_no_command(command, kind, folder, monkeypatch, capsys) -> None:
-    """Impossible values in a header count as missing; a command that needs the values fails with a one-line error."""
+    """Impossible header values count as missing; a command that needs one of them fails with a one-line error."""
     monkeypatch.setattr(sys, "argv", ["holotrace", command, str(folder / kind)])
     code = 0
     try:
@@ -66,7 +66,7 @@ def test_impossible_values_in_a_header_break_no_command(command, kind, folder, m
 @pytest.mark.parametrize("options", [[], ["--json"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_one_line(options, unbuffered, folder, tmp_path) -> None:
-    """On a full disk, a command fails with a one-line error, which says that its output is incomplete."""
+    """On a full disk, a command fails with a one-line error that says its output is incomplete."""
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "holotrace", "kernels", str(folder / "object"), *options]
     with Path("/dev/full").open("w", encoding="utf-8") as full:

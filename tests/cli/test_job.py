@@ -29,7 +29,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """Starting a worker takes longer than reading four small ranks; large jobs get as many workers as fit into memory."""
+    """Small ranks get no workers, because starting one takes longer; large jobs get as many as fit into memory."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1
@@ -50,7 +50,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """Three plain files of 20 MB need no workers: a byte of plain JSON counts as a sixteenth of a compressed byte."""
+    """Three plain files of 20 MB need no workers, because a byte of plain JSON counts as 1/16 of a compressed byte."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)
@@ -76,7 +76,7 @@ def test_two_executors_are_refused(job) -> None:
 
 @pytest.mark.parametrize("option", ["--dask=tcp://127.0.0.1:1", "--ray=127.0.0.1:1", "--mpi"])
 def test_a_missing_package_is_named_with_its_extra(job, option, monkeypatch) -> None:
-    """If the package of an executor is missing, the error names the extra to install."""
+    """If the package of an executor is missing, the error says which extra to install."""
     for name in ("distributed", "ray", "mpi4py.futures"):
         monkeypatch.setitem(__import__("sys").modules, name, None)
     result = CliRunner().invoke(app, ["summary", str(job), option])
@@ -109,7 +109,7 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """With `--capture`, the kernels of a graph have operators; `compare-operators` has a capture option per trace."""
+    """With `--capture`, kernels of a CUDA graph get operators; `compare-operators` has a capture option per trace."""
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

@@ -28,7 +28,7 @@ class Outer:
 
 
 def test_a_command_has_all_options_of_its_groups() -> None:
-    """A command receives its groups as objects, with defaults where needed; the help shows its own options first."""
+    """A command receives its option groups as objects with defaults filled in; its help lists its own options first."""
     calls = []
 
     @with_option_groups

@@ -22,7 +22,7 @@ def table(columns: int = 6) -> PrintedTable:
 
 
 def printed(shown: PrintedTable, width: int) -> list[str]:
-    """Return the lines of a table on a terminal of this width."""
+    """Return the lines of a table printed on a terminal of the given width."""
     stream = io.StringIO()
     print_table(Console(file=stream, width=width), shown)
     return stream.getvalue().splitlines()
@@ -56,13 +56,13 @@ def test_columns_without_room_are_named() -> None:
 
 
 def test_left_out_rows_are_counted() -> None:
-    """The last line of a shortened table says which rows it shows and how to print all."""
+    """The last line of a shortened table says which rows are shown and how to print all."""
     shown = PrintedTable("Kernels", ("n",), ((Cell("1", is_number=True),),), left_out=3, chosen_by="n")
     assert printed(shown, 80)[-1] == "1 of 4 rows, those with the largest “n”; --json prints all"
 
 
 def test_an_empty_table_is_printed() -> None:
-    """A table without rows prints its headings."""
+    """A table without rows shows its headings."""
     assert any("kernel" in line for line in printed(PrintedTable("Kernels", ("kernel",), ()), 80))
 
 
@@ -74,7 +74,7 @@ def test_lines_are_text_and_not_markup() -> None:
 
 
 def test_many_findings_are_counted() -> None:
-    """A job of thousands of ranks has thousands of findings; the verdict must stay visible."""
+    """The findings of a job with thousands of ranks do not hide the verdict."""
     stream = io.StringIO()
     print_findings(Console(file=stream, width=80), [f"rank {rank} is silent" for rank in range(100)])
     lines = stream.getvalue().splitlines()

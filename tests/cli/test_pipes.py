@@ -1,4 +1,4 @@
-"""Output to a pipe or a file: lines are never cut or wrapped, whatever the width of the terminal."""
+"""Output to a pipe or a file is never cut or wrapped, whatever the width of the terminal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def printed(*arguments: object) -> str:
 @pytest.mark.slow
 @each_command(["summary", "check", "runs", *(analysis.command for analysis in ANALYSES)])
 def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
-    """On a pipe, COLUMNS has no effect; no line is cut or ends with spaces. Only line 2, the answer to the question, shortens names."""
+    """On a pipe, COLUMNS has no effect; lines are complete, have no trailing spaces, and only line 2 shortens names."""
     outputs = set()
     for width in WIDTHS:
         monkeypatch.setenv("COLUMNS", width)
@@ -68,12 +68,12 @@ def test_a_pipe_gets_complete_lines(command, job, monkeypatch) -> None:
     ],
 )
 def test_grep_finds_a_name(command, name, job) -> None:
-    """A pipe receives complete names, so that `holotrace … | grep NAME` finds them."""
+    """A pipe receives complete names, so `holotrace … | grep NAME` finds them."""
     assert name in printed(command, job)
 
 
 def test_sql_prints_every_column(job) -> None:
-    """On a pipe, `sql` prints all columns, none of them cut."""
+    """On a pipe, `sql` prints all columns in full."""
     lines = printed("sql", job, "SELECT * FROM kernels ORDER BY name DESC LIMIT 1").splitlines()
     assert len(lines[1].split()) > 20
     assert f"{LONG}#3" in lines[3]
@@ -82,7 +82,7 @@ def test_sql_prints_every_column(job) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("command", [[], ["idle-time"], ["sql"]])
 def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
-    """On a pipe, help prints each option and each command on one line with its complete description."""
+    """On a pipe, help prints each option and command on one line, with its complete description."""
     monkeypatch.setenv("COLUMNS", width)
     lines = printed(*command, "--help").splitlines()
     assert not any(line.endswith("...") for line in lines if not line.startswith("Usage"))
@@ -93,7 +93,7 @@ def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
 
 @pytest.mark.parametrize("arguments", [["summary"], ["summary", "x", "--ranks", "1-"], ["nothing"], ["summary", "--x"]])
 def test_a_usage_error_is_one_line(arguments, monkeypatch, capsys) -> None:
-    """A usage error is one line that ends by pointing to `--help`."""
+    """A usage error is one line, which ends with a pointer to `--help`."""
     monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("COLUMNS", "20")
     with pytest.raises(SystemExit) as ending:
@@ -106,7 +106,7 @@ def test_a_usage_error_is_one_line(arguments, monkeypatch, capsys) -> None:
 
 @pytest.mark.parametrize("length", [1, 20, 57, 58, 59, 60, 61, 120, 200])
 def test_long_paths_are_not_wrapped(length, tmp_path) -> None:
-    """A path stays on one line, however long the folder's name is."""
+    """A path stays on one line, even if it is long."""
     folder = tmp_path / ("f" * length)
     folder.mkdir()
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), folder / "job.store")

@@ -1,4 +1,4 @@
-"""Tests of `holotrace straggler-cost`, which also reads tables of operations."""
+"""Tests of `holotrace straggler-cost`, which reads traces or a table of operations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from operations import drawn, pipelined_step
 
 
 def test_a_table_of_operations_takes_the_place_of_traces(tmp_path: Path) -> None:
-    """The JSON for a Parquet file has the numbers and the table that `straggler_cost` returns for it."""
+    """For a Parquet file, the JSON contains the numbers and the table that `straggler_cost` returns."""
     frame = pipelined_step(2, 3, 2, drawn(1))
     frame.write_parquet(tmp_path / "job.parquet")
 
@@ -34,7 +34,7 @@ def test_a_table_of_operations_takes_the_place_of_traces(tmp_path: Path) -> None
 
 
 def test_traces_are_answered_as_by_other_questions() -> None:
-    """The JSON for trace files has the table that `straggler_cost` returns."""
+    """For trace files, the JSON contains the table that `straggler_cost` returns."""
     trace = small_job()
     paths = [rank_trace.source for rank_trace in trace.ranks.values()]
 
@@ -44,7 +44,7 @@ def test_traces_are_answered_as_by_other_questions() -> None:
 
 
 def test_a_wrong_table_is_an_error(tmp_path: Path) -> None:
-    """The error for a table without the necessary columns names the file and the missing columns."""
+    """The error for a table that lacks columns names the file and the columns."""
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
 
     run = CliRunner().invoke(app, ["straggler-cost", str(tmp_path / "other.csv")])

@@ -1,4 +1,4 @@
-"""Run every analysis on one engine, and write the tables as Parquet files; equal tables have equal bytes.
+"""Run every analysis on one engine, and write its tables as Parquet files; equal tables give equal bytes.
 
     python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
 

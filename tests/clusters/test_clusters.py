@@ -1,4 +1,4 @@
-"""Real clusters return the same results as this process, byte by byte, even if a worker is killed."""
+"""Clusters return byte for byte the same results as this process, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BESIDE_PYTHON = Path(sys.executable).parent
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Return a folder with a small job; the cache and the engines' results go there too."""
+    """Return a folder with a small job; the cache and the results go there too."""
     path = tmp_path_factory.mktemp("clusters")
     write_job(path / "job", ranks=3, steps=2, layers=2)
     return path
@@ -94,30 +94,30 @@ def dask_scheduler(folder) -> Iterator[str]:
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_dask(folder, run, expected, dask_scheduler, is_killed) -> None:
-    """Results from two Dask workers over TCP equal those without an executor byte by byte, even if a worker is killed."""
+    """Results from two Dask workers over TCP equal those without an executor, even if a worker is killed."""
     assert answers(folder, run, dask_scheduler, is_killed=is_killed) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_ray(folder, run, expected, is_killed) -> None:
-    """Results from Ray with two CPUs equal those without an executor byte by byte, even if a worker is killed."""
+    """Results from Ray with two CPUs equal those without an executor, even if a worker is killed."""
     require("ray")
     assert answers(folder, run, "ray", is_killed=is_killed) == expected
 
 
 def test_mpi(folder, run, expected) -> None:
-    """Results from two MPI ranks equal those without an executor; no rank is killed, because MPI ends a job that loses one."""
+    """Results from two MPI ranks equal those without an executor; none is killed, because MPI would end the job."""
     assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["", "worker killed"])
 def test_processes(folder, run, expected, is_killed) -> None:
-    """Results from two local processes equal those without an executor byte by byte, even if a process is killed."""
+    """Results from two local processes equal those without an executor, even if a process is killed."""
     assert answers(folder, run, "processes", is_killed=is_killed) == expected
 
 
 def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
-    """`--dask` and `--mpi` do not change what `summary --json` prints."""
+    """`summary --json` prints the same with `--dask` or `--mpi` as without."""
     command = ("holotrace", "summary", folder / "job", "--json")
     printed = run(*command)
     assert set(json.loads(printed)["analyses"]) == {"diagnosis", *FIRST}
@@ -126,7 +126,7 @@ def test_commands_work_on_clusters(folder, run, dask_scheduler) -> None:
 
 
 def test_an_unreachable_scheduler_is_a_one_line_error(folder) -> None:
-    """The error line quotes `--dask` with its address and says that no scheduler answers there."""
+    """The one-line error quotes `--dask` and its address, and says that no scheduler answers there."""
     require("distributed")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--dask", "tcp://127.0.0.1:9"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -136,7 +136,7 @@ def test_an_unreachable_scheduler_is_a_one_line_error(folder) -> None:
 
 
 def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
-    """`--mpi` without a second MPI process says to start with mpiexec."""
+    """Without a second MPI process, `--mpi` fails with advice to start with mpiexec."""
     require("mpi4py")
     command = [sys.executable, "-m", "holotrace", "summary", folder / "job", "--mpi"]
     done = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
@@ -145,7 +145,7 @@ def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
 
 
 def test_a_lost_worker_is_a_worker_lost_error() -> None:
-    """A worker that Dask lost raises WorkerLostError with Dask's message; the call's own errors stay unchanged."""
+    """A worker lost by Dask raises WorkerLostError with Dask's message; an error of the call itself stays unchanged."""
     distributed = pytest.importorskip("distributed")
     executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
     error = executor.submit(
@@ -157,7 +157,7 @@ def test_a_lost_worker_is_a_worker_lost_error() -> None:
 
 
 def raise_(error: Exception) -> None:
-    """Raise the given error, in a worker."""
+    """Raise the given error in a worker."""
     raise error
 
 
@@ -193,7 +193,7 @@ def mpiexec(count: str) -> tuple[str, ...]:
 
 
 def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    """Start a program installed beside Python, with its output in a file."""
+    """Start a program that is installed beside Python, and write its output to a file."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
@@ -210,14 +210,14 @@ def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
 
 
 def stop(started: list[subprocess.Popen[bytes]]) -> None:
-    """Stop programs, the last started first, and wait until they have ended."""
+    """Stop programs in reverse order of their start, and wait until they have ended."""
     for process in reversed(started):
         process.terminate()
         process.wait(60)
 
 
 def address_in(path: Path) -> str:
-    """Wait until the scheduler has written its file, and return the address in it."""
+    """Wait until the scheduler has written its file; return the address in it."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(FileNotFoundError, json.JSONDecodeError):

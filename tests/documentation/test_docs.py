@@ -21,14 +21,14 @@ from pages import PAGES, ROOT, navigation_entries, python_blocks, relative_links
 DOCS = ROOT / "docs"
 COMMANDS = get_command(app)
 LONG = {"thousands_of_ranks", "diagnosis", "advice", "critical_path", "ask_what_if", "wait_causes"}
-"""Pages whose examples take longest."""
+"""Pages whose examples take longer than others."""
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """Return a folder with the traces that the pages use."""
+    """Return a folder with the traces that the examples use."""
     folder = tmp_path_factory.mktemp("docs")
     write_job(folder / "traces", ranks=8, steps=2, layers=2)
     (folder / "mine").mkdir()
@@ -50,7 +50,7 @@ def job(tmp_path_factory) -> Path:
     ids=lambda page: page.stem,
 )
 def test_the_examples_of_a_page_run(page, job, monkeypatch) -> None:
-    """The Python examples of a page run in order, as a reader would copy them."""
+    """The Python examples of a page run in order."""
     monkeypatch.chdir(job)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(job / "cache"))
     try:
@@ -67,7 +67,7 @@ def test_links_to_files_are_valid(page) -> None:
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    """The navigation lists every page once, and nothing else."""
+    """The navigation lists every page once and nothing else."""
     listed = [entry for page in DOCS.rglob("*.md") for entry in navigation_entries(page)]
     pages = [page for page in DOCS.rglob("*.md") if page != DOCS / "index.md"]
     assert sorted(listed) == sorted(pages)
@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The reference page of errors lists each class with its last direct base class."""
+    """The error reference lists each class with its last direct base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -107,7 +107,7 @@ def test_every_error_is_documented() -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (DOCS / "reference" / "analyses").glob("[!i]*.md")))
 def test_every_question_has_its_picture(name) -> None:
-    """The page of an analysis shows a picture, which exists in a light and a dark version."""
+    """The page of an analysis shows a picture that exists in a light and a dark version."""
     page = DOCS / "reference" / "analyses" / f"{name}.md"
     assert f"](../../images/questions/{name}.webp)" in page.read_text(encoding="utf-8")
     assert (DOCS / "images" / "questions" / f"{name}.webp").is_file()
@@ -115,14 +115,14 @@ def test_every_question_has_its_picture(name) -> None:
 
 
 def test_the_pictures_are_small_enough_for_a_repository() -> None:
-    """A picture has at most 200 KB, and all together have at most 3 MB."""
+    """Each picture has at most 200 KB, and all together at most 3 MB."""
     sizes = [path.stat().st_size for path in (DOCS / "images").rglob("*.*")]
     assert max(sizes) <= 200_000
     assert sum(sizes) <= 3_000_000
 
 
 def test_the_picture_of_the_layers_shows_every_module() -> None:
-    """`python scripts/pictures/layers.py` draws the picture from the contract that lint-imports checks."""
+    """`python scripts/pictures/layers.py` draws the layers in the contract that lint-imports checks."""
     pytest.importorskip("tomllib")
     drawn = re.findall(r'font-weight="600"[^>]*>(\w+)<', (DOCS / "images" / "layers.svg").read_text(encoding="utf-8"))
     assert drawn == [module for layer in script("pictures/layers").contract() for module in layer]
@@ -138,14 +138,14 @@ def test_every_target_of_make_exists(page) -> None:
 
 
 def test_every_path_in_contributing_exists() -> None:
-    """Each path in backticks is in the repository, except files that are generated or outside it."""
+    """Each path in backticks exists in the repository, except files that are generated or outside it."""
     named = set(re.findall(r"`([\w./-]+/[\w./-]*)`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
     assert {name for name in named if not (ROOT / name).exists()} <= {"build/screenshots", "site/", "../shared"}
 
 
 @each_page
 def test_functions_and_results_in_the_text_exist(page) -> None:
-    """Each `holotrace.function(...).table` in the text names a function and a table or field of its result."""
+    """Each `holotrace.function(...).table` names a function that exists, and a table or field of its result."""
     for name, tables in re.findall(
         r"holotrace\.(\w+)\([^)`]*\)((?:`?,? ?`?\.\w+)*)`", page.read_text(encoding="utf-8")
     ):

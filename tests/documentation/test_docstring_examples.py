@@ -1,4 +1,4 @@
-"""Public functions, and the methods of the main classes, have an example in their docstring, and every example is correct."""
+"""Public functions, and the methods of the main classes, have a correct example in their docstring."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_example_of_a_function_is_correct(name: str) -> None:
-    """The example in a function's docstring runs alone and prints the documented output."""
+    """The example in a function's docstring runs without other code and prints the documented output."""
     (example,) = doctest.DocTestFinder(recurse=False).find(FUNCTIONS[name], name, globs={})
     result = doctest.DocTestRunner().run(example)
 
@@ -37,7 +37,7 @@ CLASSES = (holotrace.Trace, holotrace.RankTrace, holotrace.testing.TraceBuilder)
 
 @pytest.mark.parametrize("class_", CLASSES, ids=lambda class_: class_.__name__)
 def test_the_examples_of_a_class_and_its_methods_are_correct(class_: type) -> None:
-    """The class and each of its public methods and properties has an example, which runs alone."""
+    """The class and each public method and property has an example that runs without other code."""
     examples = [test for test in doctest.DocTestFinder().find(class_, globs={}) if "._" not in test.name]
     results = {test.name: doctest.DocTestRunner().run(test) for test in examples}
 
@@ -53,7 +53,7 @@ OTHER_CLASSES = [
 
 @pytest.mark.parametrize("class_", OTHER_CLASSES, ids=lambda class_: class_.__name__)
 def test_the_example_of_a_class_is_correct(class_: type) -> None:
-    """The example of a result, a change, an enumeration or an error runs alone and prints the documented output."""
+    """The example of a result, a change, an enumeration or an error runs and prints the documented output."""
     (example,) = doctest.DocTestFinder(recurse=False).find(class_, class_.__name__, globs={})
     result = doctest.DocTestRunner().run(example)
 

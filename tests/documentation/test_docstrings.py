@@ -1,4 +1,4 @@
-"""The documentation site shows docstrings with the structure they have in an editor."""
+"""The documentation site preserves the structure of docstrings."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Source: docs/reference/analyses/idle_time.md derives it."""
 
 
 def test_sections_keep_their_indentation() -> None:
-    """Sections such as `Args:` are unchanged, because Sphinx's napoleon extension parses them afterwards."""
+    """Sections such as `Args:` are unchanged, because Sphinx's napoleon extension parses them later."""
     docstring = ["Open a job.", "", "Args:", "    source: a file or", "        folder."]
     assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]
 
 
 def test_examples_are_kept() -> None:
-    """The lines of a doctest stay code, without escapes."""
+    """Doctest lines stay code and are not escaped."""
     docstring = [">>> a_ | b", "1"]
     assert script("../docs/site/docstrings").restructured(docstring) == [*docstring, ""]

@@ -23,7 +23,7 @@ def cells(name: str) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Return a function that runs a notebook and returns its variables, and each cell's last value by the cell's id."""
+    """Return a function that runs a notebook and returns its variables, and each cell's last value by cell id."""
     monkeypatch.chdir(FOLDER)
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(go.Figure, "show", lambda figure: pytest.fail(f"{figure.layout.title.text} opens a window"))
@@ -37,7 +37,7 @@ def run(tmp_path, monkeypatch):
 
 
 def run_cell(source: str, names: dict[str, Any]) -> object:
-    """Run a cell, and return the value of its last expression, or None."""
+    """Run a cell; return the value of its last expression, or None."""
     body = ast.parse(source).body
     last = body.pop() if isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), "cell", "exec"), names)  # noqa: S102 -- notebooks of this repository
@@ -68,7 +68,7 @@ def test_what_trace_diff_shows(run) -> None:
 
 
 def test_what_stragglers_shows(run, capsys) -> None:
-    """Rank 3, which sleeps in every step, is named by HTA's method and by holotrace's."""
+    """Both HTA's method and holotrace's name rank 3, which sleeps in every step."""
     names, shown = run("stragglers")
     assert names["straggler"] == 3
     assert shown["native"].filter("is_straggler")["rank"].to_list() == [3]
@@ -80,7 +80,7 @@ def test_what_stragglers_shows(run, capsys) -> None:
 
 
 def test_what_memory_shows(run) -> None:
-    """All four ranks have a peak of 2,405,416 bytes, to which the parts of the peak add up."""
+    """All four ranks have a peak of 2,405,416 bytes, and the parts of the peak add up to it."""
     names, shown = run("memory")
     assert shown["timeline"]["peak_bytes"].to_list() == [2_405_416] * 4
     assert names["at_peak"]["bytes"].sum() == 2_405_416
@@ -90,7 +90,7 @@ def test_what_memory_shows(run) -> None:
 
 
 def test_what_counters_shows(run) -> None:
-    """The operator of each kernel is known, and the operations of each operator add up to the expected sum."""
+    """Each kernel has an operator, and the operations of each operator add up to the expected sum."""
     names, shown = run("counters")
     assert shown["facade"]["top_level_op"].to_list() == ["aten::mm", "aten::add", "aten::mm"]
     assert names["per_operator"].rows() == [("aten::mm", 24_000_000.0), ("aten::add", 50_000.0)]
@@ -98,7 +98,7 @@ def test_what_counters_shows(run) -> None:
 
 
 def test_what_timelines_shows(run, monkeypatch) -> None:
-    """The cells draw both ranks, an operator's stack with its kernels, and layers next to annotations."""
+    """The cells draw both ranks, an operator's call stack with its kernels, and layers next to annotations."""
     figures: list[go.Figure] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
     names, _ = run("timelines")

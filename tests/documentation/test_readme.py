@@ -1,4 +1,4 @@
-"""The examples and pictures of the README work."""
+"""The examples of the README run, and its pictures exist."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_the_first_example_is_short() -> None:
 
 @pytest.mark.parametrize("name", re.findall(r"docs/images/[\w/.]+", README.read_text(encoding="utf-8")))
 def test_the_pictures_exist(name) -> None:
-    """Every picture that the README names exists."""
+    """Each picture that the README names exists."""
     assert (ROOT / name).stat().st_size > 0

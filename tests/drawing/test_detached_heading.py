@@ -1,4 +1,4 @@
-"""Headings next to figures: their texts, and heights of figures without headings."""
+"""A heading can be shown beside its figure instead of in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobs import temporal_of_many
 
 
 def test_a_heading_leaves_its_figure() -> None:
-    """The detached figure has no title and no height of its own. The page reserves 68 px less than for the figure with its title and, on phones, 40 px more for the legend."""
+    """A detached figure has no title and no height; the page reserves 68 px less for it, and 28 px less on phones."""
     rows = rows_of(temporal_of_many(2, 1).per_device)
     parts = [Part(name, [1.0, 1.0], ["", ""], {"color": "#2f7fc1"}) for name in ("a", "b", "c")]
     drawn = bar_figure(rows, parts, Heading("What?", "on &lt;b&gt;"), ValueAxis("time", is_share=False), "light")
@@ -24,5 +24,5 @@ def test_a_heading_leaves_its_figure() -> None:
 
 
 def test_a_figure_without_a_heading_keeps_its_room() -> None:
-    """A figure of plotly's default size keeps room for ticks, and one trace needs no legend."""
+    """A figure of plotly's default size keeps space for its ticks; with one trace, it needs no space for a legend."""
     assert detached(go.Figure([go.Scatter(x=[0], y=[1])]))[3:] == (450 - 64, 450 - 64)

@@ -8,7 +8,7 @@ from holotrace.drawing.matrices import AROUND_PX, cells, column_axis, matrix_hei
 
 
 def test_a_cell_lies_in_its_column_and_row() -> None:
-    """The cell of row `b`, the second of two, reaches from 0.5 to 1.5, but for a gap on each side."""
+    """The cell of row `b`, the second of two, reaches from 0.5 to 1.5, less a small gap at each end."""
     drawn = cells(["x"], ["b"], ["a", "b"], marker={"color": [1.0]}, hovers=["told"])
 
     assert (drawn.x, drawn.customdata) == (("x",), ("told",))
@@ -17,7 +17,7 @@ def test_a_cell_lies_in_its_column_and_row() -> None:
 
 
 def test_rows_are_named_at_their_numbers() -> None:
-    """The first row is at the top; of 64 rows, every 4th is named, and the title says so."""
+    """The first row is at the top; of 64 rows, every 4th is labelled, and the title says so."""
     few, many = row_axis(["a", "b"], "rank"), row_axis(list(map(str, range(64))), "rank")
 
     assert (few["tickvals"], few["ticktext"], few["range"]) == ([0, 1], ["a", "b"], [1.5, -0.5])
@@ -26,12 +26,12 @@ def test_rows_are_named_at_their_numbers() -> None:
 
 
 def test_a_single_column_is_not_as_wide_as_the_figure() -> None:
-    """One column takes the first of eight columns' width; nine columns take the whole width."""
+    """A single column is as wide as one of eight; nine columns share the whole width."""
     assert column_axis(["0"], "step")["range"] == [-0.5, 7.5]
     assert column_axis(list("012345678"), "step")["range"] == [-0.5, 8.5]
 
 
 @pytest.mark.parametrize(("rows", "height"), [(1, 120), (8, 320), (512, 510)])
 def test_the_height_follows_the_number_of_rows(rows: int, height: int) -> None:
-    """A row has 40 px, and all rows together have 120 to 510."""
+    """A row is 40 px high, but all rows together at least 120 and at most 510."""
     assert matrix_height(rows) == AROUND_PX + height

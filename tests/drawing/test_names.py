@@ -57,23 +57,23 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_signature_keeps_its_name_and_its_template_arguments(name: str, short: str) -> None:
-    """The short name drops return type, namespaces and parameters; a name that is not a signature is unchanged."""
+    """The short name drops return type, namespaces and parameters; names that are not signatures stay unchanged."""
     assert short_name(name) == short
 
 
 def test_a_generated_name_is_cut_in_the_middle() -> None:
-    """Generated kernels differ at the end of their names, so the short name keeps both ends."""
+    """The short name keeps both ends, because generated kernels differ at the end of their names."""
     assert short_name("triton_poi_fused_" + "add_mul_" * 30 + "35", 30) == "triton_poi_fused_ad…add_mul_35"
 
 
 def test_a_template_is_cut_at_its_end() -> None:
-    """A long template keeps its beginning, which says what it computes."""
+    """A long template keeps its beginning, which describes the computation."""
     assert short_name("kernel<" + "float, " * 30 + "int>", 20) == "kernel<float, float…"
 
 
 @given(st.text(max_size=300))
 def test_a_short_name_is_never_too_long(name: str) -> None:
-    """The short name of any text has at most LABEL_LENGTH characters."""
+    """A short name has at most LABEL_LENGTH characters, whatever the text."""
     assert len(short_name(name)) <= LABEL_LENGTH
 
 
@@ -109,19 +109,19 @@ _DEVICE_KERNEL = (
     ],
 )
 def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> None:
-    """Similar names show the parts that differ or, if these do not fit, a number."""
+    """Similar names show the parts in which they differ or, if these are too long, a number."""
     assert [short_names(names)[name] for name in names] == short
 
 
 def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
-    """A figure and its table may sort the same kernels differently and still show the same short names."""
+    """The short names do not depend on the order of the kernels, so a figure and its table show the same ones."""
     names = [f"{'x' * 100}{number}{'y' * 100}" for number in range(9)]
     assert short_names(names) == short_names(names[::-1])
 
 
 @given(st.lists(st.text(alphabet="ab<>(), :_\x00é", max_size=120), max_size=12))
 def test_short_names_are_unique(names: list[str]) -> None:
-    """Any set of names gets distinct short names of at most 20 characters."""
+    """Any set of names gets different short names of at most 20 characters."""
     short = short_names(names, 20)
     assert short.keys() == set(names)
     assert len(set(short.values())) == len(short)
@@ -136,7 +136,7 @@ def test_many_names_that_look_alike_are_numbered() -> None:
 
 
 def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
-    """Shortening a name of 100 MB takes at most half a million calls, because only its beginning is read."""
+    """A name of 100 MB is shortened in at most half a million calls, because only its beginning is read."""
     name = "f<" + "int, " * 20_000_000
     assert count_calls(lambda: short_name(name)) < 500_000
     assert len(short_name(name)) <= LABEL_LENGTH
@@ -145,7 +145,7 @@ def test_a_name_of_100_megabytes_is_shortened_at_once() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", ["inference", "models", "ns_resolution", "amd_mi250"])
 def test_names_of_real_kernels_become_short_ones(real_traces: Path, folder: str) -> None:
-    """Kernels of real traces get unique labels, and unique short names that begin with a letter or underscore."""
+    """Kernels of real traces get unique labels, and unique short names that start with a letter or underscore."""
     names = set[str]().union(*map(_kernel_names, (real_traces / folder).rglob("*.json.gz")))
     assert names
     short = short_names(names)
@@ -168,31 +168,31 @@ def test_labels_hold_no_markup(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[31mred", "a\nb", "left\u202eright", "bell\x07"])
 def test_control_characters_are_replaced(text: str) -> None:
-    """Control characters become escapes, so a name cannot control a terminal or reverse the reading order."""
+    """Control characters become escapes, so a name can neither control a terminal nor reverse the text direction."""
     assert printable(text).isprintable()
     assert printable(text).encode().decode("unicode_escape") == text
 
 
 @pytest.mark.parametrize("length", range(4, 24))
 def test_an_escape_is_never_cut(length: int) -> None:
-    """A name is cut between its characters, not within the escape of one."""
+    """A name is cut between characters, never within an escape."""
     cut = short_name("a\x1b\u202e" * 9, length)
     assert len(cut) <= length
     assert re.fullmatch(r"(a|\\x1b|\\u202e)*…(a|\\x1b|\\u202e)*", cut)
 
 
 def test_a_short_label_is_escaped_after_it_is_cut() -> None:
-    """Labels are cut first and escaped afterwards, so the cut never splits an entity."""
+    """Labels are cut before they are escaped, so the cut never splits an entity."""
     (label,) = short_labels(["<" * 100]).values()
     assert label.replace("&lt;", "").strip("…") == ""
 
 
 def test_a_hover_holds_the_whole_name_in_lines() -> None:
-    """A hover wraps a name of 500 characters and cuts nothing."""
+    """A hover wraps a name of 500 characters without cutting it."""
     name = "<" + "x" * 500 + ">"
     assert hover_text(name).replace("<br>", "") == "&lt;" + "x" * 500 + "&gt;"
 
 
 def test_a_hover_counts_the_characters_beyond_its_limit() -> None:
-    """A hover cuts a name at HOVER_LENGTH and says how many characters are missing."""
+    """A hover cuts a name after HOVER_LENGTH characters and says how many are missing."""
     assert hover_text("x" * (HOVER_LENGTH + 1_234)).endswith("… and 1,234 more characters")

@@ -24,7 +24,7 @@ BARS, BOXES = {"data": [{"type": "bar"}]}, {"data": [{"type": "icicle"}]}
 
 @pytest.fixture
 def _another_plotly(monkeypatch):
-    """Simulate a later version of the package plotly."""
+    """Simulate a later version of plotly."""
     monkeypatch.setattr(plotly_js, "get_plotlyjs_version", lambda: "99.0.0")
     small_plotly_js.cache_clear()
     yield
@@ -32,7 +32,7 @@ def _another_plotly(monkeypatch):
 
 
 def test_the_small_build_is_the_published_file() -> None:
-    """The included file has the published hash and version, and its licence is beside it."""
+    """The included file has the published hash and version, and its licence is included too."""
     content = files("holotrace.drawing.plotly_js").joinpath("plotly-basic.min.js").read_bytes()
     assert hashlib.sha256(content).hexdigest() == SHA256
     assert f"plotly.js (basic - minified) v{VERSION}".encode() in content[:100]
@@ -41,7 +41,7 @@ def test_the_small_build_is_the_published_file() -> None:
 
 @needs_the_small_build
 def test_the_small_build_has_the_major_version_of_plotly() -> None:
-    """A new major version of plotly needs a new small build; until then, pages and reports contain all of plotly.js."""
+    """The small build has the major version of plotly.js, and less than a third of its size."""
     assert len(small_plotly_js() or b"") < len(get_plotlyjs()) / 3
 
 
@@ -54,7 +54,7 @@ def test_only_figures_that_need_it_load_all_of_plotly_js() -> None:
 
 @pytest.mark.usefixtures("_another_plotly")
 def test_another_major_version_of_plotly_uses_its_own_plotly_js() -> None:
-    """With plotly 99, pages use plotly's own plotly.js, because the small build might not support its figures."""
+    """With plotly 99, pages use plotly's own plotly.js, because the small build might not support the figures."""
     assert small_plotly_js() is None
     assert plotly_js_for([BARS]) == get_plotlyjs()
 

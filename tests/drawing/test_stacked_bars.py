@@ -20,7 +20,7 @@ from holotrace.drawing.stacked_bars import (
 
 
 def test_rows_name_the_device_only_where_a_rank_has_several() -> None:
-    """With one device per rank the row is `rank 1`; with several it is `rank 0 · device 1`."""
+    """A row is `rank 1` if each rank has one device, and `rank 0 · device 1` if a rank has several."""
     one = pl.DataFrame({"rank": [0, 1], "device": [0, 1]})
     several = pl.DataFrame({"rank": [0, 0], "device": [0, 1]})
     assert rows_of(one).keys == ["rank 0", "rank 1"]
@@ -36,14 +36,14 @@ def test_rows_name_the_stream() -> None:
 
 
 def test_many_rows_are_named_by_numbers_and_the_axis_has_a_title() -> None:
-    """With 100 rows, the axis title says `rank` and the ticks are plain numbers, which leaves room for the bars."""
+    """With 100 rows, the axis title is `rank` and the ticks are plain numbers."""
     rows = rows_of(pl.DataFrame({"rank": range(100), "device": [0] * 100}))
     assert (rows.keys[99], rows.title, rows.are_lying) == ("99", "rank", False)
 
 
 @pytest.mark.parametrize("count", [LYING_ROWS + 1, 128, 600, 1_000, 4_096])
 def test_ticks_of_many_rows_have_room(count: int) -> None:
-    """An axis names at most 24 rows, such as every 4th or every 8th, and its title says which."""
+    """An axis labels at most 24 rows, such as every 4th or every 8th, and its title says which."""
     rows = rows_of(pl.DataFrame({"rank": range(count), "device": [0] * count}))
     part = Part("idle", [0.5] * count, ["half"] * count, {"color": "#000000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
@@ -55,7 +55,7 @@ def test_ticks_of_many_rows_have_room(count: int) -> None:
 
 
 def test_every_one_of_few_rows_is_named() -> None:
-    """Up to 40 rows are drawn as horizontal bars, each with its name."""
+    """Up to 40 rows are drawn as horizontal bars, each labelled."""
     rows = rows_of(pl.DataFrame({"rank": range(LYING_ROWS), "device": [0] * LYING_ROWS}))
     part = Part("idle", [0.5] * LYING_ROWS, ["half"] * LYING_ROWS, {"color": "#000000"})
     figure = bar_figure(rows, [part], Heading("?", ""), ValueAxis("share", is_share=True), "light")
@@ -72,12 +72,12 @@ def test_the_unit_of_an_axis_fits_the_longest_value(longest: int, unit: tuple[in
 
 
 def test_exact_durations_keep_every_nanosecond() -> None:
-    """The rounded duration comes first, the exact one in brackets."""
+    """The rounded duration is followed by the exact one in brackets."""
     assert exact_duration(6_419_001) == "6.42 ms (6,419,001 ns)"
 
 
 def test_states_of_several_kinds_are_hatched_with_their_colors() -> None:
-    """A state of two kinds has both colours and a hatch pattern, so readers need not rely on colour alone."""
+    """A state of two kinds has both colours and a hatch pattern, so readers can recognise it without colours."""
     assert state_marker(["computation"]) == {"color": KIND_COLORS["computation"]}
     pattern = state_marker(["computation", "communication"])["pattern"]
     assert (pattern["bgcolor"], pattern["fgcolor"]) == (KIND_COLORS["computation"], KIND_COLORS["communication"])

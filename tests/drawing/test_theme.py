@@ -41,9 +41,9 @@ TOGETHER = [
     "COMPUTATION MEMORY OTHER MEMSET COMMUNICATION LAUNCH_DELAY UNKNOWN HOST_GAP",
     "HOST_TO_DEVICE DEVICE_TO_HOST DEVICE_TO_DEVICE PEER_TO_PEER MEMSET UNKNOWN_COPY",
 ]
-"""Colours that one figure may show next to each other."""
+"""Colours that may be next to each other in a figure."""
 
-# Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen without red or without green cones.
+# Machado, Oliveira and Fernandes 2009, severity 1.0: linear RGB as seen by readers without red or green cones.
 # https://www.inf.ufrgs.br/~oliveira/pubs_files/CVD_Simulation/CVD_Simulation.html
 BLIND = {
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
@@ -58,7 +58,7 @@ def linear(color: str) -> tuple[float, ...]:
 
 
 def seen(color: str, kind: str) -> tuple[float, ...]:
-    """Return linear RGB as an eye without one kind of cones sees it."""
+    """Return linear RGB as seen without one kind of cones."""
     return tuple(sum(a * b for a, b in zip(row, linear(color), strict=True)) for row in BLIND[kind])
 
 
@@ -69,7 +69,7 @@ def test_every_meaning_has_its_own_colour() -> None:
 
 
 def test_figures_take_their_colours_from_the_table() -> None:
-    """Figures of analyses and parts of the timeline page take all colours from one table."""
+    """Figures of analyses and elements of the timeline page take all colours from one table."""
     package = Path(colors.__file__).parent.parent
     figures = [*package.glob("analyses/*/figure.py"), *package.glob("drawing/*_bars.py")]
     assert len(figures) > 20
@@ -81,7 +81,7 @@ def test_figures_take_their_colours_from_the_table() -> None:
 @pytest.mark.parametrize("name", ["light", "dark"])
 @pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS.keys())
 def test_every_fill_stands_out_from_both_backgrounds(fill: str, name: theme.Theme) -> None:
-    """Each fill has a contrast of at least 1.5 on light and dark pages, which share the colours."""
+    """Each fill has a contrast of at least 1.5 to the background of light and of dark pages."""
     assert contrast(fill, theme.SURFACES[name].background) >= 1.5
 
 
@@ -94,7 +94,7 @@ def test_text_on_a_fill_is_readable(fill: str) -> None:
 @pytest.mark.parametrize("kind", BLIND)
 @pytest.mark.parametrize("names", TOGETHER)
 def test_colors_used_together_differ_for_colour_blind_readers(names: str, kind: str) -> None:
-    """Readers without red or without green cones can tell apart any two colours of a figure."""
+    """Readers without red or without green cones can distinguish any two colours of a figure."""
     for first, second in itertools.combinations([getattr(colors, name) for name in names.split()], 2):
         distance = sum((a - b) ** 2 for a, b in zip(seen(first, kind), seen(second, kind), strict=True)) ** 0.5
         assert distance >= 0.1, (first, second)
@@ -109,7 +109,7 @@ def test_text_of_a_theme_is_readable(name: theme.Theme) -> None:
 
 
 def test_an_empty_figure_says_why() -> None:
-    """A figure without data shows its title and the reason in place of axes."""
+    """A figure without data shows its title and the reason instead of axes."""
     figure = theme.empty_figure("What?", "Nothing ran.", "dark")
     assert (figure.layout.title.text, figure.layout.annotations[0].text) == ("What?", "Nothing ran.")
 
@@ -121,5 +121,5 @@ def test_no_figure_offers_to_upload_itself(name: theme.Theme) -> None:
 
 
 def test_every_class_of_the_critical_path_has_a_colour() -> None:
-    """PATH_COLORS lists every class of the critical path, in order and under the names that results use."""
+    """PATH_COLORS lists every class of the critical path in order, under the names used in results."""
     assert list(PATH_COLORS) == [path_class.name.lower() for path_class in PathClass] == list(PATH_CLASSES)

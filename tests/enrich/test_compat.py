@@ -18,7 +18,7 @@ from holotrace.testing import small_job
 
 
 def test_the_default_is_our_attribution() -> None:
-    """`compat=None` selects our attribution and "torch_tb_profiler" the plugin's."""
+    """`compat=None` selects holotrace's attribution, and "torch_tb_profiler" the plugin's."""
     assert type(attribution_of(None)) is Attribution
     assert type(attribution_of("torch_tb_profiler")) is PluginAttribution
     assert attribution_of(None) != attribution_of("torch_tb_profiler")
@@ -39,7 +39,7 @@ def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """The plugin's class has no methods besides those of the interface; a misspelt one would have no effect."""
+    """The plugin's class has only methods of the interface, because a misspelt one would have no effect."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 

@@ -1,4 +1,4 @@
-"""Functions that tests call in workers; some kill their process, as the system does when memory runs out."""
+"""Functions that tests call in workers; some kill their process, as the system does when it runs out of memory."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ def test_a_call_runs_at_once_in_the_callers_thread() -> None:
 
 
 def test_an_error_is_kept_in_the_future() -> None:
-    """The future keeps the ValueError of its call, as with every executor."""
+    """As with every executor, the future keeps the error of its call."""
     future = IN_PROCESS.submit(int, "no number")
     assert isinstance(future.exception(), ValueError)
 
 
 def test_an_interrupt_propagates() -> None:
-    """A KeyboardInterrupt in a call reaches the caller instead of the future, so Ctrl-C stops the program."""
+    """A KeyboardInterrupt in a call reaches the caller, not the future, so Ctrl-C stops the program."""
 
     def interrupt() -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""A notebook shows a progress bar; in these tests, IPython is replaced by a module that records what it shows."""
+"""Tests of the progress bar of notebooks, with a module in place of IPython that records what is displayed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Handle:
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the list of everything the notebook displays, in order."""
+    """Return the list of everything that the notebook displays, in order."""
     displayed: list[str] = []
 
     def display(html: str, *, display_id: bool) -> Handle:
@@ -44,7 +44,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a list with the time in seconds, which a test changes."""
+    """Return a list with the current time in seconds, which a test can change."""
     now = [0.0]
     monkeypatch.setattr(notebook_progress.time, "monotonic", lambda: now[0])
     return now
@@ -68,7 +68,7 @@ def test_a_long_file_has_a_bar_that_disappears(shown: list[str], clock: list[flo
 
 
 def test_a_short_file_has_no_bar(shown: list[str], clock: list[float]) -> None:
-    """A file that is read in less than a second shows no bar."""
+    """A file read in less than a second shows no bar."""
     bar = NotebookProgress()
     bar.start(200, "rank0.json")
     clock[0] = 0.9
@@ -90,7 +90,7 @@ def test_file_names_are_plain_text(shown: list[str], clock: list[float]) -> None
 
 @pytest.mark.usefixtures("shown")
 def test_only_notebooks_have_bars(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripts, and IPython in a terminal, which has no kernel, show no bar."""
+    """Scripts show no bar, and neither does IPython in a terminal, which has no kernel."""
     assert isinstance(default_progress(), NotebookProgress)
     monkeypatch.setattr(sys.modules["IPython"], "get_ipython", object)
     assert default_progress() is SILENT

@@ -23,13 +23,13 @@ from holotrace.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:
-    """A call runs in a process whose id differs from the caller's."""
+    """A call runs in a process with another id than the caller's."""
     with processes(1) as pool:
         assert pool.submit(os.getpid).result() != os.getpid()
 
 
 def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
-    """Two workers that are busy at the same time get one key each; later calls with a key run in the same worker."""
+    """Two workers that are busy at the same time get one key each, and keep getting the calls with that key."""
     with processes(2) as pool:
         calls = {key: submit_near(pool, key, slow_process_id) for key in "ab"}
         first = {key: call.result() for key, call in calls.items()}
@@ -39,14 +39,14 @@ def test_calls_with_the_same_key_run_in_the_same_worker() -> None:
 
 
 def test_an_idle_worker_takes_calls_of_a_busy_one() -> None:
-    """Six slow calls with one key keep both workers busy."""
+    """Six slow calls with one key run on both workers."""
     with processes(2) as pool:
         calls = [submit_near(pool, "key", slow_process_id) for _ in range(6)]
         assert len({call.result() for call in calls}) == 2
 
 
 def test_executors_without_workers_ignore_the_key() -> None:
-    """`submit_near` of a plain executor is `submit`."""
+    """For an executor without workers, `submit_near` is the same as `submit`."""
     assert submit_near(IN_PROCESS, "key", abs, -1).result() == 1
 
 
@@ -59,7 +59,7 @@ def test_workers_share_the_cores() -> None:
 
 
 def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers set the delay of Polars' allocator; a user's setting comes last in the variable and wins."""
+    """Workers set a delay for Polars' allocator; a user's setting comes later in the variable and therefore wins."""
     monkeypatch.delenv(ALLOCATOR_VARIABLE, raising=False)
     with processes(1) as pool:
         assert "dirty_decay_ms:10000" in (pool.submit(os.getenv, ALLOCATOR_VARIABLE).result() or "")
@@ -70,7 +70,7 @@ def test_workers_keep_freed_memory_unless_told_otherwise(monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the allocator of glibc is set")
 def test_workers_reuse_memory_that_numpy_frees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of two arrays of 3 MB causes almost no page faults, because it gets the memory of the first."""
+    """Of two arrays of 3 MB, the second reuses the memory of the first and causes almost no page faults."""
     for name in [name for name in os.environ if name.startswith("MALLOC_")]:
         monkeypatch.delenv(name)
     with processes(1) as pool:
@@ -79,20 +79,20 @@ def test_workers_reuse_memory_that_numpy_frees(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_single_worker_gets_all_cores() -> None:
-    """The worker of a one-process pool reads with as many threads as there are cores."""
+    """The worker of a pool with one process reads with one thread per core."""
     with processes(1) as pool:
         assert pool.submit(reader_threads).result() == available_cores()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_a_pool_without_workers_is_refused(workers: int) -> None:
-    """Asking for 0 or -1 workers raises an error that quotes the number."""
+    """For 0 or -1 workers, the error quotes the number."""
     with pytest.raises(InvalidOptionError, match=f"workers={workers}"):
         processes(workers)
 
 
 def test_memory_is_unknown_without_proc(monkeypatch) -> None:
-    """Without /proc, as in some sandboxes, only the number of cores limits the pool."""
+    """Without /proc, which some sandboxes lack, only the number of cores limits the pool."""
 
     def fail() -> None:
         raise FileNotFoundError(2, "No such file or directory", "/proc/meminfo")

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 
 @pytest.mark.slow
 def test_a_lost_worker_changes_no_result(tmp_path) -> None:
-    """After one of two processes is killed, the pool retries its calls and all 13 results are correct."""
+    """After one of two processes is killed, its calls are retried and all 13 results are correct."""
     with processes(2) as pool:
         futures = [pool.submit(slow, number) for number in range(6)]
         futures.append(pool.submit(killed_once, tmp_path / "mark"))
@@ -84,14 +84,14 @@ class LosingPool:
 
 
 def test_workers_start_with_the_block() -> None:
-    """A `with` block starts the pool before the first call."""
+    """A `with` block starts the pool before any call."""
     pool = LosingPool()
     with RetryingExecutor(lambda: pool, at_once=2):
         _wait_until(lambda: pool.is_started)
 
 
 def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:
-    """`terminate` cancels running calls and those that wait for a retry, so that no caller waits forever."""
+    """`terminate` cancels running calls and calls that wait for a retry, so no caller waits forever."""
     pools = [LosingPool(), LosingPool(), LosingPool()]
     executor = RetryingExecutor(iter(pools).__next__, at_once=2)
     futures = [executor.submit(abs, number) for number in range(3)]
@@ -105,14 +105,14 @@ def test_terminate_cancels_calls_that_wait_for_a_retry() -> None:
 
 
 def test_errors_are_not_retried() -> None:
-    """A call that raises a ValueError runs once, and the pool stays usable."""
+    """A call that raises a ValueError is not repeated, and the pool stays usable."""
     with processes(1) as pool:
         assert isinstance(pool.submit(int, "no number").exception(), ValueError)
         assert pool.submit(abs, -1).result() == 1
 
 
 def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
-    """An exception stops one-minute calls at once, lets them remove their files, and cancels pending calls."""
+    """An exception in the block interrupts one-minute calls, which remove their files, and cancels pending calls."""
     started = time.monotonic()
     with pytest.raises(KeyError), processes(1) as pool:  # noqa: PT012
         futures = [pool.submit(write_slowly, tmp_path) for _ in range(4)]
@@ -124,7 +124,7 @@ def test_an_error_in_the_with_block_interrupts_running_calls(tmp_path) -> None:
 
 
 def test_after_shutdown_no_calls_are_accepted() -> None:
-    """`shutdown` completes earlier calls and refuses later ones with a RuntimeError."""
+    """`shutdown` waits for earlier calls and refuses later ones with a RuntimeError."""
     pool = processes(1)
     future = pool.submit(slow, 1)
     pool.shutdown()

@@ -1,4 +1,4 @@
-"""`wrapped_future` passes on results and errors of other libraries' futures."""
+"""`wrapped_future` forwards results and errors of futures of other libraries."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_an_error_is_translated() -> None:
 
 
 def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
-    """If the translation itself fails, the outer future raises the original error, and no caller waits forever."""
+    """If the translation itself fails, the outer future raises the original error instead of waiting forever."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, lambda error: error.args[7])
     inner.set_exception(ValueError("theirs"))
@@ -41,7 +41,7 @@ def test_an_error_that_cannot_be_translated_is_passed_on() -> None:
 
 
 def test_cancelling_works_in_both_directions() -> None:
-    """Cancelling the outer future cancels the inner one; after the inner one is cancelled, the outer raises CancelledError."""
+    """Cancelling the outer future cancels the inner one; cancelling the inner one gives the outer a CancelledError."""
     inner: Future[int] = Future()
     outer = wrapped_future(inner, translated)
     assert outer.cancel()

@@ -1,4 +1,4 @@
-"""Copies of trace files may have added, changed and removed events."""
+"""Copies of trace files can have added, changed and removed events."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_truncated_file_is_closed_after_its_last_complete_event(tmp_path, star
 
 
 def test_adding_to_a_truncated_file_closes_it(tmp_path) -> None:
-    """`with_events` drops the incomplete event of a truncated file, adds its own, and closes the list."""
+    """`with_events` drops the incomplete event of a truncated file, adds the new events, and closes the list."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{EVENT},{EVENT[:50]}'))
     assert rank_trace.health.events_end is None
     with_events(rank_trace, tmp_path / "out.json", [MARK])
@@ -102,7 +102,7 @@ def test_adding_to_a_truncated_file_closes_it(tmp_path) -> None:
 
 
 def test_compressed_files_are_read_and_written(tmp_path) -> None:
-    """The source's first bytes say whether it is compressed; the target's name says whether to compress the copy."""
+    """The first bytes of the source show whether it is compressed; the target is compressed if its name says so."""
     source = tmp_path / "rank0.json.gz"
     source.write_bytes(gzip.compress(f'{{"traceEvents":[{EVENT}]}}'.encode()))
     with_events(opened(source), tmp_path / "out.json.gz", [MARK])
@@ -112,7 +112,7 @@ def test_compressed_files_are_read_and_written(tmp_path) -> None:
 
 
 def test_rewriting_changes_drops_and_adds_events(tmp_path) -> None:
-    """The function gets each event of the list once, in file order, and may change or drop it."""
+    """The function receives each event of the list once, in file order, and may change or drop it."""
     path = file_of(tmp_path, '{"a":1,"traceEvents":[{"name":"x"},null,{"name":"{]"},{"name":"z"}],"b":[{"name":"y"}]}')
     seen = []
 
@@ -141,7 +141,7 @@ def test_rewritten_numbers_keep_their_digits(tmp_path) -> None:
 
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 64])
 def test_rewriting_does_not_depend_on_where_pieces_of_the_file_end(tmp_path, monkeypatch, piece) -> None:
-    """The copy is the same when the reader's pieces end within a number, an escape, or a multi-byte character."""
+    """The copy is the same if a chunk of the reader ends within a number, an escape or a multi-byte character."""
     events = [{"name": 'é\\n"', "v": [1, -2.5e-3, True, None]}, {"n": 12345.678, "nested": {"a": [{"b": "}]"}]}}]
     text = json.dumps({"k": {"z": [1, 2]}, "traceEvents": events, "after": "é"}, ensure_ascii=False)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
@@ -161,7 +161,7 @@ GAPS = {
 @pytest.mark.parametrize("after", ["", ',"other":[{"a":1}, {"b":2}]'])
 @pytest.mark.parametrize("piece", [1, 7, 1 << 20])
 def test_text_that_looks_like_a_gap_between_events(tmp_path, monkeypatch, events, after, piece) -> None:
-    """`}, {` inside a string or args does not split an event, however large the pieces are."""
+    """`}, {` inside a string or args does not split an event, whatever the chunk size."""
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", piece)
     text = f'{{"traceEvents":[{events}]{after}}}'
     seen = []
@@ -183,7 +183,7 @@ def test_invalid_json_is_an_error_and_leaves_nothing_behind(tmp_path, text) -> N
 
 
 def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) -> None:
-    """An unterminated string of 5,000 characters raises an error once it exceeds the limit of 1,000."""
+    """An unterminated string of 5,000 characters raises an error when it exceeds the limit of 1,000."""
     monkeypatch.setattr(event_reader, "LONGEST_VALUE", 1_000)
     monkeypatch.setattr("holotrace.export.trace_text.PIECE", 100)
     path = file_of(tmp_path, '{"traceEvents":[{"a":"' + "x" * 5_000)
@@ -192,7 +192,7 @@ def test_a_value_without_an_end_does_not_fill_the_memory(tmp_path, monkeypatch) 
 
 
 def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
-    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
+    """An existing target is kept, and an error is raised; `overwrite=True` replaces the target."""
     rank_trace, target = opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / "out.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"out\.json already exists"):
@@ -204,7 +204,7 @@ def test_nothing_is_overwritten_unless_requested(tmp_path) -> None:
 
 @pytest.mark.parametrize("target", ["missing/out.json", ""])
 def test_a_folder_that_cannot_take_the_file_is_an_error(tmp_path, target) -> None:
-    """A target in a missing folder, or a target that is itself a folder, raises an error."""
+    """A target in a missing folder, or a target that is a folder, raises an error."""
     with pytest.raises(InvalidOptionError, match="folder"):
         with_events(opened(file_of(tmp_path, f"[{EVENT}]")), tmp_path / target, [MARK])
 
@@ -220,7 +220,7 @@ def test_an_error_while_writing_keeps_the_old_file(tmp_path) -> None:
 
 
 def test_a_changed_source_is_an_error(tmp_path) -> None:
-    """If the source has changed since it was opened, copying raises an error that says so."""
+    """If the source has changed since it was opened, the error says so."""
     path = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(path)
     assert rank_trace.health.events_end
@@ -253,14 +253,14 @@ def test_the_copy_opens_like_the_original(tmp_path) -> None:
 
 
 def edits(*fates: tuple[int, int] | int, texts: Sequence[str] = ('"index":1',)) -> Edits:
-    """Return edits for the first events: an action such as KEPT for each, or a pair of an action and its value."""
+    """Return edits of the first events; each is an action such as KEPT, or a pair of an action and its value."""
     pairs = [fate if isinstance(fate, tuple) else (fate, 0) for fate in fates]
     return Edits(np.array([fate for fate, _ in pairs], np.uint8), np.array([n for _, n in pairs], np.uint32), texts)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
-    """Kept events, events beyond the end of the edits, and everything around the list are copied byte for byte."""
+    """Kept events, events after the last edit, and everything around the list are copied byte for byte."""
     kept = '{ "ph":"i", "name":"k\\"}" ,"pid":0, "tid":0,"ts":1725000000000000.123 }'
     before = '{"a":[{"name":"é]"}], "traceEvents": ['
     text = f'{before}\n{kept},\n {EVENT},{EVENT},{kept}, {kept} ] ,"b":[{{"name":"y"}}]}}'
@@ -276,7 +276,7 @@ def test_an_edited_copy_keeps_marks_and_drops_events(tmp_path, ending) -> None:
 
 @pytest.mark.parametrize("events", ["", EVENT])
 def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) -> None:
-    """A copy with no kept event has no comma at the start of its list."""
+    """If no event is kept, the list of the copy does not begin with a comma."""
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{events}]}}'))
     for added in ([], [MARK]):
         edited(rank_trace, tmp_path / "out.json", edits(LEFT_OUT), added, overwrite=True)
@@ -285,7 +285,7 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
 def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
-    """A copy of a truncated file has the edited complete events, the added ones, and a closing bracket."""
+    """From a truncated file, the copy has the complete events, edited, the added ones, and a closing bracket."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
 
@@ -301,7 +301,7 @@ def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
     ],
 )
 def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, text) -> None:
-    """A file with events after its list, or with other entries in it, is refused: the copy would keep the wrong events."""
+    """A file with events after its list, or other entries in it, is refused: the wrong events would be kept."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: the copy would contain only some of its events"
@@ -312,7 +312,7 @@ def test_a_damaged_file_whose_events_would_be_confused_is_not_copied(tmp_path, t
 
 @pytest.mark.parametrize("text", [f'{{"traceEvents":[{EVENT}],{EVENT}', f"[{EVENT}][{EVENT}]", f"[{EVENT}][{EVENT}"])
 def test_events_are_not_added_to_several_lists(tmp_path, text) -> None:
-    """A file with several event lists is refused: new events could end up between others or on another clock."""
+    """A file with several event lists is refused, because new events could get a wrong position or clock."""
     rank_trace = opened(file_of(tmp_path, text))
     with pytest.raises(
         UnreadableTraceError, match=r"rank0\.json cannot be copied: .*; `holotrace check` lists the damage"
@@ -335,7 +335,7 @@ def test_an_edited_copy_of_a_changed_file_is_an_error(tmp_path, padding) -> None
 
 
 def test_an_edited_copy_of_a_missing_file_is_an_error(tmp_path) -> None:
-    """If the source was deleted after opening, copying raises the usual `cannot be read` error."""
+    """If the source was deleted after it was opened, the error is the usual `cannot be read`."""
     source = file_of(tmp_path, f"[{EVENT}]")
     rank_trace = opened(source)
     assert rank_trace.health.is_clean
@@ -358,7 +358,7 @@ def test_an_edited_copy_of_a_missing_file_is_an_error(tmp_path) -> None:
     ],
 )
 def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
-    """New keys go to the end of an event's args, where they take precedence over existing ones."""
+    """New keys go to the end of an event's args, where they override existing ones."""
     event = f'{{"ph":"X","name":"n","pid":0,"tid":0,"ts":1,"dur":2,{args}}}'
     rank_trace = opened(file_of(tmp_path, f'{{"traceEvents":[{event}]}}'))
     edited(rank_trace, tmp_path / "out.json", edits(MARKED))
@@ -366,7 +366,7 @@ def test_args_are_added_in_every_layout(tmp_path, args, expected) -> None:
 
 
 def test_numbers_replace_the_names_of_complete_events(tmp_path) -> None:
-    """An event that gets a number as name loses its args and extra spaces; events of other phases are unchanged."""
+    """An event whose name becomes a number loses its args and extra spaces; events of other phases are unchanged."""
     instant = EVENT.replace('"X"', '"i"')
     text = f'[{EVENT}, {{ "name": "a\\"b", "ph" : "X" , "ts": 1,"dur":2,"pid":0,"tid":[0, 1] }}, {instant}]'
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(*((NUMBERED, n) for n in (5, 6, 7))))
@@ -395,7 +395,7 @@ any_edit = st.sampled_from([(KEPT, 0), (LEFT_OUT, 0), (MARKED, 0), (NUMBERED, 3)
     st.sampled_from([",", " ,\n "]),
 )
 def test_edited_and_rewritten_copies_are_the_same(tmp_path_factory, rows, indent, is_ascii, separator) -> None:
-    """`edited`, which parses no event, writes the same content as `rewritten`, which parses every event."""
+    """`edited`, which parses no events, writes the same content as `rewritten`, which parses all of them."""
     folder = tmp_path_factory.mktemp("copies")
     listed = separator.join(json.dumps(event, indent=indent, ensure_ascii=is_ascii) for event, _ in rows)
     rank_trace = opened(file_of(folder, f'{{"traceEvents":[{listed}],"traceName":"]}}"}}'))

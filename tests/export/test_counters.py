@@ -1,4 +1,4 @@
-"""Copies of traces have counters of queue length and copy bandwidth."""
+"""Copies of traces can have counters of queue length and copy bandwidth."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counters(builder: TraceBuilder, *kinds: TimeSeriesTypes) -> list[dict]:
 
 @pytest.mark.parametrize("base_time_ns", [0, 1_725_000_000_000_000_000])
 def test_counters_are_written_in_the_time_of_the_file(base_time_ns) -> None:
-    """Counter times are microseconds from the file's base time, and counters belong to the device's process."""
+    """Counter times are microseconds from the file's base time, and each counter is in the device's process."""
     assert counters(job(base_time_ns)) == [
         {**QUEUE, "ts": 1.5, "args": {"Queue Length": 1}},
         {**QUEUE, "ts": 10, "args": {"Queue Length": 0}},
@@ -48,7 +48,7 @@ def test_one_of_the_counters_can_be_chosen() -> None:
 
 
 def test_of_simultaneous_changes_the_last_is_written() -> None:
-    """A single launch of two kernels raises the queue to 1 and 2 at the same time; only the 2 is written."""
+    """One launch of two kernels raises the queue to 1 and then to 2 at the same time; only the 2 is written."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 20):
         builder.kernel("k", start_us=start, duration_us=1, correlation=9)
@@ -56,7 +56,7 @@ def test_of_simultaneous_changes_the_last_is_written() -> None:
 
 
 def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
-    """Times before and after the base time keep every nanosecond: 0 and -0.250 µs."""
+    """Times before and after the base time keep every nanosecond, such as 0 and -0.250 µs."""
     late = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=0).build().ranks[0]
     assert '"ts":0,' in next(counter_events(late))
     early = TraceBuilder().kernel("k", start_us=1, duration_us=1, launch_us=-0.25).build().ranks[0]
@@ -64,12 +64,12 @@ def test_times_before_the_base_and_times_since_1970_are_exact() -> None:
 
 
 def test_without_device_work_there_are_no_counters() -> None:
-    """A trace without device work returns an empty list of counters, not an error."""
+    """For a trace without device work, the list of counters is empty."""
     assert counters(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == []
 
 
 def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_path) -> None:
-    """The copy opens with the four counter values, and opening the folder skips the copy."""
+    """The copy has the four counter values, and is skipped when the folder is opened."""
     (path,) = job().write(tmp_path)
     trace = open_trace(tmp_path, cache=False)
 
@@ -84,7 +84,7 @@ def test_copies_are_beside_the_files_and_skipped_when_the_folder_is_opened(tmp_p
 
 
 def test_copies_go_to_any_folder_and_keep_their_compression(tmp_path) -> None:
-    """A copy of a .json.gz file is written to the chosen folder, with the chosen suffix, as .json.gz."""
+    """A copy of a .json.gz file goes to the chosen folder, with the chosen suffix, as .json.gz."""
     (path,) = job().write(tmp_path / "job")
     packed = tmp_path / "job" / "rank0.pt.trace.json.gz"
     packed.write_bytes(
@@ -110,13 +110,13 @@ def test_nothing_is_written_if_one_copy_cannot_be(tmp_path) -> None:
 
 @pytest.mark.parametrize("suffix", ["", "a/b", "/"])
 def test_a_suffix_is_part_of_a_name(tmp_path, suffix) -> None:
-    """An empty suffix, or one with a slash, raises an error, because a copy must never replace its original."""
+    """An empty suffix, or one with a slash, raises an error, so a copy never replaces its original."""
     with pytest.raises(InvalidOptionError, match="suffix="):
         write_traces_with_counters(job().build(), tmp_path, suffix=suffix)
 
 
 def test_two_ranks_with_files_of_the_same_name_do_not_overwrite_each_other(tmp_path) -> None:
-    """Files of the same name in two folders are refused, because their copies would have the same path."""
+    """Files with the same name in two folders are refused, because their copies would have the same path."""
     first, second = (job().write(tmp_path / name)[0] for name in ("a", "b"))
     with pytest.raises(InvalidOptionError, match="ranks 0 and 1 would both be written"):
         write_traces_with_counters(open_trace({0: first, 1: second}, cache=False), tmp_path)

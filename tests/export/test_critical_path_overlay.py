@@ -33,14 +33,14 @@ def source(tmp_path) -> Path:
 
 
 def copied(source: Path, target: Path, **options) -> list[dict]:
-    """Write the copy and return its events with times as Decimals."""
+    """Write the copy; return its events with times as Decimals."""
     rank_trace = open_trace(source, cache=False).ranks[0]
     write_critical_path_overlay(rank_trace, critical_path_graph(rank_trace, annotation="part"), target, **options)
     return json.loads(target.read_text(), parse_float=Decimal)["traceEvents"]
 
 
 def names(events: list[dict], **args) -> list[str]:
-    """Return the names of the events with a duration and with these args."""
+    """Return the names of the events that have a duration and these args."""
     shown = [event for event in events if event["ph"] == "X"]
     return [event["name"] for event in shown if args.items() <= event["args"].items()]
 
@@ -49,7 +49,7 @@ PATH = ["aten::mm", "cudaLaunchKernel", "gemm", "cudaDeviceSynchronize", "aten::
 
 
 def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) -> None:
-    """The copy keeps the path, its arrows, annotations and instant events, and drops all other events."""
+    """The copy keeps the path, its arrows, annotations and instant events, and drops everything else."""
     events = copied(source, tmp_path / "copy.json")
 
     assert names(events) == ["part", *PATH]
@@ -69,7 +69,7 @@ def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
 
 
 def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
-    """Arrows lead from the launch, which ends at 6 µs, to gemm, then to the waiting call, then over a gap to relu."""
+    """Arrows lead from the launch, which ends at 6 µs, to gemm, then to the call that waits for it, then to relu."""
     arrows = [event for event in copied(source, tmp_path / "copy.json") if event["ph"] in "sf"]
 
     pairs = [
@@ -108,7 +108,7 @@ def test_all_edges_can_be_drawn(source, tmp_path) -> None:
 
 
 def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) -> None:
-    """Each arrow's time is within an event of its thread (begin <= ts < end), because Perfetto attaches it there."""
+    """Each arrow begins or ends within an event of its thread (begin <= ts < end), to which Perfetto attaches it."""
     events = copied(source, tmp_path / "copy.json", only_critical=False, all_edges=True)
     ranges = [(e["pid"], e["tid"], e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"]
     for arrow in (event for event in events if event.get("cat") == "critical_path"):
@@ -117,7 +117,7 @@ def test_an_arrow_belongs_to_an_event_that_runs_at_its_time(source, tmp_path) ->
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
+    """An existing target is kept, and an error is raised; `overwrite=True` replaces the target."""
     (tmp_path / "copy.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):
         copied(source, tmp_path / "copy.json")
@@ -126,6 +126,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_copies_have_names_of_hta() -> None:
-    """Copies get HTA's names, with a number from the second copy on; a copy of a zstd file is a gzip file."""
+    """Copies are named as in HTA, with a number from the second copy on; a copy of a zstd file is a gzip file."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

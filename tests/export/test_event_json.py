@@ -14,12 +14,12 @@ from holotrace.export.event_json import event_text, events_text, exact_number, f
 
 @pytest.mark.parametrize("text", ["1725000000000000.123", "0.1", "14.431178472007424", "1e5", "-2.50", "1.0E+400"])
 def test_a_number_keeps_its_value(text: str) -> None:
-    """Numbers such as 1725000000000000.123 and 1.0E+400 are written with the value they were read with."""
+    """Numbers such as 1725000000000000.123 and 1.0E+400 are written with the value that was read."""
     assert Decimal(event_text({"n": exact_number(text)}).removeprefix('{"n":')[:-1]) == Decimal(text)
 
 
 def test_ordinary_numbers_stay_floats() -> None:
-    """A number becomes a float if that is exact, and otherwise a Decimal, which is slower."""
+    """A number becomes a float if that is exact, otherwise a Decimal, which is slower."""
     assert [type(exact_number(text)) for text in ("0.1", "1234567.891", "1725000000000000.123")] == [
         float,
         float,
@@ -28,7 +28,7 @@ def test_ordinary_numbers_stay_floats() -> None:
 
 
 def test_an_event_with_a_decimal_is_the_same_json() -> None:
-    """An event with a Decimal, strings, lists, booleans and null keeps its content and the Decimal's digits."""
+    """An event with a Decimal, strings, lists, booleans and null keeps its content, and the Decimal its digits."""
     event = {"ts": Decimal("1725000000000000.123"), "args": {"a": [1, 'x"', None, True], "b": (0.5,)}}
     text = event_text(event)
     assert '"ts":1725000000000000.123' in text
@@ -37,7 +37,7 @@ def test_an_event_with_a_decimal_is_the_same_json() -> None:
 
 @pytest.mark.parametrize("events", [[], [{"a": 1}], [{"a": 1}, {"é": [True]}], [{"a": Decimal("0.1")}, {"b": 2}]])
 def test_many_events_equal_those_of_a_list(events: list[dict]) -> None:
-    """`events_text` writes the same JSON for many events as `event_text` one by one, also with Decimals."""
+    """`events_text` writes the same JSON for many events as `event_text` for each of them, also with Decimals."""
     assert json.loads(f"[{events_text(events)}]") == json.loads(f"[{','.join(map(event_text, events))}]")
     assert json.loads(f"[{events_text([*events, '[]'])}]")[-1] == []
 

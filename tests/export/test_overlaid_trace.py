@@ -1,4 +1,4 @@
-"""Copies of traces mark kernel sequences."""
+"""Copies of traces can mark kernel sequences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FREQUENT, RARE = {"op|a|b|c": 2}, {"op|c|c|c": 1}
 
 @pytest.fixture
 def source(tmp_path) -> Path:
-    """Write a trace in which `op` launches a, b, c twice, and c, c, c once, and `other` launches nothing."""
+    """Write a trace in which `op` launches a, b, c twice and c, c, c once, and `other` launches nothing."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10, args={"Sequence number": 5})
     for begin, kernels in ((100, "abc"), (200, "ccc"), (300, "abc")):
         builder.operator("op", start_us=begin, duration_us=10, args={"External id": begin})
@@ -27,13 +27,13 @@ def source(tmp_path) -> Path:
 
 
 def copied(source, target, **options):
-    """Write the copy and return its events that have a duration."""
+    """Write the copy; return its events with a duration."""
     write_overlaid_trace(open_trace(source, cache=False).ranks[0], target, **options)
     return [event for event in json.loads(target.read_text())["traceEvents"] if event["ph"] == "X"]
 
 
 def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
-    """The copy marks the seven events of each `op` call and changes nothing else."""
+    """The copy marks the seven events of each `op` call; everything else is unchanged."""
     rows = copied(source, tmp_path / "copy.json", compress_others=False)
 
     before = [event for event in json.loads(source.read_text())["traceEvents"] if event["ph"] == "X"]
@@ -43,7 +43,7 @@ def test_calls_launches_and_kernels_are_marked(source, tmp_path) -> None:
 
 
 def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
-    """Labels are shortened, because a label with thousands of kernels in every event would fill the disk."""
+    """Labels are shortened, because thousands of kernel names in every event would fill the disk."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10)
     for index in range(3):
         builder.kernel("k" * 600, start_us=20 + index, duration_us=1, launch_us=index)
@@ -55,7 +55,7 @@ def test_long_sequences_are_marked_with_their_beginning(tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path) -> None:
-    """With `top_count=1`, unmarked events have numbers as names, and the args of the profiler's span list the names."""
+    """With `top_count=1`, unmarked events get numbers as names, and the args of the profiler's span list the names."""
     rows = copied(source, tmp_path / "copy.json", top_count=1)
 
     *rows, span = rows
@@ -67,7 +67,7 @@ def test_only_the_most_frequent_are_marked_and_others_shortened(source, tmp_path
 
 
 def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
-    """The file's own profiler span lists the name behind each number; a new span is added only if the file has none."""
+    """The profiler span of the file lists the names behind the numbers; if the file has none, a span is added."""
     builder = TraceBuilder().operator("other", start_us=0, duration_us=10)
     builder.event(ph="X", cat="Trace", name="PyTorch Profiler (0)", pid="Spans", tid="PyTorch Profiler", ts=0, dur=50)
     (source,) = builder.write(tmp_path / "job")
@@ -79,7 +79,7 @@ def test_a_span_of_the_profiler_explains_the_numbers(tmp_path) -> None:
 
 
 def test_a_copy_is_skipped_when_the_folder_is_opened(source) -> None:
-    """Opening the folder skips the copy instead of counting it as another rank."""
+    """When the folder is opened, the copy is skipped instead of being read as a rank."""
     target = free_overlaid_path(str(source), source.parent)
     copied(source, target)
 
@@ -97,7 +97,7 @@ def test_copies_get_unused_names(tmp_path) -> None:
 
 
 def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
-    """An existing target raises an error and is not changed; `overwrite=True` replaces it."""
+    """An existing target is kept, and an error is raised; `overwrite=True` replaces the target."""
     target = tmp_path / "copy.json"
     target.write_text("mine")
     with pytest.raises(InvalidOptionError, match="already exists"):

@@ -1,4 +1,4 @@
-"""Critical paths are saved to files and loaded again."""
+"""Critical paths can be saved to files and loaded again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def rank_of(folder: Path, duration_us: int = 20) -> RankTrace:
-    """Return a rank with an operator that launches a kernel."""
+    """Return a rank whose operator launches a kernel."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=duration_us)
     builder.kernel("gemm", start_us=30, duration_us=9, launch_us=5)
     return open_trace(builder.write(folder), cache=False).ranks[0]
@@ -35,13 +35,13 @@ def rank_trace(tmp_path) -> RankTrace:
 
 @pytest.fixture
 def saved(rank_trace, tmp_path) -> Path:
-    """Save the critical path of the rank and return the file's path."""
+    """Save the critical path of the rank; return the file's path."""
     save_path_graph(rank_trace, critical_path_graph(rank_trace), tmp_path / "path.zip")
     return tmp_path / "path.zip"
 
 
 def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
-    """Return a copy of an archive with a member replaced, or removed if the new content is empty."""
+    """Return a copy of an archive with one member replaced, or removed if `content` is empty."""
     changed = saved.with_name("changed.zip")
     with zipfile.ZipFile(saved) as old, zipfile.ZipFile(changed, "w", **options) as new:
         members = {member: old.read(member) for member in old.namelist()} | {name: content}
@@ -52,7 +52,7 @@ def with_member(saved: Path, name: str, content: bytes, **options: int) -> Path:
 
 
 def with_manifest(saved: Path, **keys: object) -> Path:
-    """Return a copy of an archive with other values in its manifest."""
+    """Return a copy of an archive with changed values in its manifest."""
     with zipfile.ZipFile(saved) as archive:
         manifest = json.loads(archive.read("manifest.json"))
     return with_member(saved, "manifest.json", json.dumps(manifest | keys).encode())
@@ -90,7 +90,7 @@ def test_a_file_is_only_overwritten_on_request(rank_trace, saved) -> None:
 
 
 def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
-    """Loading a path with a different trace raises an error, because the path refers to events by number."""
+    """Loading a path with another trace raises an error, because the path refers to events by number."""
     with pytest.raises(InvalidOptionError, match="saved from a trace other than"):
         load_path_graph(saved, rank_of(tmp_path / "other", duration_us=21))
 
@@ -131,13 +131,13 @@ def parquet(table: pl.DataFrame) -> bytes:
     ],
 )
 def test_a_foreign_archive_is_a_clear_error(saved, rank_trace, member, content, reason) -> None:
-    """For an archive of another program, the error says which member is missing, damaged or unexpected."""
+    """For another program's archive, the error says which member is missing, damaged or unexpected."""
     with pytest.raises(NotASavedPathError, match=reason):
         load_path_graph(with_member(saved, member, content), rank_trace)
 
 
 def test_another_version_is_named(saved, rank_trace) -> None:
-    """A file of format version 2 is refused, because this version of holotrace cannot know what it contains."""
+    """A file of format version 2 is refused, because this version of holotrace cannot read it."""
     with pytest.raises(NotASavedPathError, match="it has version 2, and this holotrace reads version 1"):
         load_path_graph(with_manifest(saved, version=2), rank_trace)
 
@@ -172,7 +172,7 @@ def test_inconsistent_tables_are_rejected(saved, rank_trace, change, reason) -> 
 
 
 def test_a_missing_file_is_a_system_error(tmp_path, rank_trace) -> None:
-    """Loading a missing file raises FileNotFoundError, as for any file."""
+    """Loading a missing file raises FileNotFoundError."""
     with pytest.raises(FileNotFoundError):
         load_path_graph(tmp_path / "nothing.zip", rank_trace)
 

@@ -23,7 +23,7 @@ def trace(tmp_path):
 
 @pytest.mark.parametrize("table_format", READ)
 def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
-    """Each table with rows becomes a file with the columns of the schema, and with strings in place of string ids."""
+    """Each table with rows becomes a file with the schema's columns, and with strings instead of string ids."""
     paths = export_tables(trace, tmp_path / "out", table_format)
 
     assert sorted(paths) == sorted((tmp_path / "out").rglob(f"*.{table_format}"))
@@ -37,7 +37,7 @@ def test_every_table_with_rows_is_a_file(trace, tmp_path, table_format) -> None:
 
 
 def test_large_tables_are_written_in_parts(trace, tmp_path, monkeypatch) -> None:
-    """A CSV file that is written one row at a time has one header line and all rows."""
+    """A CSV file written one row at a time has one header line and all rows."""
     monkeypatch.setattr("holotrace.export.tables._ROWS_AT_ONCE", 1)
     export_tables(trace, tmp_path / "out", "csv")
     expected = trace.ranks[0].table("events")["start_ns"].to_list()

@@ -1,4 +1,4 @@
-"""Test parameters of which `make test` runs some and `make test-all` runs all."""
+"""Test parameters: `make test` runs some of them, and `make test-all` all."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 T = TypeVar("T")
 
 QUICK_COMMANDS = frozenset({"summary", "check", "idle-time", "critical-path", "operators", "stragglers"})
-"""Two commands about the whole job, an analysis without options, and three with options or several tables."""
+"""Two commands about the whole job, an analysis without options, and three analyses with options or several tables."""
 
 
 def slow_except(values: Iterable[T], quick: Iterable[object]) -> list[object]:
-    """Return the values as test parameters, and mark those outside `quick` as slow."""
+    """Return the values as test parameters; those outside `quick` are marked as slow."""
     chosen = set(quick)
     return [value if value in chosen else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
 def each_command(commands: Iterable[str]) -> pytest.MarkDecorator:
-    """Run a test for each command, as a slow test except for the QUICK_COMMANDS."""
+    """Run a test for each command; for commands outside QUICK_COMMANDS, the test is slow."""
     return pytest.mark.parametrize("command", slow_except(commands, QUICK_COMMANDS))

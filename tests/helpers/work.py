@@ -1,4 +1,4 @@
-"""Measures work by counting calls, which does not depend on how busy the machine is."""
+"""Measures work by counting calls, so a busy machine does not change the result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def count_calls(function: Callable[[], object]) -> int:
-    """Call `function` and count the calls and returns of Python and C functions that it causes in this thread."""
+    """Call `function`; return how many calls and returns of Python and C functions it causes in this thread."""
     count = 0
 
     def counted(*_event: object) -> None:

@@ -1,4 +1,4 @@
-"""The report is one self-contained HTML file, and treats text from traces as untrusted."""
+"""The report is one self-contained HTML file that treats text from traces as untrusted."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LARGEST_BYTES = 8_000_000
 
 
 class Page(HTMLParser):
-    """A page as a browser parses it: elements, scripts, and text with plain spaces between numbers and units."""
+    """A parsed page: elements, scripts, and text with plain spaces between numbers and units."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -46,41 +46,41 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs) -> None:
-        """Record an element; a script element also begins a new script."""
+        """Record an element; for a script element, begin a new script."""
         self.elements.append((tag, dict(attrs)))
         self._inside = tag
         if tag == "script":
             self.scripts.append("")
 
     def handle_endtag(self, _tag) -> None:
-        """Treat the data after an element's end as visible text."""
+        """Treat the text after an element's end as visible."""
         self._inside = ""
 
     def handle_data(self, data) -> None:
-        """Add data to the script or to the visible text."""
+        """Add the text to the script or to the visible text."""
         if self._inside == "script":
             self.scripts[-1] += data
         elif self._inside != "style":
             self.text += data.replace("\u00a0", " ")
 
     def named(self, tag: str) -> list[dict[str, str | None]]:
-        """Return the attributes of all elements of a kind."""
+        """Return the attributes of all elements with the given tag."""
         return [attributes for name, attributes in self.elements if name == tag]
 
 
 def everything(trace: Trace) -> Summary:
-    """Return the summary with the results of all analyses, as the report shows it."""
+    """Return a summary with the results of all analyses, as a report contains it."""
     return summary_of(trace, [analysis.name for analysis in ANALYSES])
 
 
 def contents_of(trace: Trace, **changes) -> Contents:
-    """Return the contents of a report on a job."""
+    """Return the contents of a report."""
     return Contents(**{"source": "runs/42", "summary": everything(trace), "files": file_health(trace), **changes})
 
 
 @cache
 def contents_of_gpu_job() -> Contents:
-    """Return the contents of the report on the small GPU job, computed once."""
+    """Return the contents of the report on the small GPU job; they are computed once."""
     return contents_of(gpu_job().build())
 
 
@@ -102,14 +102,14 @@ def page(text) -> Page:
 
 
 def test_the_verdict_comes_first(page) -> None:
-    """The verdict on the job comes before the first analysis."""
+    """The verdict precedes the first analysis."""
     verdict = contents_of_gpu_job().summary.verdict
     assert verdict in page.text
     assert page.text.index(verdict) < page.text.index("Temporal breakdown")
 
 
 def test_the_page_names_no_other_address(text, page) -> None:
-    """The page works without a network: no element or script of ours refers to another address."""
+    """The page works offline: neither its elements nor our scripts refer to another address."""
     sources = [attributes.get(name) for _, attributes in page.elements for name in ("src", "href", "action", "data")]
     assert all(source.startswith("#") for source in sources if source)
     ours = text.replace(page.scripts[1], "")
@@ -118,13 +118,13 @@ def test_the_page_names_no_other_address(text, page) -> None:
 
 @pytest.mark.skipif(small_plotly_js() is None, reason="this version of plotly has another major version of plotly.js")
 def test_plotly_is_embedded_once(text) -> None:
-    """The small GPU job needs only the small build of plotly.js, which the page contains once."""
+    """The page contains the small build of plotly.js once, and does not contain all of plotly.js."""
     assert text.count(plotly_js_for([])) == 1
     assert get_plotlyjs() not in text
 
 
 def test_only_our_scripts_may_run(page) -> None:
-    """The content security policy allows two scripts by their hashes, and nothing else by default."""
+    """The content security policy allows two scripts by their hashes and forbids everything else by default."""
     policy = next(meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
     data, *scripts = page.scripts
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
@@ -135,7 +135,7 @@ def test_only_our_scripts_may_run(page) -> None:
 
 
 def test_no_script_hides_in_attributes(page) -> None:
-    """No element has an event handler such as `onclick`, which the content security policy would refuse."""
+    """No element has an event handler such as `onclick`, which the content security policy would block."""
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
 
 
@@ -147,7 +147,7 @@ def test_names_from_a_trace_are_text(text, page) -> None:
 
 
 def test_every_text_from_outside_is_escaped() -> None:
-    """An `<img>` in a path, an error or the reason for skipping a file becomes text, not an element."""
+    """An `<img>` in a path, in an error or in the reason for a skipped file becomes text, not an element."""
     bad = "<img src=x onerror=alert(1)>\x1b"
     file = FileHealth(path=bad, rank=0, rank_origin="file name", error=bad)
     contents = Contents(bad, lacking_a_file(bad, bad), (file,))
@@ -155,7 +155,7 @@ def test_every_text_from_outside_is_escaped() -> None:
 
 
 def test_every_analysis_with_data_has_a_section(page) -> None:
-    """Each analysis has a heading, its answer, a figure, tables, definitions and a line of Python."""
+    """The section of an analysis has a heading, the answer, a figure, tables, definitions and a line of Python."""
     ids = {attributes.get("id") for _, attributes in page.elements}
     results = contents_of_gpu_job().summary.results
     for analysis in with_rows():
@@ -167,14 +167,14 @@ def test_every_analysis_with_data_has_a_section(page) -> None:
 
 
 def test_only_the_first_section_is_open_when_the_page_is_opened(page) -> None:
-    """All sections but the first show one line, with their title and answer."""
+    """Each section except the first is folded into one line with its title and answer."""
     sections = [details for details in page.named("details") if "section" in (details.get("class") or "")]
-    assert len(sections) == len(with_rows()) + 1  # and the files
+    assert len(sections) == len(with_rows()) + 1  # and the section of the files
     assert [section["id"] for section in sections if "open" in section] == [by_section()[0].name]
 
 
 def test_analyses_without_rows_say_what_to_record_in_one_folded_list(page) -> None:
-    """Without memory events, the end of the page says that there are none and to record with profile_memory=True."""
+    """The end of the page says that memory events are missing, and to record them with profile_memory=True."""
     lacking = [analysis for analysis in ANALYSES if analysis not in with_rows()]
     heading = f"No data for {', '.join(analysis.title for analysis in lacking)}"
     assert page.text.index("Files and their health") < page.text.index(heading)
@@ -192,14 +192,14 @@ def test_figures_have_a_template_for_light_and_dark_pages(page) -> None:
 
 
 def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
-    """A table cut to 1 of 2 rows keeps the largest; its note names the command that prints all rows."""
+    """A table cut to 1 of 2 rows keeps the larger row; its note names the command that prints all rows."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of_gpu_job())).text
     assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
-    """A folded list counts the caveats, names the analysis of each, and comes before the sections."""
+    """Before the sections, a folded list gives the number of caveats, and names the analysis of each."""
     whole = contents_of_gpu_job().summary
     text = Page(render_report(Contents("runs/42", whole, ()))).text
     count = len(whole.findings)
@@ -211,7 +211,7 @@ def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
 
 
 def test_too_many_caveats_are_cut_with_a_note() -> None:
-    """Of 2,000 caveats, the page lists 500 and names the command that prints all."""
+    """Of 2,000 caveats, the page lists 500; a note names the command that prints all of them."""
     many = replace(contents_of_gpu_job().summary, findings=tuple(f"finding {number}." for number in range(2_000)))
     text = Page(render_report(Contents("x", many, ()))).text
     assert "The first 500 of 2,000 caveats. All caveats: holotrace summary … --json" in text
@@ -226,14 +226,14 @@ def with_rows() -> list[Analysis]:
 
 
 def by_section() -> list[Analysis]:
-    """Return the analyses with data in the order of the page."""
+    """Return the analyses with data, in the order of the page."""
     headings = list(dict.fromkeys(analysis.section for analysis in ANALYSES))
     return sorted(with_rows(), key=lambda analysis: headings.index(analysis.section))
 
 
 @pytest.mark.slow
 def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
-    """A report above the size limit is written again with fewer rows per table."""
+    """A report above the size limit is written again with fewer rows in its tables."""
     contents = contents_of_gpu_job()
     whole = len(render_report(contents).encode())
     monkeypatch.setattr(report, "MOST_ROWS", (200, 1))
@@ -244,7 +244,7 @@ def test_tables_shrink_until_the_file_is_small_enough(monkeypatch) -> None:
 
 
 def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
-    """With no room for figures, each figure becomes a note and the page contains no figure data."""
+    """If no figure fits, a note replaces each figure, and the page contains no figure data."""
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of_gpu_job()))
     assert json.loads(page.scripts[0])["figures"] == {}
@@ -253,7 +253,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
 
 
 def test_files_are_listed_with_their_health() -> None:
-    """The page lists the files of the ranks and counts and names the skipped ones."""
+    """The page lists the files of the ranks, counts the skipped files and names them."""
     page = Page(render_report(replace(contents_of_gpu_job(), summary=lacking_a_file("notes.txt", "a text"))))
     assert "rank0.pt.trace.json" in page.text
     assert "1 file left out" in page.text
@@ -262,7 +262,7 @@ def test_files_are_listed_with_their_health() -> None:
 
 @pytest.mark.slow
 def test_repairs_are_listed(tmp_path) -> None:
-    """For a file cut in half, the page says at which byte the loss begins."""
+    """For a file cut in half, the page names the byte at which the loss begins."""
     content = gpu_job().json()
     (tmp_path / "rank0.json").write_bytes(content[: len(content) // 2])
     text = Page(render_report(contents_of(holotrace.open_trace(tmp_path, cache=False)))).text
@@ -271,7 +271,7 @@ def test_repairs_are_listed(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_job_without_gpu_work_has_a_report() -> None:
-    """Without GPU work, the page shows the CPU side of each rank and names the analyses that need GPU work."""
+    """Without GPU work, the page shows the host side of each rank and names the analyses that need GPU work."""
     page = Page(render_report(contents_of(cpu_job().build())))
     assert "no GPU work was recorded" in page.text
     assert "The CPU side of each rank" in page.text
@@ -287,7 +287,7 @@ def test_a_job_without_gpu_work_has_a_report() -> None:
 
 @pytest.mark.slow
 def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
-    """A report on 48 ranks with kernel names of 50,000 characters is smaller than 8 MB."""
+    """A report on 48 ranks whose kernel names have 50,000 characters is smaller than 8 MB."""
     name = "void f<" + "x" * 50_000 + ">()"
     builder = TraceBuilder()
     for rank in range(48):
@@ -297,7 +297,7 @@ def test_a_report_on_many_ranks_stays_small(tmp_path) -> None:
 
 
 def test_the_report_is_written_whole(tmp_path) -> None:
-    """Writing a report replaces an older file and leaves no temporary file."""
+    """Writing a report replaces an older report and leaves no temporary file."""
     path = tmp_path / "report.html"
     path.write_text("older")
     write_report(contents_of_gpu_job(), path)
@@ -306,14 +306,14 @@ def test_the_report_is_written_whole(tmp_path) -> None:
 
 
 def test_a_cpu_table_with_unknown_steps_is_printed() -> None:
-    """A rank without steps has a dash as its CPU percentage."""
+    """The CPU percentage of a rank without steps is a dash."""
     without_steps = summary(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert isinstance(without_steps.cpu_side, pl.DataFrame)
     assert percent_text(None) in Page(render_report(Contents("x", without_steps, ()))).text
 
 
 def test_resources_are_plain_text() -> None:
-    """The page's source files have no carriage returns, which would change the hashes of the scripts."""
+    """The source files of the page have no carriage returns, which would change the hashes of the scripts."""
     folder = Path(report.__file__).parent
     for name in ("script.js", "style.css", "template.html.j2"):
         assert b"\r" not in (folder / name).read_bytes()
@@ -321,7 +321,7 @@ def test_resources_are_plain_text() -> None:
 
 @pytest.mark.slow
 def test_a_report_is_written_from_python(tmp_path) -> None:
-    """`holotrace.report` writes the page and returns the summary; it replaces a file only with `overwrite=True`."""
+    """`holotrace.report` writes the page and returns the summary; only `overwrite=True` replaces a file."""
     path = tmp_path / "report.html"
     job = small_job()
     job_summary = holotrace.report(job, path, title="a small job")
@@ -337,7 +337,7 @@ def test_a_report_is_written_from_python(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
-    """A report on two files names their folder, and a report on one file names the file."""
+    """A report on two files is titled with their folder, and a report on one file with the file."""
     for ranks, name in (({0, 1}, str(tmp_path / "job")), ({0}, str(tmp_path / "job" / "rank0.pt.trace.json"))):
         builder = TraceBuilder()
         for rank in ranks:
@@ -348,13 +348,13 @@ def test_a_report_is_named_after_the_folder_of_its_traces(tmp_path) -> None:
 
 
 def test_a_report_is_an_html_file(tmp_path) -> None:
-    """The name `report.pdf` raises an error that asks for a name ending in .html."""
+    """For `report.pdf`, the error asks for a name that ends in .html."""
     with pytest.raises(InvalidOptionError, match=r"ends in \.html"):
         holotrace.report(small_job(), tmp_path / "report.pdf")
 
 
 def test_the_page_has_the_colours_of_its_figures() -> None:
-    """The light and the dark scheme declare the colours of `SURFACES`, and the style sheet only refers to them."""
+    """The light and dark schemes set the colours of `SURFACES`; the style sheet only refers to these colours."""
     style = render_report(contents_of_gpu_job())
     for surface in SURFACES.values():
         declared = "".join(f"--{name}: {color}; " for name, color in vars(surface).items())

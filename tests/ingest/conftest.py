@@ -14,7 +14,7 @@ from holotrace.store.cache import FOLDER_VARIABLE
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a temporary cache folder, separate from the user's cache and from the folder of the traces."""
+    """Use a temporary cache folder, which is neither the user's cache nor the folder of the traces."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     return folder

@@ -14,7 +14,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def replay(*ranks: int) -> TraceBuilder:
-    """Replay a graph on each rank, in a step of 8 requests."""
+    """Return ranks that replay a graph in a step of 8 requests."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank).annotation("decode bs=8", start_us=0, duration_us=50)
@@ -24,7 +24,7 @@ def replay(*ranks: int) -> TraceBuilder:
 
 
 def written(folder: Path, *names: str) -> None:
-    """Write captures under these names."""
+    """Write captures with the given names."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         (folder / name).write_bytes(TraceBuilder().operator(f"op of {name}", start_us=0, duration_us=1).json())
@@ -36,7 +36,7 @@ def sources(captures: tuple[Capture, ...]) -> list[str]:
 
 
 def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
-    """Each rank has its own captures; a batch of 8 uses the capture for 16, because there is none for 8."""
+    """Each rank has its own captures; a batch of 8 uses the capture for 16, because it is the next larger one."""
     replay(0, 1).write(tmp_path)
     written(tmp_path / "capture_traces", *(f"bs_{size}_rank{rank}.json" for size in (4, 16, 32) for rank in (0, 1)))
     trace = open_trace(tmp_path, cache=False)
@@ -49,7 +49,7 @@ def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
 
 
 def test_captures_in_the_same_folder_are_not_ranks(tmp_path):
-    """The capture beside the trace is used, and listed among the skipped files."""
+    """A capture in the folder of the trace is used as a capture and listed as a skipped file."""
     replay(0).write(tmp_path)
     written(tmp_path, "graph_capture_rank_0.17.pt.trace.json")
     trace = open_trace(tmp_path, cache=False)
@@ -60,14 +60,14 @@ def test_captures_in_the_same_folder_are_not_ranks(tmp_path):
 
 
 def test_a_folder_of_captures_alone_is_a_job(tmp_path):
-    """To look at a capture itself, open it like any trace."""
+    """A folder that contains only captures opens like a folder of traces."""
     written(tmp_path, "bs_8_rank0.json")
 
     assert list(open_trace(tmp_path, cache=False).ranks) == [0]
 
 
 def test_no_capture_on_request_or_without_graphs(tmp_path):
-    """With an empty list of captures, and for a rank without graphs, no capture is read."""
+    """No capture is read if the list of captures is empty, or if the rank has no graphs."""
     (path,) = replay(0).write(tmp_path / "replay")
     written(tmp_path / "replay" / "capture_traces", "bs_8_rank0.json")
     TraceBuilder().kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "eager")
@@ -78,7 +78,7 @@ def test_no_capture_on_request_or_without_graphs(tmp_path):
 
 
 def test_a_wrong_path_is_an_error(tmp_path):
-    """For a path that does not exist, and for a file that is not a capture, the error says what is wrong."""
+    """The error says that the path does not exist, or that the file is not a capture."""
     (path,) = replay(0).write(tmp_path)
     (tmp_path / "notes.json").write_text('{"a": 1}')
 
@@ -90,7 +90,7 @@ def test_a_wrong_path_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("details", ["", "[", '{"file": 3}', '[{"file": "x", "batch_size": "8"}]', "[" * 100_000])
 def test_damaged_details_state_no_batch_size(tmp_path, details):
-    """The list of batch sizes may be damaged; the file names then decide."""
+    """If the list of batch sizes is damaged, they come from the file names."""
     replay(0).write(tmp_path)
     written(tmp_path / "capture_traces", "bs_8_rank0.json", "bs_9_rank0.json")
     (tmp_path / "capture_traces" / "execution_details.json").write_text(details)

@@ -1,4 +1,4 @@
-"""Reading damaged and hostile files reports losses, takes bounded memory, and stops at once on a signal."""
+"""The reader reports losses in damaged and hostile files, takes bounded memory, and stops at once on a signal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def opened(path: Path, content: bytes) -> RankTrace:
 
 
 def names(rank_trace: RankTrace) -> list[str]:
-    """Return the names of the events, in the order of the file."""
+    """Return the names of the events in file order."""
     return rank_trace.texts(rank_trace.table("events", ["name"])["name"]).to_list()
 
 
@@ -60,7 +60,7 @@ def job(*kernels: str) -> bytes:
     ],
 )
 def test_odd_events_do_not_lose_the_file(tmp_path, event) -> None:
-    """An event with unknown args, repeated keys or an unusual phase is kept, and so are the other events."""
+    """An event with unknown args, repeated keys or an unusual phase is kept, as are all others."""
     rank_trace = opened(tmp_path / "rank0.json", HEAD + event.encode() + b"]}")
     assert "a" in names(rank_trace)
     assert rank_trace.health.event_count == 2
@@ -68,7 +68,7 @@ def test_odd_events_do_not_lose_the_file(tmp_path, event) -> None:
 
 
 def test_a_stray_bracket_is_skipped(tmp_path) -> None:
-    """Events after an extra `]` are read; the health record reports the bracket and `--strict` fails."""
+    """Events after an extra `]` are read; the health record reports the bracket, and `--strict` fails."""
     content = job("a", "b", "c")
     comma = content.index(b",", content.index(b"}", content.index(b'"a"')))
     rank_trace = opened(tmp_path / "rank0.json", content[:comma] + b"]" + content[comma + 1 :])
@@ -78,13 +78,13 @@ def test_a_stray_bracket_is_skipped(tmp_path) -> None:
 
 
 def rules(path: Path) -> list[tuple[str, str]]:
-    """Return the rules that a file breaks, with their severities."""
+    """Return the rules that a file breaks, with the severity of each."""
     return [(violation.rule, violation.severity) for violation in validate(holotrace.open_trace(path, cache=False))]
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_concatenated_documents_are_all_read(tmp_path, pack) -> None:
-    """From two traces joined by `cat`, plain or compressed, the events of both are read."""
+    """If two traces were joined by `cat`, plain or compressed, the events of both are read."""
     rank_trace = opened(tmp_path / "rank0.json", pack(job("a", "b")) + pack(job("c")))
     assert names(rank_trace) == ["a", "b", "c"]
     assert lost(rank_trace) == {"another_document": ("repaired", 0, 0)}
@@ -92,7 +92,7 @@ def test_concatenated_documents_are_all_read(tmp_path, pack) -> None:
 
 
 def test_skipped_input_is_counted(tmp_path) -> None:
-    """The health record counts the lost event and its bytes, and `holotrace check` and `--strict` report them."""
+    """The health record counts the lost event and its bytes; `holotrace check` and `--strict` report them."""
     broken = b'{"ph":"X","name":"b"'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + broken + b',{"ph":"X","name":"c","ts":1,"dur":1}]}')
     assert names(rank_trace) == ["a", "c"]
@@ -111,14 +111,14 @@ def test_skipped_input_is_counted(tmp_path) -> None:
     ],
 )
 def test_a_damaged_header_loses_no_event(tmp_path, head) -> None:
-    """Damage before the event list loses header values, but not the event that follows."""
+    """Damage before the event list loses header values but no event."""
     rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
     assert names(rank_trace) == ["a"]
     assert lost(rank_trace)["lost_metadata"][0] == "dropped"
 
 
 def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
-    """Events at ±5e15 µs are dropped, so that time differences fit 64 bits."""
+    """Events at ±5e15 µs are dropped; otherwise time differences would not fit into 64 bits."""
     far = b'{"ph":"X","name":"b","ts":-5000000000000000.0,"dur":5},{"ph":"X","name":"c","ts":5000000000000000.0,"dur":5}]}'
     rank_trace = opened(tmp_path / "rank0.json", HEAD + far)
     assert names(rank_trace) == ["a"]
@@ -126,7 +126,7 @@ def test_events_at_extreme_times_are_dropped(tmp_path) -> None:
 
 
 def test_durations_of_months_are_dropped(tmp_path) -> None:
-    """Durations above 2**52 ns are dropped, so that sums fit 64 bits; a begin/end pair counts as two events."""
+    """Durations above 2**52 ns are dropped, so sums fit into 64 bits; a begin/end pair counts as two events."""
     longest_us = 2**52 // 1000
     written = [
         {"ph": "X", "name": "b", "ts": 1, "dur": longest_us},
@@ -140,7 +140,7 @@ def test_durations_of_months_are_dropped(tmp_path) -> None:
 
 
 def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
-    """A device that is an object becomes null, and the object is kept in the event's extra args."""
+    """A device that is an object becomes null, and the event's extra args keep the object."""
     kernel = (
         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
     )
@@ -150,14 +150,14 @@ def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
 
 
 def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) -> None:
-    """Without a cache, tables that do not fit in memory raise an UnreadableTraceError with the reader's reason."""
+    """Without a cache, if tables do not fit into memory, an UnreadableTraceError gives the reader's reason."""
     monkeypatch.setattr(kineto._native, "read_trace", failing)
     with pytest.raises(UnreadableTraceError, match="too many"):
         _ = opened(tmp_path / "rank0.json", job("a")).health
 
 
 def failing(*_: object) -> None:
-    """Fail as the reader does when a table cannot be written."""
+    """Fail like the reader when it cannot write a table."""
     message = "too many events"
     raise kineto._native.SinkError(message)
 
@@ -173,7 +173,7 @@ print(json.dumps([(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) 
 
 
 def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list[dict[str, object]]]:
-    """Return the bytes of memory that reading a file takes, and the findings."""
+    """Return how many bytes of memory it takes to read a file, and the findings."""
     folder.mkdir()
     command = [sys.executable, "-c", PEAK, str(path), str(folder), str(threads)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -184,7 +184,7 @@ def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list
 
 @pytest.mark.parametrize("threads", slow_except([1, 16], [16]))
 def test_a_hole_in_a_file_takes_little_memory(tmp_path, threads) -> None:
-    """A trace with 1 GiB of zeros in the middle is read in less than 500 MiB, and the zeros are a finding."""
+    """A trace with 1 GiB of zeros in the middle is read in less than 500 MiB; a finding reports the zeros."""
     path = tmp_path / "rank0.json"
     with path.open("wb") as file:
         file.write(HEAD)
@@ -202,13 +202,13 @@ ENDLESS = [b'{"ph":"X","name":"x', b'{"ph":"X","ts":1', b'{"ph":"X","args":{"a":
 
 @pytest.mark.parametrize("piece", slow_except(ENDLESS, ENDLESS[:1]))
 def test_a_huge_value_takes_little_memory(tmp_path, piece) -> None:
-    """A name, a number, a list or white space of 100 MB is read in less than 500 MiB of memory."""
+    """A name, number, list or white space of 100 MB is read in less than 500 MiB of memory."""
     letter = {b"x": b"x", b",": b"1,", b" ": b" "}.get(piece[-1:], b"1")
     path = tmp_path / "rank0.json"
     path.write_bytes(HEAD + piece + letter * ((100 << 20) // len(letter)) + b'{"ph":"X","name":"b","ts":1,"dur":1}]}')
     peak, findings = memory_of_reading(path, tmp_path / "tables", 16)
     assert peak < MEMORY_LIMIT
-    least = 0 if piece == b" " else 50 << 20  # lost bytes do not include the commas between elements
+    least = 0 if piece == b" " else 50 << 20  # commas between elements do not count as lost bytes
     assert sum(finding["bytes_lost"] for finding in findings) >= least  # type: ignore[misc]
 
 
@@ -223,7 +223,7 @@ _native.read_trace(sys.argv[1], None, 1)
 @pytest.mark.skipif(os.name == "nt", reason="signals are POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_the_reader(tmp_path, number) -> None:
-    """SIGINT and SIGTERM stop the reader even while it waits for bytes from a pipe."""
+    """SIGINT and SIGTERM stop the reader even while it waits for a pipe."""
     path = tmp_path / "rank0.json"
     os.mkfifo(path)
     started = subprocess.Popen(  # noqa: S603
@@ -243,7 +243,7 @@ def test_a_signal_stops_the_reader(tmp_path, number) -> None:
 
 @pytest.mark.slow
 def test_a_very_long_name_is_shortened_for_display(tmp_path) -> None:
-    """A kernel name of 4 MB leaves the summary below 500 kB and the report below 12 MiB."""
+    """A kernel name of 4 MB makes the summary no longer than 500 kB and the report no larger than 12 MiB."""
     TraceBuilder().kernel("k" * (4 << 20), start_us=0, duration_us=5, launch_us=-1).write(tmp_path / "job")
     environment = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""`discover` finds the files of a job and the rank of each."""
+"""`discover` finds the files of a job and the rank of each file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WriteTrace = Callable[..., Path]
 
 
 def read_nothing(path: str) -> int | None:
-    """Return None, as for a file that states no rank anywhere."""
+    """Return None, as for a file without a rank."""
     del path
     return None
 
@@ -53,24 +53,24 @@ def test_file_names_sort_in_natural_order() -> None:
 
 @given(st.lists(st.text()))
 def test_every_name_can_be_sorted(names: list[str]) -> None:
-    """Natural order is defined for any texts, with any characters and any script's digits."""
+    """Natural order works for any text, with any characters and the digits of any script."""
     in_order = sorted(names, key=natural_order)
     assert all(natural_order(one) <= natural_order(next_one) for one, next_one in pairwise(in_order))
 
 
 def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
-    """A single file keeps the rank it states, and is rank 0 if it states none."""
+    """A single file has the rank that it states, or else rank 0."""
     assert names_by_rank(write_trace("trace.json")) == {0: "trace.json"}
     assert names_by_rank(str(write_trace("other.json", rank=5))) == {5: "other.json"}
 
 
 def test_the_header_takes_precedence_over_the_name(write_trace: WriteTrace) -> None:
-    """A file named rank3.json whose distributedInfo says rank 5 is rank 5."""
+    """A file named rank3.json is rank 5 if its distributedInfo says so."""
     assert names_by_rank(write_trace("rank3.json", rank=5)) == {5: "rank3.json"}
 
 
 def test_rank_minus_one_does_not_count(write_trace: WriteTrace) -> None:
-    """A header rank of -1, which a process without a process group writes, yields to the file name."""
+    """A rank of -1 in the header, written by a process without a process group, is ignored; the file name counts."""
     assert names_by_rank(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
 
 
@@ -90,7 +90,7 @@ def test_white_space_in_the_header_does_not_matter(tmp_path: Path, separators: t
 
 
 def test_a_header_longer_than_the_first_piece(write_trace: WriteTrace) -> None:
-    """The rank is found even in a header with more than 1 MiB of process groups."""
+    """The rank is found even after more than 1 MiB of process groups in the header."""
     groups = [{"pg_name": str(number), "ranks": list(range(100))} for number in range(10_000)]
     path = write_trace("a.json", distributedInfo={"pg_config": groups, "rank": 6})
     assert path.stat().st_size > 1 << 20
@@ -107,7 +107,7 @@ def test_files_without_a_rank_get_free_numbers(write_trace: WriteTrace, tmp_path
 
 
 def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A file is read completely for its rank only if its beginning and its name state none."""
+    """Only a file that states no rank in its beginning or its name is read completely to find its rank."""
     write_trace("a.json")
     write_trace("b.json")
     write_trace("rank0.json")
@@ -129,7 +129,7 @@ def test_a_file_is_read_for_its_rank_only_if_needed(write_trace: WriteTrace, tmp
 
 
 def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A folder's traces are recognised under any name; subfolders and hidden files are ignored."""
+    """The traces in a folder are recognised under any name; subfolders and hidden files are ignored."""
     write_trace("rank0.pt.trace.json")
     write_trace("rank1", rank=1)
     for rank, packed in ((2, "rank2.json.gz"), (3, "rank3.gz"), (4, "rank4.json")):
@@ -142,7 +142,7 @@ def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path
 
 
 def test_other_files_are_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Each file of a folder that is not a trace of a rank is skipped, and the reason says what it is."""
+    """Every file in a folder that is not a trace of a rank is skipped, with a reason that says what it is."""
     write_trace("rank0.json")
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
@@ -179,7 +179,7 @@ def rank_0_again(folder: Path) -> str:
 
 
 def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Of several recordings of a rank, the one with the latest time in its name opens; the others are skipped."""
+    """Of several recordings of a rank, the one with the latest time in its name is opened; the others are skipped."""
     times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
     spans = {unit: write_trace(f"worker0.{time}.pt.trace.json") for unit, time in times.items()}
     write_trace("worker1.1694128201545.pt.trace.json")
@@ -192,7 +192,7 @@ def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_p
 
 
 def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """If names contain no times, the recording written last is opened."""
+    """If the names contain no times, the recording that was written last is opened."""
     for age_s, name in enumerate(["b.json", "c.json", "a.json"]):
         time_s = 1_700_000_000 - age_s
         os.utime(write_trace(name, rank=4), (time_s, time_s))
@@ -201,7 +201,7 @@ def test_recordings_without_a_time_in_their_name(write_trace: WriteTrace, tmp_pa
 
 
 def test_a_pattern_finds_files_in_many_folders(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`*` matches within a folder, and `**` also in subfolders; files that are not traces are skipped."""
+    """`*` matches within one folder, `**` also in subfolders; files that are not traces are skipped."""
     write_trace("node0/rank0.json")
     write_trace("node1/deep/rank1.json")
     (tmp_path / "node0/notes.txt").write_text("a text", encoding="utf-8")
@@ -216,14 +216,14 @@ def test_an_existing_name_is_not_a_pattern(write_trace: WriteTrace) -> None:
 
 
 def test_a_list_keeps_its_order_for_free_numbers(write_trace: WriteTrace) -> None:
-    """A list numbers files without a rank in its own order, and ignores a repeated file."""
+    """Files without a rank are numbered in the order of the list; a repeated file is ignored."""
     paths = [write_trace(name) for name in ("c.json", "a.json", "b.json")]
     assert names_by_rank(paths) == {0: "c.json", 1: "a.json", 2: "b.json"}
     assert names_by_rank([*paths, paths[0]]) == {0: "c.json", 1: "a.json", 2: "b.json"}
 
 
 def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> None:
-    """Two files of rank 2 raise an error that names both and shows how to assign ranks."""
+    """For two files of rank 2, the error names both and shows how to assign ranks."""
     first, second = write_trace("a.json", rank=2), write_trace("rank2.json")
     with pytest.raises(DuplicateRankError) as caught:
         discover([first, second], read_nothing)
@@ -234,26 +234,26 @@ def test_a_list_of_two_files_of_one_rank_is_refused(write_trace: WriteTrace) -> 
 
 
 def test_the_ranks_of_a_dict_take_precedence(write_trace: WriteTrace) -> None:
-    """A dict {rank: file} overrides the ranks that the files state."""
+    """The ranks in a dict {rank: file} override the ranks in the files."""
     first, second = str(write_trace("rank0.json", rank=0)), str(write_trace("rank1.json", rank=0))
     assert discover({9: second, 4: first}, read_nothing) == JobFiles({4: first, 9: second})
 
 
 def test_whole_numbers_of_numpy_are_ranks(write_trace: WriteTrace) -> None:
-    """A dict may have NumPy integers as ranks."""
+    """The ranks in a dict may be NumPy integers."""
     path = str(write_trace("a.json"))
     assert discover({np.int64(3): path}, read_nothing).files == {3: path}
 
 
 @pytest.mark.parametrize("rank", [-1, "0", 1.0, True, None, 2**31])
 def test_a_rank_is_a_whole_number_from_zero(write_trace: WriteTrace, rank: Any) -> None:
-    """A dict key that is negative, above int32, a bool, a float, a string or None raises an error."""
+    """A key that is negative, above int32, a bool, a float, a string or None raises an error."""
     with pytest.raises(InvalidOptionError, match="a rank is a whole number from 0"):
         discover({rank: write_trace("a.json")}, read_nothing)
 
 
 def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
-    """A JSON file without events raises an error when named directly, in a list or in a dict."""
+    """A JSON file without events raises an error if it is given directly, in a list or in a dict."""
     path = tmp_path / "a.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
     sources: list[TraceSource] = [path, [path], {0: path}]
@@ -263,7 +263,7 @@ def test_a_file_named_by_itself_must_be_a_trace(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Pipes and broken links are skipped in a folder and raise errors when named; a pipe is never opened."""
+    """Pipes and broken links are skipped in a folder and raise errors when named; pipes are never opened."""
     write_trace("rank0.json")
     os.mkfifo(tmp_path / "rank1.json")
     (tmp_path / "rank2.json").symlink_to(tmp_path / "missing.json")
@@ -278,13 +278,13 @@ def test_a_pipe_is_not_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_a_folder_within_a_list_is_refused(tmp_path: Path) -> None:
-    """A list may contain only files, so a folder in it raises an error."""
+    """A folder in a list raises an error, because a list may contain only files."""
     with pytest.raises(NotATraceError, match="is a folder"):
         discover([tmp_path], read_nothing)
 
 
 def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """The error suggests the closest file name or, if there is none, lists what the folder contains."""
+    """The error suggests the most similar file name or, if none is similar, lists the files of the folder."""
     write_trace("rank0.json")
     with pytest.raises(TraceNotFoundError, match=r"does not exist; did you mean rank0\.json\?$"):
         discover(tmp_path / "rank_0.json", read_nothing)
@@ -294,13 +294,13 @@ def test_a_missing_file_suggests_its_neighbours(write_trace: WriteTrace, tmp_pat
 
 @pytest.mark.parametrize("source", ["/no/such/*.json", [], {}, "", " ", "a\0b.json"])
 def test_a_source_without_files_is_an_error(source: TraceSource) -> None:
-    """Patterns without a match, empty lists and dicts, and empty or invalid names raise TraceNotFoundError."""
+    """Patterns without a match, empty lists and dicts, and empty or invalid names raise a TraceNotFoundError."""
     with pytest.raises(TraceNotFoundError):
         discover(source, read_nothing)
 
 
 def test_a_folder_without_traces_is_an_error_that_lists_its_files(tmp_path: Path) -> None:
-    """The error says that the folder is empty or has only subfolders, or lists the other files in it."""
+    """The error says that the folder is empty or has only subfolders, or lists its files."""
     with pytest.raises(TraceNotFoundError, match=r"is an empty folder; name the folder"):
         discover(tmp_path, read_nothing)
     (tmp_path / "run1").mkdir()
@@ -332,7 +332,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
 
 
 def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A file that cannot be read for its rank is skipped, and the other file of the folder is opened."""
+    """If reading a file for its rank fails, it is skipped, and the other file in the folder is opened."""
     write_trace("a.json")
     write_trace("b.json")
 
@@ -349,7 +349,7 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
 
 @given(st.text())
 def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
-    """Any text as the name of a missing file raises a HolotraceError and nothing else."""
+    """For any text that names no file, a HolotraceError is raised and nothing else."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)
 
@@ -362,7 +362,7 @@ def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
     ],
 )
 def test_a_memory_timeline_is_named(tmp_path: Path, timeline: list[object]) -> None:
-    """A memory timeline of PyTorch, as raw events or as a chart, is not a trace, and the error says what it is."""
+    """PyTorch's memory timeline, as raw events or as a chart, is not a trace; the error says what it is."""
     path = tmp_path / "memory.json"
     path.write_text(json.dumps(timeline))
 

@@ -1,4 +1,4 @@
-"""Execution traces are read and joined with a profiler trace."""
+"""Execution traces can be read and joined with a profiler trace."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def written(folder: Path, *nodes: object) -> Path:
 
 @pytest.mark.parametrize("node", [OLD, NEW], ids=["1.0", "1.1"])
 def test_both_schemas_give_the_same_row(tmp_path, node) -> None:
-    """Schema 1.0 stores the values as keys of the node, schema 1.1 as attributes."""
+    """Schema 1.0 stores the values as keys of the node, and schema 1.1 stores them as attributes."""
     execution_trace = read_execution_trace(written(tmp_path, node))
     assert execution_trace.nodes.rows() == [ROW]
     assert execution_trace.header == {"schema": "1.0.1", "pid": 3}
 
 
 def test_an_empty_trace_and_a_bare_node_are_read(tmp_path) -> None:
-    """A trace without nodes has no rows, and the row of a node with only an id has nulls and empty lists."""
+    """A trace without nodes has no rows; a node with only an id has nulls and empty lists."""
     assert read_execution_trace(written(tmp_path)).nodes.is_empty()
     row = read_execution_trace(written(tmp_path, {"id": 1})).nodes.row(0)
     assert row == (1, "", None, None, "", None, None, "[]", "[]", "[]", "[]")
 
 
 def test_other_files_are_errors(tmp_path) -> None:
-    """A missing file, a truncated one, a text file, and a profiler trace each raise a different error."""
+    """A missing file, a truncated file, a text file and a profiler trace raise different errors."""
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"{}" * 99)[:20])
     (tmp_path / "text.json").write_text("hello")
     (tmp_path / "trace.json").write_text('{"traceEvents": []}')
@@ -73,7 +73,7 @@ def test_other_files_are_errors(tmp_path) -> None:
 
 @pytest.mark.parametrize("arg", ["External id", "Record function id"])
 def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
-    """Only operators that both recordings have are joined by number, not threads, kernels or ambiguous nodes."""
+    """Operators in both recordings are joined by number, except threads, kernels and ambiguous nodes."""
     thread = {"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "rf_id": 3}
     et = read_execution_trace(written(tmp_path, thread, OLD, {"id": 9, "name": "twice", "rf_id": 2}))
     builder = TraceBuilder()
@@ -86,7 +86,7 @@ def test_operators_are_joined_by_their_number(tmp_path, arg) -> None:
 
 
 def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
-    """Every operator of the sample has the node and the columns that HTA adds."""
+    """Every operator of the sample has the node and the columns that HTA gives it."""
     folder = real_traces / "execution_trace"
     view = TraceView(open_trace(folder, cache=False), str(folder))
     et = load_execution_trace(str(folder / "benchmark_simple_add_et.json.gz"))
@@ -104,7 +104,7 @@ def test_nodes_equal_those_of_hta(real_traces, goldens) -> None:
 
 
 def test_a_column_that_does_not_exist_is_an_error(tmp_path) -> None:
-    """An unknown column, and a frame that was not correlated, raise an InvalidOptionError."""
+    """An unknown column, or a frame that was not joined, raises an InvalidOptionError."""
     et = read_execution_trace(written(tmp_path, OLD))
     for frame, column in ((pd.DataFrame({"et_node": [4.0]}), "speed"), (pd.DataFrame(), "op_schema")):
         with pytest.raises(InvalidOptionError):

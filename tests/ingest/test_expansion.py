@@ -19,7 +19,7 @@ EVENT = b'{"ph":"X","cat":"cpu_op","name":"aten::add","ts":1,"dur":1,"pid":1,"ti
 
 
 def write_bomb(path: Path, head: bytes, unit: bytes, members: int) -> Path:
-    """Write a gzip file that begins with a head and repeats a unit, 16 MiB per member."""
+    """Write a gzip file with a head and many repetitions of a unit, 16 MiB per member."""
     path.write_bytes(gzip.compress(head) + gzip.compress(unit * (MEMBER_BYTES // len(unit))) * members)
     return path
 
@@ -30,7 +30,7 @@ def some_trace(folder: Path) -> Path:
 
 
 def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
-    """A 2 MB file that expands to 2 GiB is refused after 256 MiB, and the cache stays empty."""
+    """A file of a few MB that expands to 2 GiB is refused after 256 MiB, and the cache stays empty."""
     bomb = write_bomb(tmp_path / "rank0.json.gz", b'{"traceEvents":[{"ph":"X","name":"', b"a", 128)
     cache = tmp_path / "cache"
 
@@ -49,7 +49,7 @@ def test_a_bomb_is_refused_and_leaves_nothing_on_disk(tmp_path) -> None:
     ids=["events", "nested", "before the events", "lists"],
 )
 def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> None:
-    """A file that expands too far is unreadable or skipped, whatever it contains, and the other file is clean."""
+    """Whatever its content, a file that expands too far is unreadable or skipped; the other file is clean."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", head, unit, 1)
@@ -63,7 +63,7 @@ def test_a_bomb_of_any_content_is_refused(tmp_path, monkeypatch, head, unit) -> 
 
 
 def test_the_health_record_gives_the_reason(tmp_path, monkeypatch) -> None:
-    """The file's error names the file, the limit, and the variable that raises the limit."""
+    """The error names the file, the limit, and the variable that raises it."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     some_trace(tmp_path)
     write_bomb(tmp_path / "rank-1.json.gz", b'{"traceEvents":[', EVENT, 1)
@@ -76,7 +76,7 @@ def test_the_health_record_gives_the_reason(tmp_path, monkeypatch) -> None:
 
 
 def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
-    """HOLOTRACE_MOST_EXPANSION lets a refused file be read; a value that is not a number counts as unset."""
+    """HOLOTRACE_MOST_EXPANSION raises the limit; a value that is not a number is ignored."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 1 << 20)
     events = [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": at, "dur": 1, "pid": 1, "tid": 1} for at in range(2_000)]
     path = tmp_path / "rank0.json.gz"
@@ -91,7 +91,7 @@ def test_the_limit_can_be_raised(tmp_path, monkeypatch) -> None:
 
 
 def test_plain_files_are_read_whatever_their_size(tmp_path, monkeypatch) -> None:
-    """A plain file larger than the limit is read, because the limit applies only to compressed files."""
+    """A plain file may be larger than the limit, which applies only to compressed files."""
     monkeypatch.setattr(kineto, "_SMALL_BYTES", 10)
 
     assert len(holotrace.open_trace(some_trace(tmp_path), cache=False).ranks[0].table("events")) == 1

@@ -1,4 +1,4 @@
-"""`file_health` reports the health of a job's files."""
+"""`file_health` describes the health of a job's files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def health_of(path) -> FileHealth:
-    """Return the health of a single file."""
+    """Return the health of one file."""
     return file_health(holotrace.open_trace(path, cache=False))[0]
 
 
 def test_a_clean_file_is_described(tmp_path) -> None:
-    """A file's health consists of its format, size, events, GPU work, recording options, rank, and the origin of the rank."""
+    """The health of a file includes format, size, events, GPU work, recording options, rank and origin of the rank."""
     builder = TraceBuilder().rank(3).header(record_shapes=1, with_stack=1)
     content = builder.kernel("gemm", start_us=0, duration_us=1, launch_us=-1).json(3)
     path = tmp_path / "t.json.gz"
@@ -37,7 +37,7 @@ def test_a_clean_file_is_described(tmp_path) -> None:
 
 
 def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
-    """The health of each file says that its rank is from the file name, or is the next free number."""
+    """The health of each file says whether its rank comes from the file name or is the next free number."""
     content = TraceBuilder().header(distributedInfo=None).kernel("gemm", start_us=0, duration_us=1).json()
     for name in ("rank-5.json", "some.json"):
         (tmp_path / name).write_bytes(content)
@@ -46,7 +46,7 @@ def test_the_origin_of_a_rank_is_reported(tmp_path) -> None:
 
 
 def test_collectives_name_the_rank_of_a_file_without_one(tmp_path) -> None:
-    """A file whose header and name state no rank gets the rank that its collectives state."""
+    """If neither header nor name states a rank, the rank comes from the collectives."""
     args = {"Rank": 6, "Collective name": "allreduce", "Process Group Name": "0"}
     builder = TraceBuilder().header(distributedInfo=None).kernel("nccl", start_us=0, duration_us=1, args=args)
     (tmp_path / "some.json").write_bytes(builder.json())
@@ -63,7 +63,7 @@ def test_a_loss_is_reported(tmp_path) -> None:
 
 
 def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
-    """After one of two files is deleted, it is `unreadable` with an error, and the other is `clean`."""
+    """One of two files is deleted: its state is `unreadable` with an error, and the other stays `clean`."""
     paths = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1)
@@ -84,6 +84,6 @@ def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
     [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
 )
 def test_the_most_severe_finding_determines_the_state(severities, state) -> None:
-    """A file with notes alone is clean, with repairs it is repaired, and with dropped events it has losses."""
+    """Notes leave a file clean, repairs make it repaired, and dropped events make it a file with losses."""
     findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
     assert FileHealth("a.json", 0, "file name", findings=findings).state == state

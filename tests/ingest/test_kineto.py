@@ -1,4 +1,4 @@
-"""The reader returns exactly what valid files contain, and as much as possible of damaged ones."""
+"""The reader returns the exact content of valid files, and as much as possible of damaged files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Open = Callable[[bytes], RankTrace]
 
 
 def read(path: Path) -> RankTrace:
-    """Open a file as rank 0 and read it at once."""
+    """Open a file as rank 0 and read it."""
     rank_trace = open_trace({0: path}, cache=False).ranks[0]
     rank_trace.table("events")
     return rank_trace
@@ -66,7 +66,7 @@ def findings(rank_trace: RankTrace) -> dict[str, tuple[str, int]]:
 
 
 def event_indices(rank_trace: RankTrace) -> list[int]:
-    """Return the positions of the kept events in the file."""
+    """Return the positions in the file of the kept events."""
     return rank_trace.table("events", ["event_index"])["event_index"].to_list()
 
 
@@ -88,7 +88,7 @@ def event_indices(rank_trace: RankTrace) -> list[int]:
     ],
 )
 def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content: bytes, description: str) -> None:
-    """A file that is not a trace raises NotATraceError, which says what the file begins with or lacks."""
+    """A file that is not a trace raises NotATraceError, which quotes its first bytes or names what is missing."""
     with pytest.raises(NotATraceError) as caught:
         open_bytes(content)
     assert "trace.json is not a profiler trace: " in str(caught.value)
@@ -97,7 +97,7 @@ def test_other_files_are_errors_that_say_what_they_are(open_bytes: Open, content
 
 @pytest.mark.parametrize("content", [b'{"traceEvents": []}', b"[]", b'{"traceEvents": [ ], "traceName": "a"}'])
 def test_a_trace_may_be_without_events(open_bytes: Open, content: bytes) -> None:
-    """For a recording without events, every table exists but has no rows, and there is no finding."""
+    """For a recording without events, all tables are empty and there is no finding."""
     rank_trace = open_bytes(content)
     assert all(rank_trace.table(name).is_empty() for name in TABLES)
     assert rank_trace.health.findings == ()
@@ -113,7 +113,7 @@ def test_a_trace_may_have_metadata_events_only(open_bytes: Open) -> None:
 
 
 def test_a_truncated_gzip_keeps_what_came_before(open_bytes: Open) -> None:
-    """From a gzip file cut in half, the events of the first half are read, and a finding `truncated_compression` is added."""
+    """A gzip file cut in half keeps its first events and gets the finding `truncated_compression`."""
     events = [KERNEL | {"name": os.urandom(8).hex()} for _ in range(1_000)]
     packed = gzip.compress(document(*events))
     rank_trace = open_bytes(packed[: len(packed) // 2])
@@ -124,20 +124,20 @@ def test_a_truncated_gzip_keeps_what_came_before(open_bytes: Open) -> None:
 
 
 def test_a_gzip_cut_before_any_content_cannot_be_read(open_bytes: Open) -> None:
-    """A gzip file cut after 10 bytes raises UnreadableTraceError, because it has no content."""
+    """A gzip file cut after 10 bytes has no content and raises an UnreadableTraceError."""
     with pytest.raises(UnreadableTraceError, match=r"trace\.json cannot be read: "):
         open_bytes(gzip.compress(document(KERNEL))[:10])
 
 
 def test_a_truncated_file_keeps_its_complete_events(open_bytes: Open) -> None:
-    """Cutting the last 40 bytes of ten events loses only the tenth."""
+    """If the last 40 bytes of ten events are cut off, only the tenth event is lost."""
     rank_trace = open_bytes(document(*[KERNEL] * 10)[:-40])
     assert event_indices(rank_trace) == list(range(9))
     assert findings(rank_trace)["truncated_json"] == ("dropped", 1)
 
 
 def test_an_unreadable_file_is_a_clear_error() -> None:
-    """The error quotes the path and the operating system's message."""
+    """The error contains the path and the operating system's message."""
     unreadable = "/proc/self/mem"
     if not Path(unreadable).exists():
         pytest.skip("needs a file that exists and cannot be read")
@@ -148,7 +148,7 @@ def test_an_unreadable_file_is_a_clear_error() -> None:
 
 
 def test_one_line_of_ten_megabytes(open_bytes: Open) -> None:
-    """An argument of 10 MB is read completely, and so is the event after it."""
+    """An argument of 10 MB is read completely, as is the next event."""
     long = "x" * 10_000_000
     rank_trace = open_bytes(document(KERNEL | {"args": {"stream": 7, "note": long}}, KERNEL))
     assert event_indices(rank_trace) == [0, 1]
@@ -158,7 +158,7 @@ def test_one_line_of_ten_megabytes(open_bytes: Open) -> None:
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
 def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
-    """A value nested 100,000 deep, in an event or in the header, loses no event."""
+    """A value nested 100,000 levels deep, in an event or in the header, loses no event."""
     deep = opening * 100_000 + "1" + closing * 100_000
     in_event = f'{{"traceEvents": [{json.dumps(KERNEL)[:-1]}, "deep": {deep}}}, {json.dumps(KERNEL)}]}}'
     in_header = f'{{"deep": {deep}, "traceEvents": [{json.dumps(KERNEL)}, {json.dumps(KERNEL)}]}}'
@@ -169,7 +169,7 @@ def test_deep_nesting(open_bytes: Open, opening: str, closing: str) -> None:
 
 
 def test_numbers_beyond_64_bits(open_bytes: Open) -> None:
-    """Events whose time exceeds int64 are dropped, other numbers beyond int64 become null, and findings count both."""
+    """An event whose time exceeds int64 is dropped, and other numbers beyond int64 become null; findings count both."""
     rank_trace = open_bytes(
         document(
             KERNEL,
@@ -185,7 +185,7 @@ def test_numbers_beyond_64_bits(open_bytes: Open) -> None:
 
 
 def test_a_damaged_event_loses_no_other(open_bytes: Open) -> None:
-    """Unescaped quotes, bare NaN and trailing commas damage only their own event, and a finding reports each."""
+    """Unescaped quotes, bare NaN and trailing commas damage only their own event; each is reported as a finding."""
     good = json.dumps(KERNEL)
     odd_ones = [
         good.replace("gemm", 'my "q" op'),
@@ -201,7 +201,7 @@ def test_a_damaged_event_loses_no_other(open_bytes: Open) -> None:
 
 
 def test_compressed_files_read_the_same(open_bytes: Open) -> None:
-    """The tables of a plain file, a gzip file, and a gzip file with two members are equal."""
+    """A plain file, a gzip file, and a gzip file with two members give the same tables."""
     plain = document(*[KERNEL] * 100)
     contents = [plain, gzip.compress(plain), gzip.compress(plain[:1_000]) + gzip.compress(plain[1_000:])]
     opened = [open_bytes(content) for content in contents]
@@ -210,7 +210,7 @@ def test_compressed_files_read_the_same(open_bytes: Open) -> None:
 
 
 def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
-    """The cached tables have the same values and types as those read into memory."""
+    """Cached tables have the same values and types as tables read into memory."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number}"} for number in range(10_000)]))
     in_memory, in_folder = (open_trace({0: path}, cache=cache).ranks[0] for cache in (False, True))
@@ -220,7 +220,7 @@ def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
 
 
 def test_the_number_of_threads_does_not_change_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One thread reads the same tables as one per core."""
+    """Reading with one thread and with one thread per core gives the same tables."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number % 1_000}"} for number in range(50_000)]))
     on_all_cores = read(path)
@@ -241,14 +241,14 @@ def test_the_number_of_threads_does_not_change_the_tables(tmp_path: Path, monkey
     ],
 )
 def test_a_kind_has_several_categories(open_bytes: Open, categories: tuple[str, ...], kind: EventKind) -> None:
-    """All spellings of a category, from other PyTorch versions and vendors, map to the same event kind."""
+    """All spellings of a category, from any PyTorch version or vendor, map to the same event kind."""
     events = [{**KERNEL, "cat": category} for category in categories]
     rank_trace = open_bytes(json.dumps({"traceEvents": events}).encode())
     assert rank_trace.event_counts() == {kind: len(categories)}
 
 
 def test_a_peek_recognises_traces(tmp_path: Path) -> None:
-    """`peek` returns the rank of a trace, and says what another file is."""
+    """`peek` returns the rank of a trace, or says what another file is."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(KERNEL, distributedInfo={"rank": 3}))
     assert peek(str(path)) == Peek(is_trace=True, rank=3, what="a profiler trace")
@@ -257,7 +257,7 @@ def test_a_peek_recognises_traces(tmp_path: Path) -> None:
 
 
 def test_a_damaged_trace_is_distinguished_from_another_format(tmp_path: Path) -> None:
-    """An empty, binary or cut file may be a damaged trace; complete JSON without events is another format."""
+    """An empty, binary or truncated file may be a damaged trace; complete JSON without events is another format."""
     may_be_damaged = {
         b"": True,
         b"\0\0": True,
@@ -280,7 +280,7 @@ json_values = st.recursive(
 
 
 def microseconds(most: int) -> st.SearchStrategy[int | float]:
-    """Return times, whole and with three decimals."""
+    """Return times, either whole or with three decimals."""
     return st.integers(0, most) | st.decimals(0, most, places=3).map(lambda time: json.loads(str(time)))
 
 
@@ -298,7 +298,7 @@ events = st.builds(
     },
     st.text(),
     microseconds(2**50),
-    microseconds(2**42),  # the reader drops longer events, so that sums fit 64 bits
+    microseconds(2**42),  # the reader drops longer events, whose sums might not fit into 64 bits
     st.tuples(st.integers(1, 2**63 - 1), st.integers(0, 2**63 - 1)),
     st.dictionaries(unknown_keys, json_values, max_size=3),
 )
@@ -310,7 +310,7 @@ layouts = st.fixed_dictionaries(
 
 
 def opened(content: bytes) -> RankTrace:
-    """Write bytes to a file, and open and read it as rank 0."""
+    """Write bytes to a file; open and read it as rank 0."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         file.write(content)
         file.flush()
@@ -318,7 +318,7 @@ def opened(content: bytes) -> RankTrace:
 
 
 def without_nulls(args: dict[str, Any], known: set[str]) -> dict[str, Any]:
-    """Return the args that have no column and are not null."""
+    """Return the args that are not null and have no column."""
     return {key: value for key, value in args.items() if key not in known and value is not None}
 
 
@@ -354,7 +354,7 @@ def test_valid_json_is_read_like_pythons_parser(
 
 @given(st.lists(events, min_size=1, max_size=3), st.data())
 def test_broken_bytes_raise_only_holotrace_errors(written: list[dict[str, Any]], data: st.DataObject) -> None:
-    """Reading a trace with changed bytes raises a HolotraceError or returns tables with their usual types."""
+    """A trace with changed bytes raises a HolotraceError, or its tables have their usual types."""
     content = document(*written, distributedInfo={"rank": 0})
     if data.draw(st.booleans(), label="compressed"):
         content = gzip.compress(content, mtime=0)

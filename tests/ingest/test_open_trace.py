@@ -35,7 +35,7 @@ class Recorder:
 
 
 def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A folder of three ranks and a text file opens as three ranks in order and one skipped file."""
+    """A folder with three ranks and a text file opens as three ranks, in order, and one skipped file."""
     for rank in (2, 0, 10):
         write_trace(f"rank{rank}.json", rank=rank)
     (tmp_path / "notes.txt").write_text("a text", encoding="utf-8")
@@ -51,12 +51,12 @@ def test_a_folder_becomes_a_trace(write_trace: WriteTrace, tmp_path: Path) -> No
 
 
 def test_open_trace_is_public() -> None:
-    """`holotrace.open_trace` is the function of `holotrace.ingest`."""
+    """`holotrace.open_trace` is the function in `holotrace.ingest`."""
     assert holotrace.open_trace is open_trace
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """A file whose beginning states its rank is read only once, when a table is first needed."""
+    """If its beginning states its rank, a file is read only once, when a table is first needed."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []
@@ -67,7 +67,7 @@ def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, cache: bool) -> None:
-    """A file that was read for its rank is not read again for tables, with or without a cache."""
+    """A file that was read to find its rank is not read again for its tables, with or without a cache."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", collective_ranks=(5,)), progress=progress, cache=cache)
     assert list(trace.ranks) == [5]
@@ -76,7 +76,7 @@ def test_a_file_read_for_its_rank_is_not_read_again(write_trace: WriteTrace, *, 
 
 
 def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
-    """The rank that most collectives state wins; in a tie, the smaller rank wins, and -1 does not count."""
+    """The rank stated by most collectives wins; in a tie, the smaller rank wins; -1 is ignored."""
     assert list(open_trace(write_trace("a.json", collective_ranks=(4, 6, 6))).ranks) == [6]
     assert list(open_trace(write_trace("b.json", collective_ranks=(4, 6))).ranks) == [4]
     assert list(open_trace(write_trace("c.json", collective_ranks=(-1, -1, 2))).ranks) == [2]
@@ -84,7 +84,7 @@ def test_most_collectives_decide_the_rank(write_trace: WriteTrace) -> None:
 
 
 def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
-    """On-demand captures write distributedInfo after the events; the rank in it is used too."""
+    """On-demand captures write distributedInfo after the events; its rank is used too."""
     event = '{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 1, "dur": 1}'
     path = tmp_path / "libkineto_activities_1234.json"
     path.write_text(f'{{"traceEvents": [{event}], "distributedInfo": {{"rank": 11}}}}', encoding="utf-8")
@@ -92,7 +92,7 @@ def test_a_rank_after_the_events_counts(tmp_path: Path) -> None:
 
 
 def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """`ranks=[2, 0]` opens two of three ranks; an unknown rank raises an error that lists the existing ones."""
+    """`ranks=[2, 0]` opens two of three ranks; for an unknown rank, the error lists the existing ones."""
     for rank in range(3):
         write_trace(f"rank{rank}.json")
     assert list(open_trace(tmp_path, ranks=[2, 0]).ranks) == [0, 2]
@@ -101,7 +101,7 @@ def test_some_ranks_of_a_job(write_trace: WriteTrace, tmp_path: Path) -> None:
 
 
 def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path is shown as given, and still finds its file in another working folder or after pickling."""
+    """A relative path is shown unchanged, but finds its file even from another folder or after pickling."""
     write_trace("run/a.json")
     monkeypatch.chdir(tmp_path)
     trace = open_trace("run")
@@ -112,14 +112,14 @@ def test_paths_stay_as_given(write_trace: WriteTrace, tmp_path: Path, monkeypatc
 
 
 def test_home_is_expanded(write_trace: WriteTrace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A leading ~ is the home folder, as in a shell."""
+    """A leading ~ means the home folder."""
     write_trace("a.json")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert open_trace("~/a.json").ranks[0].table("events").height == 1
 
 
 def test_a_file_of_a_dict_must_be_a_trace(tmp_path: Path) -> None:
-    """A text file in a dict {rank: file} raises an error on opening, not later in an analysis."""
+    """A text file in a dict {rank: file} raises an error when the trace is opened, not later."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(NotATraceError):
@@ -139,6 +139,6 @@ REAL_JOBS = {
 
 @pytest.mark.parametrize(("folder", "expected"), REAL_JOBS.items())
 def test_real_folders(real_traces: Path, folder: str, expected: tuple[list[int], list[str]]) -> None:
-    """From folders of real recordings, the expected ranks open; other files and older recordings are skipped."""
+    """Folders of real recordings open with the expected ranks; other files and older recordings are skipped."""
     trace = open_trace(real_traces / folder)
     assert (list(trace.ranks), [Path(file.path).name for file in trace.skipped]) == expected

@@ -15,10 +15,10 @@ from holotrace.testing.builder import TraceBuilder
 
 
 class Recording:
-    """A profiler that has recorded one kernel; it exports as `torch.profiler.profile` does."""
+    """A profiler that has recorded one kernel, and exports it like `torch.profiler.profile`."""
 
     def __init__(self) -> None:
-        """Start without an exported file."""
+        """Start without a file."""
         self.path = Path()
 
     def export_chrome_trace(self, path: str) -> None:
@@ -33,7 +33,7 @@ class Unfinished:
     """A profiler that has not been stopped."""
 
     def export_chrome_trace(self, path: str) -> None:
-        """Fail as PyTorch does (torch/profiler/profiler.py)."""
+        """Fail like PyTorch (torch/profiler/profiler.py)."""
         del path
         message = "Profiler must be initialized before exporting chrome trace"
         raise AssertionError(message)
@@ -41,7 +41,7 @@ class Unfinished:
 
 @pytest.mark.parametrize("cache", [True, False])
 def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
-    """A finished profiler opens as a trace of its process's rank; its file is deleted together with the trace."""
+    """A finished profiler opens as a trace of the process's rank; its file is deleted together with the trace."""
     profiler = Recording()
     trace = holotrace.open_trace(profiler, cache=cache).select([3])
 
@@ -54,20 +54,20 @@ def test_a_finished_profiler_is_a_trace(*, cache: bool) -> None:
 
 @pytest.mark.slow
 def test_workers_read_the_recording() -> None:
-    """Worker processes can analyse a recording, because they open the exported file themselves."""
+    """Worker processes can analyse a recording, because they open the exported file."""
     trace = holotrace.open_trace(Recording(), cache=False)
     with processes(1) as pool:
         assert holotrace.kernels(trace, executor=pool).per_kernel.height == 1
 
 
 def test_an_unfinished_profiler_is_an_error_that_says_so() -> None:
-    """The error quotes PyTorch's reason and says to stop the profiler first."""
+    """The error contains PyTorch's reason and says to stop the profiler first."""
     with pytest.raises(InvalidOptionError, match=r"cannot export its recording \(Profiler must be .*stop it first"):
         holotrace.open_trace(Unfinished())
 
 
 def test_a_profiler_of_pytorch_is_opened() -> None:
-    """A finished profiler of an installed PyTorch opens as a trace with `aten::mm`."""
+    """If PyTorch is installed, its finished profiler opens as a trace with `aten::mm`."""
     torch = pytest.importorskip("torch")
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         torch.ones(8, 8) @ torch.ones(8, 8)

@@ -40,7 +40,7 @@ def reasons(runs: Runs) -> dict[str, str]:
 
 
 def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) -> None:
-    """Runs are named by their paths in natural order, and files in the log folder itself form a run of its name."""
+    """Runs are named by path, in natural order; files directly in the log folder form a run with the folder's name."""
     for folder in ("", "a/b/", "run10/", "run2/"):
         write_trace(f"{folder}w.1.pt.trace.json")
     (tmp_path / "empty").mkdir()
@@ -48,7 +48,7 @@ def test_every_folder_with_traces_is_a_run(write_trace: WriteTrace, tmp_path) ->
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(write_trace: WriteTrace, tmp_path) -> None:
-    """A folder `capture_traces` beside a trace is skipped; without a trace beside it, it is a run."""
+    """A folder `capture_traces` is skipped beside a trace; otherwise it is a run."""
     for path in (
         "serving/rank0.json",
         "serving/capture_traces/bs_1_rank0.json",
@@ -62,7 +62,7 @@ def test_captures_of_graphs_are_part_of_the_run_beside_them(write_trace: WriteTr
 
 
 def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
-    """Recording 10 comes after 9; the TensorBoard plugin sorts 10 first."""
+    """Recording 10 follows recording 9, unlike in the TensorBoard plugin."""
     for stamp in (10, 9, 100):
         write_trace(f"w.{stamp}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -71,7 +71,7 @@ def test_spans_are_in_numeric_order(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, tmp_path) -> None:
-    """Worker b lacks its second recording; its third gets span 3, because it is about as old as a's third."""
+    """Worker b lacks its second recording; its third is about as old as a's third and therefore gets span 3."""
     for worker, times in (("a", (100, 200, 300)), ("b", (101, 302))):
         for time in times:
             write_trace(f"{worker}.{1_694_128_000_000 + 1_000 * time}.pt.trace.json")
@@ -80,7 +80,7 @@ def test_a_missing_recording_does_not_shift_the_others(write_trace: WriteTrace, 
 
 
 def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tmp_path) -> None:
-    """Recordings a.5, a.9 and b.7, whose numbers are not times, get spans 1, 2 and 1."""
+    """In a.5, a.9 and b.7, the numbers are not times; the spans are 1, 2 and 1."""
     for name in ("a.5", "a.9", "b.7"):
         write_trace(f"{name}.pt.trace.json")
     (run,) = find_runs(tmp_path).runs
@@ -89,7 +89,7 @@ def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tm
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """For any times of recordings, the spans of a worker increase with time, and the spans of a run begin at 1."""
+    """For any times, the spans of each worker increase with time, and the spans of the run begin at 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:
@@ -101,7 +101,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
 
 
 def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: WriteTrace, tmp_path) -> None:
-    """Traces under any name are recordings; a text file, a broken link and other JSON are skipped with a reason."""
+    """A trace is a recording under any name; a text file, a broken link and other JSON are skipped with a reason."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
     (tmp_path / "notes.md").write_text("nothing")
@@ -118,7 +118,7 @@ def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: Wri
 
 
 def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
-    """Of a plain and a gzip file of one recording, the newer is used and the older skipped with a reason."""
+    """If a recording exists as a plain and a gzip file, the newer is used; the older is skipped with a reason."""
     old = write_trace("w.1.pt.trace.json")
     (tmp_path / "w.1.pt.trace.json.gz").write_bytes(gzip.compress(old.read_bytes()))
     os.utime(old, ns=(0, 0))
@@ -128,7 +128,7 @@ def test_a_second_copy_is_skipped(write_trace: WriteTrace, tmp_path) -> None:
 
 
 def test_a_rank_comes_from_header_name_or_collectives(write_trace: WriteTrace, tmp_path) -> None:
-    """A rank comes from the header, else the file name, else the collectives, which are read when the span opens."""
+    """A rank comes from the header, else the file name, else the collectives, read when the span is opened."""
     write_trace("rank7.1.pt.trace.json", rank=3)
     write_trace("rank5.1.pt.trace.json")
     write_trace("late.1.pt.trace.json", collective_ranks=(6, 6))
@@ -138,7 +138,7 @@ def test_a_rank_comes_from_header_name_or_collectives(write_trace: WriteTrace, t
 
 
 def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_path) -> None:
-    """A run opens its last span by default; an unknown span or run raises an error that says which ones exist."""
+    """By default, a run opens its last span; for an unknown span or run, the error lists the existing ones."""
     for stamp in (1, 2):
         write_trace(f"rank0.{stamp}.pt.trace.json")
     run = find_runs(tmp_path).run(tmp_path.name)
@@ -150,7 +150,7 @@ def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_
 
 
 def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) -> None:
-    """Of two jobs' files of rank 0, the newer is opened and the other is skipped with a reason."""
+    """If two jobs have a file of rank 0, the newer is opened; the other is skipped with a reason."""
     for host in ("a", "b"):
         os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
     trace = find_runs(tmp_path).runs[0].open(cache=False)
@@ -159,7 +159,7 @@ def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) 
 
 
 def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monkeypatch) -> None:
-    """A refresh reads only new files and returns which files were added, changed and removed."""
+    """A refresh reads only new files; it returns the added, changed and removed files."""
     first = write_trace("run/w.1.pt.trace.json")
     before = find_runs(tmp_path)
     opened: list[str] = []
@@ -185,7 +185,7 @@ def test_a_refresh_opens_only_new_files(write_trace: WriteTrace, tmp_path, monke
 
 
 def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> None:
-    """A folder that can be reached through several links is one run."""
+    """A folder reached through several links is only one run."""
     write_trace("run/w.1.pt.trace.json")
     (tmp_path / "run" / "back").symlink_to(tmp_path)
     (tmp_path / "again").symlink_to(tmp_path / "run")
@@ -193,7 +193,7 @@ def test_circular_links_are_followed_once(write_trace: WriteTrace, tmp_path) -> 
 
 
 def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> None:
-    """An empty log folder has no runs, and the next refresh lists a new one: a server may start before the job."""
+    """An empty log folder has no runs; a refresh finds a new run, so a server may start before the job."""
     empty = find_runs(tmp_path)
     assert (empty.runs, empty.skipped) == ((), ())
     write_trace("w.json")
@@ -201,7 +201,7 @@ def test_an_empty_folder_has_no_runs_yet(write_trace: WriteTrace, tmp_path) -> N
 
 
 def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> None:
-    """A missing path, a file, or a deleted folder as the log folder raises an error."""
+    """A log folder that is a missing path, a file or a deleted folder raises an error."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         find_runs(tmp_path / "nowhere")
     with pytest.raises(TraceNotFoundError, match="is a file; name the folder of its run"):
@@ -215,7 +215,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """In real log folders, the same workers and spans are found as in the plugin, except its reserved worker `All`."""
+    """Real log folders have the workers and spans that the plugin finds, except its reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {
@@ -225,7 +225,7 @@ def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens)
 
 @pytest.mark.slow
 def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
-    """All 59 small files with unusual JSON are listed as recordings, including those that the plugin cannot read."""
+    """All 59 small files with unusual JSON are recordings, even those that the plugin cannot read."""
     runs = find_runs(goldens / "tb_edge")
     folders = {Path(item.path).parent.name for run in runs.runs for item in run.recordings if "input" in item.worker}
     assert folders == {folder.name for folder in (goldens / "tb_edge").iterdir() if folder.is_dir()}
@@ -233,7 +233,7 @@ def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """A run whose only file is empty is listed, says why it cannot open, and opens once the file is complete."""
+    """A run with only an empty file is listed with the reason why it does not open; it opens once the file is whole."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")

@@ -29,7 +29,7 @@ NPU = {"ph": "M", "name": "process_name", "pid": 800, "tid": 0, "args": {"name":
     ],
 )
 def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> None:
-    """A file is PyTorch's if it has one of its top-level keys, categories or operators; an empty file may be one."""
+    """A file is PyTorch's if it has a top-level key, a category or an operator of PyTorch; an empty file may be."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     (rank_trace,) = holotrace.open_trace(path, cache=False).ranks.values()
@@ -38,7 +38,7 @@ def test_the_writer_of_a_file(tmp_path: Path, document: Any, writer: str) -> Non
 
 
 def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> None:
-    """The job did not compute on the host: its device work is in the file, in another form."""
+    """The answer and a finding say that the device work in the file could not be read."""
     path = tmp_path / "trace.json"
     step = {**OPERATOR, "name": "ProfilerStep#3", "dur": 50}
     path.write_text(json.dumps([step, OPERATOR, NPU]), encoding="utf-8")
@@ -49,7 +49,7 @@ def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> Non
 
 
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:
-    """For a file of another program, summary, diagnosis, health and trust say that PyTorch's profiler did not write it."""
+    """Summary, diagnosis, health and trust begin by saying that PyTorch's profiler did not write the file."""
     path = tmp_path / "trace.json"
     path.write_text(json.dumps([CALL]), encoding="utf-8")
     trace = holotrace.open_trace(path, cache=False)

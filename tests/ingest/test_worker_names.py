@@ -1,4 +1,4 @@
-"""`worker_of` finds the worker in a file name."""
+"""`worker_of` finds the name of the worker in a file name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from holotrace.ingest.worker_names import worker_and_stamp, worker_of
     ],
 )
 def test_a_worker_is_the_name_before_the_number(name, worker) -> None:
-    """A worker's name ends before the last number between dots or, without one, before the extension of a trace."""
+    """A worker's name ends before the last number between dots or, without a number, before the suffix of a trace."""
     assert worker_of(f"log/{name}") == worker
 
 
 def test_the_number_tells_recordings_apart() -> None:
-    """The last digits between dots number a recording; a name without them has no number."""
+    """The last number between dots is the recording's number; other names have none."""
     assert worker_and_stamp("rank0.Apr.1102.pt.trace.json") == ("rank0.Apr", 1102)
     assert worker_and_stamp("rank0.json.gz") == ("rank0", None)

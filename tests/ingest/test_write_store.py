@@ -1,4 +1,4 @@
-"""A store has the same tables and results as its traces; an interruption never leaves a partial rank."""
+"""A store has the tables and results of its traces, and never a partly written rank."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ REAL = (
 
 
 def stored(trace: Trace, folder: Path) -> Trace:
-    """Store a trace and open the store."""
+    """Store a trace; open the store."""
     holotrace.write_store(trace, folder / "job.store")
     return holotrace.open_trace(folder / "job.store")
 
 
 def outcome(analysis, trace: Trace) -> object:
-    """Return the result of an analysis, or the error it raises."""
+    """Return the result or the error of an analysis."""
     try:
         return vars(analysis.compute(trace))
     except HolotraceError as error:
@@ -65,7 +65,7 @@ def outcome(analysis, trace: Trace) -> object:
 
 
 def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
-    """Check that every table and every finding is the same."""
+    """Check that all tables and findings are equal."""
     expected, actual = outcome(analysis, first), outcome(analysis, second)
     assert expected.keys() == actual.keys()
     for name, value in expected.items():
@@ -77,7 +77,7 @@ def assert_equal_results(analysis, first: Trace, second: Trace) -> None:
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> None:
-    """Tables, headers, health and every analysis are the same from a store, for all kinds of devices."""
+    """For all kinds of devices, a store gives the same tables, headers, health and results as its traces."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     again = stored(trace, tmp_path)
     assert list(again.ranks) == list(trace.ranks)
@@ -92,7 +92,7 @@ def test_a_store_gives_the_same_as_its_traces(name, real_traces, tmp_path) -> No
 
 @pytest.mark.slow
 def test_workers_read_the_store(tmp_path) -> None:
-    """Worker processes read the ranks of a store and return the same result as without a store."""
+    """Worker processes can read the ranks of a store; the result is the same as without a store."""
     trace = stored(gpu_job().build(), tmp_path)
     with holotrace.processes(2) as executor:
         result = holotrace.temporal_breakdown(trace, executor=executor)
@@ -105,14 +105,14 @@ def is_kernel(rank_trace) -> object:
 
 
 def test_events_of_a_store_can_be_selected(tmp_path) -> None:
-    """`where` selects the same events in a store as in its trace."""
+    """`where` selects the same events in a store as in its traces."""
     trace = gpu_job().build()
     chosen = stored(trace, tmp_path).where(is_kernel)
     assert_frame_equal(chosen.ranks[0].table("events"), trace.where(is_kernel).ranks[0].table("events"))
 
 
 def test_events_of_a_store_can_be_chosen_by_name(tmp_path) -> None:
-    """Kinds and names choose the same events in a store and in memory."""
+    """Kinds and names select the same events in a store as in memory."""
     trace = gpu_job().build()
     gemm = (trace.ranks[1].strings == "gemm").arg_true().cast(pl.UInt32)
     in_store = stored(trace, tmp_path).ranks[1]
@@ -126,7 +126,7 @@ def test_events_of_a_store_can_be_chosen_by_name(tmp_path) -> None:
 
 
 def test_other_engines_can_read_a_store(tmp_path) -> None:
-    """DuckDB, Polars and pandas read a store as Hive partitions of Parquet files with dictionary-encoded strings."""
+    """DuckDB, Polars and pandas can read a store: Hive partitions of Parquet files with dictionary-encoded strings."""
     stored(gpu_job().build(), tmp_path)
     pattern = str(tmp_path / "job.store" / "rank=*" / "events.parquet")
     rows = duckdb.read_parquet(pattern, hive_partitioning=True).filter("rank = 1").project("rank, kind, name")
@@ -145,7 +145,7 @@ def _columns(file: pq.ParquetFile) -> list:
 
 
 def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
-    """A table of more than 100 rows, written in batches of 7, has several row groups and keeps its order."""
+    """A table of more than 100 rows, written in batches of 7, has several row groups in the right order."""
     monkeypatch.setattr(parquet_tables, "_ROWS_AT_ONCE", 7)
     monkeypatch.setattr(parquet_tables, "_ROWS_OF_A_GROUP", 14)
     builder = TraceBuilder()
@@ -158,7 +158,7 @@ def test_long_tables_have_several_row_groups(tmp_path, monkeypatch) -> None:
 
 
 def test_a_second_run_changes_nothing(tmp_path) -> None:
-    """Writing a store again from unchanged traces changes no byte and no time stamp."""
+    """Writing a store again from unchanged traces changes neither bytes nor time stamps."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = snapshot(tmp_path / "job.store")
@@ -168,7 +168,7 @@ def test_a_second_run_changes_nothing(tmp_path) -> None:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return the modification time and the content of every file."""
+    """Return the modification time and content of every file."""
     return {
         str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
         for path in folder.rglob("*")
@@ -190,7 +190,7 @@ def test_a_changed_file_is_read_again(tmp_path) -> None:
 
 
 def test_ranks_can_be_added(tmp_path) -> None:
-    """Storing rank 0 into a store with rank 1 keeps rank 1."""
+    """Storing rank 0 in a store that has rank 1 keeps rank 1."""
     gpu_job().write(tmp_path / "traces")
     for rank in (1, 0):
         holotrace.write_store(holotrace.open_trace(tmp_path / "traces", ranks=[rank]), tmp_path / "job.store")
@@ -198,7 +198,7 @@ def test_ranks_can_be_added(tmp_path) -> None:
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
-    """Storing another job's rank 0 raises an error that names both files; `overwrite=True` replaces the rank."""
+    """Storing rank 0 of another job raises an error that names both files; with `overwrite=True`, it is replaced."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
@@ -210,7 +210,7 @@ def test_two_jobs_do_not_mix(tmp_path) -> None:
 
 
 def test_an_unreadable_file_is_skipped_and_listed(tmp_path) -> None:
-    """With on_error="skip", the store has the readable rank and lists the file of the other."""
+    """With on_error="skip", the store has the readable rank and lists the unreadable file."""
     paths = gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
     paths[1].write_text('{"traceEvents": 3}')
@@ -273,7 +273,7 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1 no table PAR1"])
 def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
-    """A damaged table raises an error that names the file and `holotrace ingest`; the next run writes its rank again."""
+    """The error for a damaged table names the file and `holotrace ingest`; the next run writes the rank again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     broken = tmp_path / "job.store" / "rank=0" / "events.parquet"
@@ -289,7 +289,7 @@ def test_a_damaged_table_is_one_clear_error(damage, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_changed_byte_of_any_file_is_one_clear_error(tmp_path) -> None:
-    """A changed byte in any file of a store raises an error that names the file; the next run repairs the file."""
+    """If a byte of any file in a store changes, the error names the file, and the next run repairs it."""
     trace, store = TraceBuilder().kernel("gemm", start_us=0, duration_us=3).build(), tmp_path / "job.store"
     holotrace.write_store(trace, store)
     before = everything(holotrace.open_trace(store))
@@ -317,7 +317,7 @@ def everything(trace: Trace) -> list[object]:
 
 @pytest.mark.parametrize("address", ["{folder}/job.store", "memory://{folder}/job.store"])
 def test_sql_refuses_damaged_files(address, tmp_path) -> None:
-    """A query on a table with a changed byte fails, because checksums are verified before DuckDB reads."""
+    """A query on a table with a changed byte fails, because the checksum is verified before DuckDB reads the table."""
     store = located(address.format(folder=tmp_path.name if "memory" in address else tmp_path))
     holotrace.write_store(gpu_job().build(), store)
     kernels = store / "rank=1" / "kernels.parquet"
@@ -333,7 +333,7 @@ def test_sql_refuses_damaged_files(address, tmp_path) -> None:
 
 
 def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
-    """If a rank is written again while a reader has it open, the reader gets an error instead of columns of two versions."""
+    """If an open rank is written again, reading it raises an error instead of mixing columns of two versions."""
     paths = gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     before = holotrace.open_trace(tmp_path / "job.store").ranks[0]
@@ -346,7 +346,7 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """If two jobs start with an empty store, the second to finish gets an error and the first keeps its ranks."""
+    """If two jobs start to fill an empty store, the second to finish gets an error; the ranks of the first stay."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
@@ -369,7 +369,7 @@ def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
-    """Files of a store get their trace's permissions within the umask; users who may read the files may enter the folder."""
+    """Files of a store get the permissions of their traces, within the umask; their readers may enter the folder."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)
@@ -384,7 +384,7 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
-    """To survive power cuts, files and folder are synced, then renamed, then recorded in the manifest."""
+    """Files and folder are synced, then renamed, then listed in the manifest, so they survive a power cut."""
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
@@ -399,7 +399,7 @@ def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
 
 
 def named(number: int) -> str:
-    """Return the name of the open file with this descriptor."""
+    """Return the name of the open file with the given descriptor."""
     return Path(f"/proc/self/fd/{number}").readlink().name
 
 
@@ -417,7 +417,7 @@ def test_flipped_bytes_are_one_clear_error(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["_holotrace_store.json", "_holotrace_ranks/0.json", "rank=0/_holotrace_rank.json"])
 @pytest.mark.parametrize("content", ["", "[]", '{"format": "holotrace store"}', '{"ranks": [{}]}'])
 def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
-    """A damaged manifest or record raises an error that says to run `holotrace ingest`, which repairs it."""
+    """The error for a damaged manifest or record says to run `holotrace ingest`, which repairs it."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     (tmp_path / "job.store" / name).write_text(content)
@@ -432,7 +432,7 @@ def test_a_damaged_manifest_is_one_clear_error(name, content, tmp_path) -> None:
     ("name", "value"), [("rank", "../../elsewhere"), ("rank", -1), ("rank", 2**31), ("rank", None), ("source", 3)]
 )
 def test_an_invalid_rank_makes_a_store_damaged(name, value, tmp_path) -> None:
-    """A record with an invalid rank, such as a path, raises an error, because a store may come from strangers."""
+    """A record with an invalid rank, such as a path, raises an error, because a store may come from a stranger."""
     stored(gpu_job().build(), tmp_path)
     state = tmp_path / "job.store" / "_holotrace_ranks" / "0.json"
     state.write_bytes(sealed(unsealed(state.read_bytes()) | {name: value}))
@@ -451,7 +451,7 @@ def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
 
 
 def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
-    """A store from an older reader still opens, and the next run with the newer reader writes both ranks again."""
+    """A store written by an older reader opens; the next run with the newer reader writes both ranks again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     for module in (store_files, job_store):
@@ -461,7 +461,7 @@ def test_a_newer_reader_reads_again(tmp_path, monkeypatch) -> None:
 
 
 def test_only_new_folders_become_stores(tmp_path) -> None:
-    """Writing a store into a folder with other files, or over a file, raises an error."""
+    """Writing a store to a folder with other files, or to the path of a file, raises an error."""
     gpu_job().write(tmp_path / "traces")
     (tmp_path / "notes.txt").write_text("mine")
     for existing in (tmp_path / "traces", tmp_path / "notes.txt"):
@@ -470,13 +470,13 @@ def test_only_new_folders_become_stores(tmp_path) -> None:
 
 
 class Overtaken(InProcessExecutor):
-    """An executor that lets another run store the other rank before the first run ends."""
+    """An executor that lets another run store the other rank before the first run is finished."""
 
     def __init__(self, other) -> None:
         self.other = other
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
-        """Run the task, then let the other run start and finish."""
+        """Run the task; then let the other run start and finish."""
         future = super().submit(fn, *args, **kwargs)
         if self.other:
             other, self.other = self.other, None
@@ -485,7 +485,7 @@ class Overtaken(InProcessExecutor):
 
 
 def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
-    """Two runs that store one rank each, as in a job array, leave both ranks in the store."""
+    """Two runs that each store one rank, as in a job array, leave both ranks in the store."""
     gpu_job().write(tmp_path / "traces")
     store = tmp_path / "job.store"
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
@@ -495,7 +495,7 @@ def test_runs_that_write_different_ranks_of_a_store(tmp_path) -> None:
 
 
 def test_a_repaired_file_is_no_longer_skipped(tmp_path) -> None:
-    """Once a skipped file is readable, the next run stores its rank and no longer lists it as skipped."""
+    """When a skipped file becomes readable, the next run stores its rank and no longer lists it as skipped."""
     paths = gpu_job().write(tmp_path / "traces")
     whole = paths[1].read_bytes()
     trace = holotrace.open_trace(tmp_path / "traces", on_error="skip")
@@ -507,13 +507,13 @@ def test_a_repaired_file_is_no_longer_skipped(tmp_path) -> None:
 
 
 def no_room(*_: object) -> int:
-    """Fail as the operating system does on a full disk."""
+    """Fail like the operating system on a full disk."""
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("on_error", ["fail", "skip"])
 def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
-    """A full disk raises an error even with on_error="skip", and the store remains unfinished."""
+    """A full disk raises an error even with on_error="skip", and the store stays unfinished."""
     gpu_job().write(tmp_path / "traces")
     trace = holotrace.open_trace(tmp_path / "traces", on_error=on_error)
     monkeypatch.setattr(parquet_tables._Written, "write", no_room)
@@ -525,7 +525,7 @@ def test_a_full_disk_ends_the_work(on_error, tmp_path, monkeypatch) -> None:
 
 
 def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
-    """If another run creates the store after the first check, both runs' ranks are in it."""
+    """If another run creates the store after the first check, the store gets the ranks of both runs."""
     gpu_job().write(tmp_path / "traces")
     first, second = (holotrace.open_trace(tmp_path / "traces", ranks=[rank]) for rank in (0, 1))
     looks: list[Path] = []
@@ -543,7 +543,7 @@ def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
 
 
 class OnAnotherMachine(InProcessExecutor):
-    """Workers that do not see a folder of the caller's machine."""
+    """Workers that cannot see a folder of the caller's machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -561,7 +561,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_that_do_not_see_the_store(tmp_path) -> None:
-    """Workers that do not see the store's folder raise an error, and no rank is written elsewhere."""
+    """If workers cannot see the store's folder, an error is raised, and no rank is written elsewhere."""
     store = tmp_path / "job.store"
     with pytest.raises(InvalidOptionError, match=r"does not see .*job.store; name a folder that all machines share"):
         holotrace.write_store(gpu_job().build(), store, executor=OnAnotherMachine(store))
@@ -569,7 +569,7 @@ def test_workers_that_do_not_see_the_store(tmp_path) -> None:
 
 
 def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
-    """Storing a store again, or a selection of events, raises an error and creates no folder."""
+    """Storing a store, or a selection of events, raises an error and creates no folder."""
     again = stored(gpu_job().build(), tmp_path)
     with pytest.raises(InvalidOptionError, match="is already in a store; copy its folder"):
         holotrace.write_store(again, tmp_path / "second.store")
@@ -580,7 +580,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """A store behind a URL has the results of its traces, accepts SQL queries, and can be overwritten."""
+    """A store behind a URL has the results of its traces, accepts SQL, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2

@@ -1,4 +1,4 @@
-"""Unknown names and unwritable files raise errors before any work is done, in every command and function."""
+"""Unknown names and unwritable files raise errors before any work, in every command and function."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ FACADE: dict[str, Callable[[TraceAnalysis], object]] = {
 
 @pytest.mark.parametrize("call", FACADE)
 def test_the_error_for_an_unknown_rank_lists_the_ranks(job, call) -> None:
-    """Every function that takes ranks raises an UnknownRankError for rank 9 that lists 0 and 1."""
+    """In every function that takes ranks, rank 9 raises an UnknownRankError that lists 0 and 1."""
     with pytest.raises(UnknownRankError, match=RANKS):
         FACADE[call](TraceAnalysis(trace_dir=job))
 
 
 @pytest.mark.parametrize("command", ["summary", "report", "check", "export", *ANALYSIS_COMMANDS])
 def test_every_command_has_an_error_for_an_unknown_rank(job, tmp_path, command) -> None:
-    """Every command with `--ranks 0,9` fails with an error that lists the ranks 0 and 1."""
+    """With `--ranks 0,9`, every command fails with an error that lists the ranks 0 and 1."""
     extra = {"export": ["--to", "csv", "-o", f"{tmp_path}/out"], "report": ["-o", f"{tmp_path}/report.html"]}
     with pytest.raises(UnknownRankError, match=RANKS):
         run(command, job, "--ranks", "0,9", *extra.get(command, []))
@@ -133,27 +133,27 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def whole(job: str) -> TraceAnalysis:
-    """Open a job with HTA's interface, including the last step."""
+    """Open a job through HTA's interface, including the last step."""
     return TraceAnalysis(trace_dir=job, include_last_profiler_step=True)
 
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_the_error_for_an_unknown_name_lists_the_known_ones(job, case) -> None:
-    """An unknown stream, step, annotation, operator or column raises an error that lists the known ones."""
+    """The error for an unknown stream, step, annotation, operator or column lists the known ones."""
     ask, message = OTHERS[case]
     with pytest.raises(HolotraceError, match=message):
         ask(job)
 
 
 def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
-    """HTA's method returns an empty frame for an unknown operator, with a reason that lists the operators."""
+    """For an unknown operator, HTA's method returns an empty frame and a reason that lists the operators."""
     frame = TraceAnalysis(trace_dir=job).get_frequent_cuda_kernel_sequences("aten::linaer", str(tmp_path))
     assert frame.empty
     assert frame.attrs["reason"].endswith("available: aten::linear")
 
 
 def test_long_lists_are_shortened() -> None:
-    """An error lists the 20 nearest numbers, or the most similar names first, and cuts long names."""
+    """An error lists the 20 nearest numbers or the most similar names, and cuts long names."""
     assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
     assert what_exists(range(512), wanted=600).startswith("492, 493")
     assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
@@ -162,7 +162,7 @@ def test_long_lists_are_shortened() -> None:
 
 
 Write = Callable[[str, Path], object]
-"""A function of a job's folder and of the file or folder to write."""
+"""Takes a job's folder, and the file or folder to write."""
 
 FIGURES: dict[str, Write] = {
     command: lambda job, path, command=command: run(command, job, "--figure", str(path))
@@ -195,11 +195,11 @@ FOLDERS: dict[str, Write] = {
 
 
 EXPECTED = {"missing": "is not a folder", "a file": "is not a folder", "not writable": "cannot be written"}
-"""{problem of a folder: message of the error}."""
+"""{problem with the target: message of the error}."""
 
 
 def test_every_command_that_writes_is_tested() -> None:
-    """Each command with `--figure`, `--output` or `-o` is in FILES or FOLDERS, and has `--force`."""
+    """Each command with `--figure`, `--output` or `-o` is in FILES or FOLDERS and has `--force`."""
     commands = get_command(app)
     options = {
         name: {option for parameter in commands.get_command(None, name).params for option in parameter.opts}
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder raises an error before any trace is read, except in functions of a computed result."""
+    """A missing or unwritable folder raises an error before traces are read, unless the function takes a result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")
@@ -229,7 +229,7 @@ def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache,
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("visualize")])
 def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
-    """A command stops at an existing file before it reads any trace, and leaves the file as it is."""
+    """If the file exists, a command fails before it reads any trace, and the file stays as it is."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     with pytest.raises(InvalidOptionError, match=r"page\.html already exists"):
@@ -240,7 +240,7 @@ def test_an_existing_file_stays(job, tmp_path, cache, name) -> None:
 
 @pytest.mark.parametrize("name", ["visualize_counts_diff", "visualize_duration_diff"])
 def test_methods_of_hta_replace_a_figure(job, tmp_path, name) -> None:
-    """HTA's methods replace an existing figure, so that scripts written for HTA can run twice."""
+    """HTA's methods replace an existing figure, because scripts written for HTA may run twice."""
     path = tmp_path / "page.html"
     path.write_text("mine")
     FILES[name](job, path)
@@ -259,7 +259,7 @@ def test_force_replaces_a_file(job, tmp_path, command) -> None:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_existing_files_in_a_folder_stay(job, tmp_path, name) -> None:
-    """A second write into a folder fails or uses other file names; the files of the first write are not changed."""
+    """Writing to a folder a second time fails or uses other file names, and does not change the first files."""
     FOLDERS[name](job, tmp_path)
     files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and "cache" not in path.parts}
     try:

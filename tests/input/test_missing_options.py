@@ -1,4 +1,4 @@
-"""For a trace without shapes, stacks, memory or GPU work, each analysis names the profiler option that was off."""
+"""If shapes, stacks, memory or GPU work are missing, each analysis names the profiler option to switch on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WITHOUT_CPU = "ProfilerActivity.CPU"
 
 @pytest.fixture(scope="module")
 def operators_alone() -> Trace:
-    """Return two ranks with operators and steps, as if recorded with ProfilerActivity.CPU only."""
+    """Return two ranks with only operators and steps, as recorded with ProfilerActivity.CPU."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 100).operator("aten::mm", start_us=10, duration_us=50)
@@ -37,12 +37,12 @@ def operators_alone() -> Trace:
 
 @pytest.fixture(scope="module")
 def kernels_alone() -> Trace:
-    """Return a rank with one kernel, as if recorded with ProfilerActivity.CUDA only."""
+    """Return a rank with only a kernel, as recorded with ProfilerActivity.CUDA."""
     return TraceBuilder().kernel("relu", start_us=0, duration_us=10).build()
 
 
 def message_of(view: str, trace: Trace) -> str:
-    """Return the error or the findings of an analysis."""
+    """Return the error or the findings of an analysis as text."""
     try:
         return " ".join(getattr(holotrace, view)(trace).findings)
     except MissingDataError as error:
@@ -50,7 +50,7 @@ def message_of(view: str, trace: Trace) -> str:
 
 
 def test_the_views_of_the_plugin_are_analyses() -> None:
-    """Every name in OF_THE_PLUGIN is an analysis of the catalogue."""
+    """Every name in OF_THE_PLUGIN is an analysis in the catalogue."""
     assert set(OF_THE_PLUGIN) <= {analysis.name for analysis in ANALYSES}
 
 
@@ -70,7 +70,7 @@ def test_the_views_of_the_plugin_are_analyses() -> None:
     ],
 )
 def test_a_view_names_the_option_that_was_off(view: str, option: str, operators_alone: Trace) -> None:
-    """For a trace with only steps and operators, the message names the option that records the missing data."""
+    """For a trace with only operators and steps, the message names the option that records the missing data."""
     assert option in message_of(view, operators_alone)
 
 
@@ -81,7 +81,7 @@ def test_a_view_names_the_option_that_records_the_host(view: str, option: str, k
 
 
 def test_ranks_without_collectives_have_a_message(operators_alone: Trace) -> None:
-    """The message for ranks without collectives names no option, because none was off."""
+    """For ranks without collectives, the message names no option, because no option is missing."""
     assert message_of("distributed", operators_alone) == "no rank communicates, so there are no collectives to compare"
 
 
@@ -94,7 +94,7 @@ def test_collectives_without_kernels_name_the_option() -> None:
 
 
 def test_unknown_launch_shapes_have_a_message() -> None:
-    """For kernels without launch shapes, the message says that `blocks per SM` is missing."""
+    """If kernels lack launch shapes, the message says that `blocks per SM` is missing."""
     trace = TraceBuilder().step(1, 0, 100).kernel("relu", start_us=10, duration_us=10).build()
     assert "blocks per SM" in message_of("gpu_summary", trace)
     assert "blocks per SM" in message_of("kernels", trace)

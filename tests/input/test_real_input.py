@@ -1,4 +1,4 @@
-"""Every analysis, every method of HTA's interface and every page works on the small set of real traces."""
+"""Every analysis, method of HTA's interface and page works on the small set of real traces."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ RECORDINGS = {
     "operator_memory": "ddp_gloo_4rank",
     "source_lines": "ddp_gloo_4rank",
 }
-"""{analysis: recording}, for analyses that need a recording other than the default."""
+"""{analysis: recording}, for analyses that do not use the default recording."""
 
 MOST_NEED = "two_rank_128"
 
 
 def recording_for(name: str) -> Path:
-    """Return the folder of the recording for an analysis or its page."""
+    """Return the folder of the recording to use for an analysis."""
     return TRACES / RECORDINGS.get(name, MOST_NEED)
 
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_analysis_answers_on_a_real_recording(entry: Analysis) -> None:
-    """On a real recording, the first table of every analysis has rows, and its figure has data."""
+    """On a real recording, the first table of every analysis has rows and its figure has data."""
     result = entry.compute(holotrace.open_trace(recording_for(entry.name), cache=False))
 
     assert entry.views[0].table(result).height > 0
@@ -98,7 +98,7 @@ def test_every_method_of_hta_works_on_a_real_recording(name, tmp_path) -> None:
 
 
 def without_figures(method: Callable[..., object]) -> object:
-    """Call a method without arguments, and without showing figures."""
+    """Call a method without arguments and without displaying figures."""
     return method(**({"visualize": False} if "visualize" in inspect.signature(method).parameters else {}))
 
 
@@ -141,14 +141,14 @@ def test_the_changes_of_real_recordings_equal_htas(before_and_after, device) -> 
 
 
 def test_a_summary_of_operators_answers_on_a_real_recording(before_and_after) -> None:
-    """`get_ops_summary` returns rows for the operators of a real recording."""
+    """`get_ops_summary` returns rows for a real recording."""
     control, _ = before_and_after
 
     assert len(control.get_ops_summary(control.extract_ops())) > 0
 
 
 def test_the_memory_timeline_answers_on_a_real_recording() -> None:
-    """`MemoryAnalysis` reads the memory timeline that PyTorch exports, with a peak above 0."""
+    """`MemoryAnalysis` reads a memory timeline exported by PyTorch; its peak is above 0."""
     timeline = MemoryAnalysis(str(TRACES / "memory_timeline" / "memory_timeline.raw.gz"))
 
     assert len(timeline.get_memory_timeline()) > 0
@@ -156,14 +156,14 @@ def test_the_memory_timeline_answers_on_a_real_recording() -> None:
 
 
 def test_the_small_set_is_small() -> None:
-    """All files of the small set together have at most MOST_BYTES."""
+    """The files of the small set together are no larger than MOST_BYTES."""
     sizes = [path.lstat().st_size for path in IN_THE_REPOSITORY.rglob("*") if path.is_symlink() or path.is_file()]
 
     assert sum(sizes) <= MOST_BYTES
 
 
 def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
-    """Asking for the path or pattern of a missing recording skips the test; the reason names the large set's variables."""
+    """Asking for a missing recording skips the test, with a reason that names the variables of the large set."""
     for ask in (lambda: SMALL / "no_such_job", lambda: next(SMALL.glob("no_such_job/*/rank0*"))):
         with pytest.raises(
             pytest.skip.Exception, match=r"^traces/no_such_job.* HOLOTRACE_REAL_TRACES and HOLOTRACE_GOLDENS"
@@ -172,14 +172,14 @@ def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
 
 
 def test_a_file_that_a_recording_lacks_is_an_error() -> None:
-    """A missing file of an existing recording does not skip the test, because recordings are complete."""
+    """A missing file in an existing recording is an error, because recordings are complete."""
     assert not (SMALL / "dlrm_8rank" / "rank9.json.gz").exists()
     assert list(SMALL.glob("dlrm_8rank/rank9.*")) == []
 
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """The folder in the variable is used, else the set beside the repository, else the small set."""
+    """The folder in the variable has priority, then the set beside the repository, then the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))

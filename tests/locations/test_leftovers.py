@@ -1,4 +1,4 @@
-"""A process removes the leftovers of killed processes, not the files of running ones."""
+"""Leftovers of killed processes are removed, and files of running processes are kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def kill_a_writer(target: Path, temporary: Path) -> None:
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """Writing a file removes the draft of a killed writer; a new scratch folder replaces that of the killed process."""
+    """Writing a file removes the draft of a killed writer; a new scratch folder replaces the writer's."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -46,7 +46,7 @@ def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatc
 
 
 def test_files_of_a_running_process_stay(tmp_path) -> None:
-    """Files of this process, files with an impossible process number, and files with other names are not leftovers."""
+    """Files of this process, with an impossible process number, or with other names are not leftovers."""
     own = tmp_path / temporary_name()
     process = own.name.split("-")[2]
     too_large = own.with_name(own.name.replace(process, 20 * "9"))

@@ -1,4 +1,4 @@
-"""Addresses of files: paths and URLs, their secrets, and the status and errors of remote files."""
+"""Paths and URLs of files, their secrets, and the status and errors of remote files."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_urls_differ_from_paths(text, expected) -> None:
-    """A string with a scheme is a URL, but a drive letter is not a scheme and `file://` is a path."""
+    """A string with a scheme is a URL; a drive letter is not a scheme, and `file://` means a path."""
     assert is_url(text) is expected
     assert isinstance(located(text), RemotePath) is expected
 
 
 def test_a_path_stays_a_path() -> None:
-    """A path is kept as written, except that `~` and `file://` are replaced."""
+    """A path stays as written, except that `~` and `file://` are replaced."""
     assert located("a/b.json") == Path("a/b.json")
     assert address_text("./a//b.json") == "./a//b.json"
     assert address_text("~/a.json") == str(Path.home() / "a.json")
@@ -66,7 +66,7 @@ def test_a_path_stays_a_path() -> None:
     ],
 )
 def test_a_url_has_the_parts_of_a_path(url, name, parent, child) -> None:
-    """The name of a URL is the last part of its path; its parent and children keep the query and the rest of a URL chain."""
+    """The name of a URL is the last part of its path; parent and children keep its query and the rest of a chain."""
     path = located(url)
     assert (path.name, str(path.parent), name_of(url)) == (name, parent, name)
     assert child is None or str(path / "x") == child
@@ -95,13 +95,13 @@ def test_the_suffix_begins_at_the_last_dot() -> None:
     ],
 )
 def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
-    """Shown addresses contain no signatures, tokens or passwords; a `?` or `@` in a name is shown."""
+    """Signatures, tokens and passwords are removed from shown addresses; a `?` or `@` in a name stays."""
     assert address_text(url) == shown
     assert (without_secret(url)[1] == NO_SECRET) is (url == shown)
 
 
 def test_a_url_without_its_secret_still_opens() -> None:
-    """The secret of a URL also opens files below it, here and in a worker, but not files beside it."""
+    """The secret of a URL also opens files below the URL, here and in a worker, but not files beside it."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -115,7 +115,7 @@ def test_a_url_without_its_secret_still_opens() -> None:
 
 
 def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
-    """Messages lose the secrets of addresses and of the environment, and anything that looks like a signature."""
+    """Secrets of addresses and of the environment, and anything like a signature, are removed from messages."""
     located("https://host/job/?sv=2024-01-01&sig=abcdefgh")
     located("https://me:geheimnis@host/x")
     monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "AccountName=a;AccountKey=Eby8vdM02xNO==;")
@@ -128,7 +128,7 @@ def test_secrets_are_removed_from_messages_of_libraries(monkeypatch) -> None:
 
 
 def test_names_decide_what_is_inside_a_folder() -> None:
-    """`is_inside` accepts files below a folder, but not a similar name, another bucket, or a path with `..`."""
+    """For `is_inside`, files below a folder are inside; a similar name, another bucket or a path with `..` is not."""
     root = located("s3://bucket/job")
     assert located("s3://bucket/job/a/b.json").is_inside(root)
     assert root.is_inside(root)
@@ -138,14 +138,14 @@ def test_names_decide_what_is_inside_a_folder() -> None:
 
 
 def test_paths_relative_to_a_folder() -> None:
-    """`below` returns the path relative to a folder; in a chained URL, that is the part before `::`."""
+    """`below` returns a path relative to a folder; in a chained URL, it uses the part before `::`."""
     assert located("s3://bucket/log/a/b").below(located("s3://bucket/log")) == "a/b"
     assert located("zip://log/a::/x.zip").below(located("zip://log::/x.zip")) == "a"
     assert located("s3://bucket").below(located("s3://bucket")) == ""
 
 
 def test_azure_blobs_may_be_given_as_web_addresses() -> None:
-    """A web address of an Azure blob becomes an `az://` path; other web addresses are not changed."""
+    """A web address of an Azure blob becomes an `az://` path; other web addresses stay unchanged."""
     url = "https://account.blob.core.windows.net/container/job/a.json"
     assert translated(url) == "az://container/job/a.json"
     assert scheme_of(f"zip://a::{url}") == "az"
@@ -156,7 +156,7 @@ def test_azure_blobs_may_be_given_as_web_addresses() -> None:
 
 
 def test_a_changed_credential_makes_a_new_file_system(monkeypatch) -> None:
-    """Equal credentials reuse a file system with its connections; changed ones create a new file system."""
+    """With the same credentials, a file system and its connections are reused; new credentials create a new one."""
     first, path = opened_filesystem("memory://a/b.json", NO_SECRET)
     assert path == "/a/b.json"
     assert opened_filesystem("memory://a/c.json", NO_SECRET)[0] is first
@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version are read from the attributes of each store, and are unknown without them."""
+    """Size, time and version come from the attributes of each kind of store; without attributes, they are unknown."""
     assert remote_status(entry) == expected
 
 
@@ -203,19 +203,19 @@ class RefusedError(Exception):
 
 
 class OverloadedError(Exception):
-    """The response of an overloaded server."""
+    """The response of a server that is overloaded."""
 
     status_code = 503
 
 
 def test_final_errors_are_not_retried() -> None:
-    """Refused access and missing files are final; lost connections and overloaded servers are retried."""
+    """Refused access and missing files are final; after lost connections and overload, reading is retried."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 
 
 def test_an_error_becomes_one_line() -> None:
-    """The message is the first line without secrets; for refused access it adds how to get access."""
+    """The message is the first line, without secrets; if access was refused, it says how to get access."""
     path = located("s3://bucket/a.json?sig=abcdefgh")
     with (
         pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),

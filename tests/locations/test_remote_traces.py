@@ -1,4 +1,4 @@
-"""Traces behind URLs are read from fsspec's memory file system and from a local web server."""
+"""Traces behind URLs can be read; the tests use fsspec's memory file system and a local web server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def trace_json(rank: int, event_count: int = 3) -> bytes:
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a temporary cache folder, and retry after a millisecond."""
+    """Use a temporary cache folder, and retry after one millisecond."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     monkeypatch.setattr(remote_bytes, "FIRST_PAUSE_S", 0.001)
@@ -64,7 +64,7 @@ def web() -> Iterator[WebFiles]:
 
 @pytest.fixture
 def memory() -> Iterator[fsspec.AbstractFileSystem]:
-    """Yield the memory file system, empty before and after."""
+    """Yield the memory file system, which is empty before and after the test."""
     filesystem = fsspec.filesystem("memory")
     filesystem.store.clear()
     filesystem.pseudo_dirs[:] = [""]
@@ -73,12 +73,12 @@ def memory() -> Iterator[fsspec.AbstractFileSystem]:
 
 
 def counts(trace: Trace) -> dict[int, int]:
-    """Return how many events each rank has."""
+    """Return the number of events of each rank."""
     return {rank: rank_trace.table("events").height for rank, rank_trace in trace.ranks.items()}
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """In a folder behind a URL, a plain and a gzip file open as ranks, another file is skipped, and subfolders are ignored."""
+    """In a folder behind a URL, plain and gzip files are ranks, other files are skipped, and subfolders are ignored."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,13 +103,13 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder behind a URL all open the same rank."""
+    """A pattern, a file, a list, a dict and a folder behind a URL open the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
 
 def test_a_file_url_is_a_path(tmp_path) -> None:
-    """`file://` addresses are paths in which `%20` is a space."""
+    """A `file://` address is a path, in which `%20` means a space."""
     path = tmp_path / "a b.json"
     path.write_bytes(trace_json(0))
     trace = holotrace.open_trace(f"file://{tmp_path}/a%20b.json")
@@ -118,7 +118,7 @@ def test_a_file_url_is_a_path(tmp_path) -> None:
 
 
 def test_runs_are_found_in_a_tree(memory) -> None:
-    """Each folder with traces behind a URL is a run, and a refresh reports added files."""
+    """Behind a URL, each folder with traces is a run, and a refresh reports added files."""
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
@@ -133,7 +133,7 @@ def test_runs_are_found_in_a_tree(memory) -> None:
 
 
 def test_a_missing_file_suggests_its_neighbours(memory) -> None:
-    """The error for a missing rank1.json suggests the rank0.json beside it."""
+    """The error for the missing rank1.json suggests rank0.json."""
     memory.pipe("/job/rank0.json", trace_json(0))
     with pytest.raises(
         TraceNotFoundError, match=r"^memory://job/rank1.json does not exist; did you mean rank0\.json\?$"
@@ -147,7 +147,7 @@ def test_a_missing_file_suggests_its_neighbours(memory) -> None:
 
 
 def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) -> None:
-    """The error for an unknown scheme contains the URL; the error for a missing package contains the pip command."""
+    """The error for an unknown scheme contains the URL, and the error for a missing package the pip command."""
     with pytest.raises(UnreachableError, match=r"^nosuch://host cannot be opened: .*nosuch"):
         holotrace.open_trace("nosuch://host/a.json")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "s3fs" else object())
@@ -156,7 +156,7 @@ def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) 
 
 
 def test_a_web_file_is_fetched_in_parts(web) -> None:
-    """A large file is fetched in byte ranges, with at most 2 MiB more than its size."""
+    """A large file is fetched in byte ranges; at most 2 MiB more than its size are sent."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
@@ -164,18 +164,18 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
     assert trace.ranks[0].health.bytes_read == len(content)
     ranges = [byte_range for method, _, byte_range in web.requests if method == "GET"]
     assert ranges[0] == "bytes=0-262143"
-    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # `peek` reads the first MiB once more
+    assert web.sent_bytes < len(content) + 2 * (1 << 20)  # `peek` reads the first MiB an additional time
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """A web page whose address ends in `/` is a folder; its links to files in the folder are ranks."""
+    """A web page with an address ending in `/` is a folder, and its links to files in the folder are ranks."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
 
 
 def test_reading_resumes_after_a_lost_connection(web) -> None:
-    """After three connections that break in the middle of a file, the file is read completely."""
+    """A file is read completely although three connections break in the middle."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     web.cuts = 3
@@ -185,7 +185,7 @@ def test_reading_resumes_after_a_lost_connection(web) -> None:
 
 
 def test_a_connection_that_always_breaks_fails_and_leaves_no_files(web, cache_folder) -> None:
-    """If every connection breaks, the error contains the URL, and the cache stays empty; a later try succeeds."""
+    """If every connection breaks, the error contains the URL and the cache stays empty; a later attempt succeeds."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json")
     web.cuts = 1_000_000
@@ -205,7 +205,7 @@ def test_without_byte_ranges_a_file_is_read_in_order(web, size) -> None:
 
 
 def test_refused_and_missing_files_have_different_errors(web) -> None:
-    """A 404 response is "does not exist", and a 403 response is "access was refused"."""
+    """Status 404 gives the error "does not exist", and status 403 "access was refused"."""
     with pytest.raises(TraceNotFoundError, match="does not exist"):
         holotrace.open_trace(f"{web.url}/rank0.json")
     web.status = 403
@@ -214,13 +214,13 @@ def test_refused_and_missing_files_have_different_errors(web) -> None:
 
 
 def test_an_unreachable_server_is_a_one_line_error() -> None:
-    """The error for a port on which no server listens is one line with the URL."""
+    """If no server listens on the port, the error is one line with the URL."""
     with pytest.raises(UnreachableError, match=r"^http://127\.0\.0\.1:9/a\.json cannot be read: "):
         holotrace.open_trace("http://127.0.0.1:9/a.json")
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> None:
-    """If the ETag changes between two parts, reading fails, so that versions never mix."""
+    """If the ETag changes between two parts, reading fails instead of mixing two versions."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False)
     fetch = remote_bytes.RemoteBytes.fetch
@@ -235,7 +235,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(web, monkeypatch) -> No
 
 
 class _Interrupting(Silent):
-    """Progress that raises KeyboardInterrupt, as Ctrl-C does, at the first update."""
+    """Progress that raises KeyboardInterrupt at the first update, like Ctrl-C."""
 
     def advance(self, byte_count: int, /) -> None:
         """Raise KeyboardInterrupt."""
@@ -243,7 +243,7 @@ class _Interrupting(Silent):
 
 
 def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
-    """Ctrl-C stops reading at once, although the server sends nothing after the first piece."""
+    """Ctrl-C stops reading at once, although the server sends nothing more."""
     web.files["/rank0.json"] = trace_json(0, 20_000)
     trace = holotrace.open_trace(f"{web.url}/rank0.json", cache=False, progress=_Interrupting())
     fetch, go_on = remote_bytes.RemoteBytes.fetch, threading.Event()
@@ -261,7 +261,7 @@ def test_ctrl_c_does_not_wait_for_a_silent_server(web, monkeypatch) -> None:
 
 
 def test_the_cache_identifies_a_file_by_its_version(web) -> None:
-    """A file with the same ETag is not read again; a file with another ETag is. Without ETags, the content decides."""
+    """A file is read again only if its ETag or, without ETags, its content has changed."""
     address = f"{web.url}/rank0.json"
     web.files["/rank0.json"] = trace_json(0)
     assert counts(holotrace.open_trace({0: address})) == {0: 3}
@@ -275,7 +275,7 @@ def test_the_cache_identifies_a_file_by_its_version(web) -> None:
 
 
 def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> None:
-    """A second machine with an empty cache reads from the shared cache and does not fetch the trace."""
+    """With a shared cache, a second machine does not fetch the trace again."""
     web.files["/rank0.json"] = trace_json(0)
     address = f"{web.url}/rank0.json"
     assert counts(holotrace.open_trace({0: address}, cache="memory://cache")) == {0: 3}
@@ -288,7 +288,7 @@ def test_a_cache_behind_a_url_is_shared(memory, web, monkeypatch, tmp_path) -> N
 
 
 def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypatch, tmp_path) -> None:
-    """Two files with the same path, size and time on two machines get separate entries, because the bytes decide."""
+    """Two machines have files with the same path, size and time; their bytes differ, so each file has its own entry."""
     path = tmp_path / "rank0.json"
     path.write_bytes(trace_json(0))
     os.utime(path, (1, 1))
@@ -301,7 +301,7 @@ def test_a_shared_cache_distinguishes_files_with_the_same_path(memory, monkeypat
 
 
 def test_secrets_are_never_shown(web, tmp_path) -> None:
-    """A signature is sent to the server and to workers, but appears in no name, message, repr or cache entry."""
+    """A signature is sent to the server and to workers, but no name, message, repr or cache entry contains it."""
     web.files["/rank0.json"] = trace_json(0)
     signed = f"{web.url}/rank0.json?sv=2024&sig=SECRETSECRET%3D"
     trace = holotrace.open_trace(signed, cache=tmp_path / "cache")
@@ -317,7 +317,7 @@ def test_secrets_are_never_shown(web, tmp_path) -> None:
 
 
 def test_pickled_ranks_are_small(memory) -> None:
-    """A rank with its tables in memory pickles to less than 1,000 bytes, because workers get only its address."""
+    """A rank with tables in memory pickles to less than 1,000 bytes, because workers receive only its address."""
     memory.pipe("/job/a.json", trace_json(0))
     rank_trace = holotrace.open_trace("memory://job/a.json").ranks[0]
     assert counts(Trace({0: rank_trace})) == {0: 3}
@@ -325,13 +325,13 @@ def test_pickled_ranks_are_small(memory) -> None:
 
 
 def run_hta(*arguments: str) -> Result:
-    """Run the command line in this process, where memory:// files exist; exceptions propagate."""
+    """Run the command line in this process, where memory:// files exist; errors propagate."""
     return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
 
 
 @pytest.mark.slow
 def test_commands_read_urls_and_write_to_them(memory) -> None:
-    """Commands write reports, figures, tables and copies to URLs, without secrets; they replace files with --force."""
+    """Reports, figures, tables and copies can be written to URLs, without secrets; --force replaces files."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1)))
     assert "memory://job: 1 run with 2 traces" in run_hta("runs", "memory://job").stdout
@@ -354,7 +354,7 @@ def test_commands_read_urls_and_write_to_them(memory) -> None:
 
 
 def test_web_addresses_are_read_only(memory) -> None:
-    """Writing to an http:// address raises an error that says that the address is read-only."""
+    """For an http:// address, the error says that it is read-only."""
     memory.pipe("/job/a.json", trace_json(0))
     with pytest.raises(UnreachableError, match=r"is a web address, which is read-only"):
         run_hta("report", "memory://job", "-o", "http://127.0.0.1:9/report.html")
@@ -363,7 +363,7 @@ def test_web_addresses_are_read_only(memory) -> None:
 
 
 def test_a_failed_write_leaves_nothing(memory) -> None:
-    """A write that fails keeps the existing file and leaves no partial one."""
+    """A failed write keeps the existing file and leaves no partial file."""
     memory.pipe("/out/a.txt", b"old")
 
     def write() -> None:
@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_nothing(memory) -> None:
 
 
 def test_the_interface_of_hta_takes_urls(memory) -> None:
-    """HTA's `trace_dir` may be a URL with files relative to it, and its copies are written there."""
+    """HTA's `trace_dir` may be a URL; its files are relative to it, and copies are written there."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json", trace_json(1))
     analysis = TraceAnalysis(trace_dir="memory://job")
@@ -391,14 +391,14 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """The nodes of an execution trace behind a URL are read."""
+    """An execution trace behind a URL can be read."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])
 
 
 def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
-    """A server lists the runs in subfolders of a URL and serves nothing outside of them."""
+    """A server lists the runs in subfolders of a URL and serves nothing outside them."""
     memory.pipe("/log/one/a.json", trace_json(0))
     memory.pipe("/log/b.json", trace_json(1))
     session = Session(["memory://log"])
@@ -413,7 +413,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
 
 
 def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
-    """A TensorBoard log folder behind a URL shows the tab once it contains a trace."""
+    """For a log folder behind a URL, TensorBoard shows the tab once the folder contains a trace."""
     plugin = pytest.importorskip("holotrace.web.tensorboard.plugin")
     memory.pipe("/log/one/readme.md", b"text")
     assert not plugin._may_hold_traces("memory://log")
@@ -423,14 +423,14 @@ def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
 
 @pytest.mark.slow
 def test_local_paths_never_load_fsspec(tmp_path) -> None:
-    """Opening a local trace does not import fsspec, which takes longer than reading a small trace."""
+    """Opening a local trace does not import fsspec, because that takes longer than reading a small trace."""
     (tmp_path / "a.json").write_bytes(trace_json(0))
     code = f"import sys, holotrace; holotrace.open_trace({str(tmp_path)!r}).ranks[0].health; sys.exit('fsspec' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 -- own code
 
 
 def test_members_of_an_archive_are_read(tmp_path) -> None:
-    """A zip archive is a folder of traces through fsspec's URL chains, such as `zip://job::/job.zip`."""
+    """A zip archive is a folder of traces with a chained URL of fsspec, such as `zip://job::/job.zip`."""
     with zipfile.ZipFile(tmp_path / "job.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("job/a.json", trace_json(0, 5_000))
         archive.writestr("job/b.json.gz", gzip.compress(trace_json(1)))

@@ -27,7 +27,7 @@ def test_an_existing_file_is_replaced(tmp_path, sync) -> None:
 
 
 def test_a_failed_write_keeps_the_existing_file(tmp_path, monkeypatch) -> None:
-    """A write that fails on a full disk keeps the existing file and leaves no draft."""
+    """If the disk is full, the write fails, keeps the existing file and leaves no draft."""
     path = tmp_path / "a.html"
     path.write_text("old")
 
@@ -43,7 +43,7 @@ def test_a_failed_write_keeps_the_existing_file(tmp_path, monkeypatch) -> None:
 
 
 def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
-    """Writing into a missing folder raises an error with the file's name, not the draft's."""
+    """Writing to a missing folder raises an error that names the file instead of the draft."""
     path = tmp_path / "missing" / "a.html"
     with pytest.raises(OSError, match="No such file") as caught:
         write(path, b"new")
@@ -51,7 +51,7 @@ def test_an_error_names_the_file_and_not_the_draft(tmp_path) -> None:
 
 
 def test_a_file_is_on_disk_before_it_appears(tmp_path, monkeypatch) -> None:
-    """The draft is synced before the rename and the folder after it; with `sync=False`, neither is synced."""
+    """The draft is synced before the rename, and the folder after it; `sync=False` syncs neither."""
     done = []
     replace = Path.replace
     monkeypatch.setattr(os, "fsync", lambda _: done.append("sync"))

@@ -1,8 +1,8 @@
-"""The page of differences from HTA shows numbers that these tests compute.
+"""The numbers on the page of differences from HTA are computed by these tests.
 
-A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to HTA's recorded answer
-and to holotrace's, from the same call. For `ASKED_BY_HAND` and the made-up traces of `QUIRKS`, HTA's answers come from
-manual runs and are part of the tests.
+A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to two answers to the
+same call, HTA's recorded answer and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`, HTA's
+answers come from manual runs and are written into the tests.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Htas:
         return pd.read_csv(path, index_col=0)
 
     def json(self, call: str) -> Any:
-        """Return the result of a call that is not a table."""
+        """Return the result of a call that does not return a table."""
         return json.loads((self._folder / f"{call}.json").read_text(encoding="utf-8"))
 
     def failure(self, call: str) -> str:
-        """Return the class of the error of a call, or `None`, in backticks."""
+        """Return the class of a call's error in backticks, or `None`."""
         (path,) = self._folder.glob("_calls.json*")
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         outcome = json.loads(content)[call]
@@ -55,12 +55,12 @@ Ours = Callable[[TraceAnalysis], str]
 
 
 def us(value: float) -> str:
-    """Format microseconds as the page does: whole, or with two decimals if short."""
+    """Format microseconds like the page: whole, or with two decimals if short."""
     return f"{value:,.0f} µs" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def gb_per_s(value: float) -> str:
-    """Format a bandwidth as the page does."""
+    """Format a bandwidth like the page."""
     return f"{value:.1e} GB/s" if value < 1e-3 else f"{value:.4g} GB/s"
 
 
@@ -78,7 +78,7 @@ def temporal(column: str) -> tuple[Theirs, Ours]:
 
 
 def all_kernels(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return every kernel, without grouping the short ones."""
+    """Return every kernel; short ones are not grouped."""
     return facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=1_000_000)[1]
 
 
@@ -91,14 +91,14 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return rank 0's row of computation: of the kernels grouped as `others`, or of the name with the largest sum."""
+    """Return the computation of rank 0: the kernels grouped as `others`, or the name with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
 
 
 def grouped(*, others: bool) -> tuple[Theirs, Ours]:
-    """Compare a mean duration in the kernel breakdown; both tools use its default cut-off."""
+    """Compare a mean duration in the kernel breakdown, with the default cut-off of each tool."""
     return (
         lambda htas: us(computing(htas.table("get_gpu_kernel_breakdown.1"), others=others)["mean (us)"]),
         lambda facade: us(
@@ -108,7 +108,7 @@ def grouped(*, others: bool) -> tuple[Theirs, Ours]:
 
 
 def mean_backward(frame: pd.DataFrame) -> str:
-    """Return the mean duration of the backward pass."""
+    """Return the mean duration of backward passes."""
     return us(frame.set_index("name").loc["## backward ##", "mean (us)"])
 
 
@@ -159,7 +159,7 @@ def queue(column: str) -> tuple[Theirs, Ours]:
 
 
 def copies(rank: int, column: str) -> tuple[Theirs, Ours]:
-    """Compare a statistic of the bandwidth of copies within the device."""
+    """Compare a statistic of the bandwidth of copies within a device."""
 
     def shown(value: float) -> str:
         return f"{value:,.0f} points" if column == "count" else gb_per_s(value)
@@ -175,7 +175,7 @@ def copies(rank: int, column: str) -> tuple[Theirs, Ours]:
 
 
 def backward(frame: pd.DataFrame) -> str:
-    """Return the number of kernels with the annotation of the backward pass."""
+    """Return the number of kernels that have the annotation of the backward pass."""
     return f"{(frame['s_user_annotation'] == '## backward ##').sum()} kernels"
 
 
@@ -185,12 +185,12 @@ def stragglers(count: int) -> Ours:
 
 
 def blocked(facade: TraceAnalysis) -> pd.DataFrame:
-    """Return the time that launches waited on each stream."""
+    """Return how long launches waited, for each stream."""
     return facade.get_time_spent_blocked_on_full_queue(facade.get_queue_length_time_series(), 1)
 
 
 def failed(call: str) -> Theirs:
-    """Return a function that returns the error of a call of HTA."""
+    """Return a function that returns the error of a call to HTA."""
     return lambda htas: htas.failure(call)
 
 
@@ -321,7 +321,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Theirs, Ours]]] = {
 
 
 def largest_gap_of_clocks(real_traces: Path, _: Path) -> str:
-    """Return the largest distance between `end` and `ts + dur` of an event."""
+    """Return the largest difference between `end` and `ts + dur` of an event."""
     frame = TraceAnalysis(trace_dir=str(real_traces / "dlrm_8rank")).t.get_trace(0)
     return us((frame["end"] - frame["ts"] - frame["dur"]).abs().max())
 
@@ -351,7 +351,7 @@ ASKED_BY_HAND: dict[str, tuple[str, Callable[[Path, Path], str]]] = {
         lambda real_traces, _: rows(TraceDiff.compare_traces(*[str(real_traces / "critical_path" / "alexnet")] * 2)),
     ),
 }
-"""{example on the page: (HTA's answer, a function of the traces and an empty folder that returns holotrace's)}."""
+"""{example on the page: (HTA's answer, a function that returns holotrace's from the traces and an empty folder)}."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -364,7 +364,7 @@ def cache_of_traces(tmp_path_factory) -> None:
 
 @cache
 def opened(real_traces: Path, name: str) -> TraceAnalysis:
-    """Open a trace, and keep it open."""
+    """Open a trace; later calls return it again."""
     return TraceAnalysis({rank: str(next(real_traces.glob(pattern))) for rank, pattern in FILES[name].items()})
 
 
@@ -382,7 +382,7 @@ def test_the_page_shows_these_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch, example) -> None:
-    """A row of the page shows HTA's recorded answer, and the answer that holotrace computes now."""
+    """A row of the page shows HTA's recorded answer and holotrace's current answer."""
     monkeypatch.chdir(tmp_path)
     name, (theirs, ours) = EXAMPLES[example]
     assert shown()[example] == (theirs(Htas(goldens / "hta" / name)), ours(opened(real_traces, name)))
@@ -390,13 +390,13 @@ def test_the_page_shows_both_answers(real_traces, goldens, tmp_path, monkeypatch
 
 @pytest.mark.parametrize("example", ASKED_BY_HAND)
 def test_the_page_shows_our_answer_next_to_a_manual_run_of_hta(real_traces, tmp_path, example) -> None:
-    """A row of the page shows HTA's answer from a manual run, and the answer that holotrace computes now."""
+    """A row of the page shows HTA's answer from a manual run, and holotrace's current answer."""
     theirs, ours = ASKED_BY_HAND[example]
     assert shown()[example] == (theirs, ours(real_traces, tmp_path))
 
 
 @pytest.mark.parametrize("example", QUIRKS)
 def test_the_page_shows_our_answer_on_a_made_up_trace(tmp_path, example) -> None:
-    """A row of the page shows the answer of HTA, copied from `QUIRKS`, and the answer that holotrace computes now."""
+    """A row of the page shows HTA's answer from `QUIRKS`, and holotrace's current answer."""
     quirk = QUIRKS[example]
     assert shown()[example] == (quirk.theirs, quirk.ours(tmp_path))

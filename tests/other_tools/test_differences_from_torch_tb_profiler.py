@@ -1,8 +1,8 @@
-"""The page of differences from the TensorBoard plugin shows numbers that these tests compute.
+"""The numbers on the page of differences from the TensorBoard plugin are computed by these tests.
 
-A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the plugin's
-answer and to holotrace's, for the same trace. The plugin's answer comes from its recorded results, or from `compat`
-where other tests compare `compat` with these results.
+A row of the page has the cells quirk, example, plugin, here, reason. `EXAMPLES` maps each example to the answers of the
+plugin and of holotrace for the same trace. The plugin's answer comes from its recorded results, or from `compat` if
+other tests compare `compat` with these results.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ Answer = Callable[[Case], str]
 
 
 def us(value_ns: float) -> str:
-    """Format nanoseconds as the page does: in whole microseconds if possible, else with decimals."""
+    """Format nanoseconds like the page: in whole microseconds if possible, else with decimals."""
     value = value_ns / 1000
     return f"{value:,.0f} µs" if abs(value) >= 1_000 or float(value).is_integer() else f"{value:,.2f} µs"
 
 
 def percent(fraction: float | None) -> str:
-    """Format a fraction as the page does."""
+    """Format a fraction like the page."""
     return "not known" if fraction is None else f"{100 * fraction:.2g} %"
 
 
@@ -50,7 +50,7 @@ def both(read: Callable[[Trace, Any], str]) -> tuple[Answer, Answer]:
 
 
 def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
-    """Compare the sum of a column over the operators."""
+    """Compare the sum of a column of the operator table."""
     fields = {"call_count": "calls", "device_self_ns": "device_self", "host_self_ns": "host_self"}
     fields |= {"tensor_core_self_ns": "tc_self"}
 
@@ -71,7 +71,7 @@ def operators(column: str, name: str | None = None) -> tuple[Answer, Answer]:
 
 
 def step(*categories: str) -> tuple[Answer, Answer]:
-    """Compare the time of some categories in the first step."""
+    """Compare the time of the given categories in the first step."""
     fields = {"kernel": "Kernel", "communication": "Communication", "cpu": "CpuOp", "other": "Other"}
     fields |= {"runtime": "Runtime", "duration": "Total"}
 
@@ -89,7 +89,7 @@ def step(*categories: str) -> tuple[Answer, Answer]:
 
 
 def lost(ours: Callable[[Trace], str]) -> tuple[Answer, Answer]:
-    """Compare the answers on a file that the plugin cannot read."""
+    """Return the answers for a file that the plugin cannot read."""
     return lambda one: "no file" if one.view("overview") is None else "read", lambda one: ours(one.trace)
 
 
@@ -108,7 +108,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def distributed(*columns: str) -> tuple[Answer, Answer]:
-    """Compare columns of the mean step of the first rank."""
+    """Compare the given columns for the mean step of the first rank."""
 
     def read(trace: Trace, compat: Any) -> str:
         row = holotrace.distributed(trace, compat=compat).per_rank.row(0, named=True)
@@ -118,7 +118,7 @@ def distributed(*columns: str) -> tuple[Answer, Answer]:
 
 
 def kernels_by_table(trace: Trace, compat: Any) -> str:
-    """Return the number of kernels in `per_kernel` and in `per_launch_shape`."""
+    """Return the number of kernels in `per_kernel` and in `per_launch_shape`, as text."""
     result = holotrace.kernels(trace, compat=compat)
     return f"{result.per_kernel['call_count'].sum():,}, {result.per_launch_shape['call_count'].sum():,}"
 
@@ -135,13 +135,13 @@ def gpu(column: str) -> tuple[Answer, Answer]:
 
 
 def modules(trace: Trace, compat: Any) -> str:
-    """Return the rows and calls of a module inside another."""
+    """Return the rows and calls of a module inside another module."""
     rows = holotrace.modules(trace, compat=compat).per_module.filter(pl.col("module").str.starts_with("Block"))
     return f"{_counted(rows.height, 'row')} of {rows['call_count'][0]} calls"
 
 
 def backward(trace: Trace, compat: Any) -> str:
-    """Return the backward time of the outermost module."""
+    """Return the backward time of the outermost module as text."""
     row = holotrace.modules(trace, compat=compat).per_module.row(0, named=True)
     host, device = row["backward_host_total_ns"], row["backward_device_total_ns"]
     return "none" if host is None else f"{us(host)}, {us(device or 0)}"
@@ -153,7 +153,7 @@ def module_count(trace: Trace, compat: Any) -> str:
 
 
 def blocks(trace: Trace, compat: Any) -> str:
-    """Return the number of memory blocks in the list."""
+    """Return the number of listed memory blocks."""
     return _counted(holotrace.operator_memory(trace, compat=compat).blocks.height, "block")
 
 
@@ -221,7 +221,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
 
 @cache
 def opened(name: str, goldens: Path, traces: Path) -> Case:
-    """Open a case, and keep it open."""
+    """Open a case; later calls return it again."""
     return case(name, goldens, traces)
 
 
@@ -239,14 +239,14 @@ def test_the_page_shows_these_examples() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_shows_both_answers(example: str, goldens: Path, real_traces: Path) -> None:
-    """A row of the page has the plugin's recorded answer, and the answer that holotrace computes now."""
+    """A row of the page shows the plugin's recorded answer and holotrace's current answer."""
     name, (theirs, ours) = EXAMPLES[example]
     one = opened(name, goldens, real_traces)
     assert shown()[example] == (theirs(one), ours(one))
 
 
 def test_holotrace_lists_more_runs_than_the_plugin(real_traces: Path) -> None:
-    """The plugin lists only folders with `.pt.trace.json` or `.pt.trace.json.gz` files, and holotrace lists more."""
+    """The plugin lists only folders with `.pt.trace.json` or `.pt.trace.json.gz` files; holotrace also lists others."""
     listed = holotrace.find_runs(str(real_traces))
     by_name = {path.parent for ending in ("", ".gz") for path in real_traces.rglob(f"*.pt.trace.json{ending}")}
     assert len(listed.runs) > len(by_name)

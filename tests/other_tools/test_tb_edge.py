@@ -1,4 +1,4 @@
-"""Holotrace reads all 59 small inputs, each of which tests one rule of the TensorBoard plugin."""
+"""Holotrace reads all 59 small inputs that were made to test one rule of the TensorBoard plugin each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tb_goldens import EDGE, LOST
 CASES = sorted((*EDGE, *LOST))
 
 REPAIRED = {"kernel_without_dur": "missing_duration", "unquoted_NA_json": "bare_literal"}
-"""{file: kind of the finding in its health}."""
+"""{file: kind of the finding in its health record}."""
 
 NOT_OPERATORS = (
     "[pl]",
@@ -40,19 +40,19 @@ each_case = pytest.mark.parametrize("name", slow_except(CASES, CASES[::12]))
 
 @cache
 def opened(goldens: Path, name: str) -> Trace:
-    """Open a case, and keep it open."""
+    """Open a case; later calls return it again."""
     return holotrace.open_trace(str(goldens / "tb_edge" / name / "input.pt.trace.json"), cache=False)
 
 
 @cache
 def plugins_index(goldens: Path) -> dict[str, Any]:
-    """Return the plugin's answers on all cases."""
+    """Return the plugin's answers for all cases."""
     index: dict[str, Any] = json.loads(gzip.decompress((goldens / "tb_edge" / "_index.json.gz").read_bytes()))
     return index
 
 
 def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]]:
-    """Return the durations in ns of a category's complete events, by name and position, read with Python's json."""
+    """Count the complete events of a category by (name, duration in ns), as read by Python's json."""
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     document = json.loads(text.replace("N/A", '"N/A"'))
     events = document if isinstance(document, list) else document["traceEvents"]
@@ -61,21 +61,21 @@ def recorded(goldens: Path, name: str, category: str) -> Counter[tuple[str, int]
 
 
 def by_name(events: Counter[tuple[str, int]]) -> dict[str, tuple[int, int]]:
-    """Return count and summed duration of each name."""
+    """Return the count and the summed duration of each name."""
     names = {name for name, _ in events}
     durations = {name: [ns for (other, _), ns in events.items() if other == name] for name in names}
     return {name: (len(all_ns), sum(all_ns)) for name, all_ns in durations.items()}
 
 
 def test_all_cases_are_listed(goldens: Path) -> None:
-    """Every input is in EDGE or LOST; LOST lists those that the plugin cannot read."""
+    """Every input is in EDGE or, if the plugin cannot read it, in LOST."""
     assert sorted(path.name for path in (goldens / "tb_edge").iterdir() if path.is_dir()) == CASES
     assert [name for name in CASES if not plugins_index(goldens)[name]["head"]["ok"]] == list(LOST)
 
 
 @each_case
 def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
-    """The health of a file counts all its events, and has a finding only for the repaired files."""
+    """The health of a file counts all its events; only repaired files have a finding."""
     (rank_trace,) = opened(goldens, name).ranks.values()
     text = (goldens / "tb_edge" / name / "input.pt.trace.json").read_text(encoding="utf-8")
     health = rank_trace.health
@@ -85,7 +85,7 @@ def test_no_event_of_a_file_is_lost(name: str, goldens: Path) -> None:
 
 @each_case
 def test_operators_and_kernels_are_those_of_the_file(name: str, goldens: Path) -> None:
-    """`operators` and `kernels` count every operator and kernel of the file once, despite faults in other events."""
+    """`operators` and `kernels` count every operator and kernel once, even if other events of the file are damaged."""
     trace = opened(goldens, name)
     operators = {
         row["operator"]: (row["call_count"], row["host_total_ns"])
@@ -119,7 +119,7 @@ def test_every_view_answers_or_names_the_missing_input(name: str, compat: Compat
 
 @each_case
 def test_compat_has_the_plugins_operators(name: str, goldens: Path) -> None:
-    """With `compat`, each operator has the plugin's calls, host and device times, if the plugin read the file."""
+    """With `compat`, each operator has the calls and times of the plugin, if the plugin can read the file."""
     answer = plugins_index(goldens)[name]["head"]
     table = holotrace.operators(opened(goldens, name), compat="torch_tb_profiler").per_operator
     if not answer["ok"]:

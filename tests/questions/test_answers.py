@@ -1,4 +1,4 @@
-"""Answers say what a trace shows, and no more."""
+"""Answers state only what the trace shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_rank_alone_shows_nobody_waiting() -> None:
-    """Without another rank, waiting is unknown rather than 0 %."""
+    """If only one rank was recorded, the answer says that waiting is unknown, not 0 %."""
     trace = TraceBuilder().step(0, 0, 1000).collective(start_us=100, duration_us=400).build()
 
     assert holotrace.distributed(trace).answer == (
@@ -16,7 +16,7 @@ def test_a_rank_alone_shows_nobody_waiting() -> None:
 
 
 def test_copies_of_unknown_size_have_no_bandwidth() -> None:
-    """Without sizes, the bandwidth is unknown rather than 0 B/s."""
+    """If sizes are missing, the answer says that the bandwidth is unknown, not 0 B/s."""
     trace = TraceBuilder().copy(start_us=0, duration_us=5, args={"bytes": None}).build()
 
     assert holotrace.memory_bandwidth(trace).answer == (
@@ -25,7 +25,7 @@ def test_copies_of_unknown_size_have_no_bandwidth() -> None:
 
 
 def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
-    """The launch call takes 10 µs, and the kernel starts 4 µs after the call begins."""
+    """The launch call takes 10 µs, and the kernel starts 4 µs after the call begins, so it does not start late."""
     trace = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=10, args={"correlation": 1})
     trace = trace.kernel("gemm", start_us=4, duration_us=20, args={"correlation": 1})
 
@@ -35,7 +35,7 @@ def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
 
 
 def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
-    """For a single rank, the answer names the largest part of the path; without steps, it names the whole recording."""
+    """With one rank, the answer across ranks names no rank, only the largest part of the path."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
     assert holotrace.critical_path(trace).answer.endswith(
@@ -47,7 +47,7 @@ def test_the_path_of_a_rank_alone_is_not_said_to_be_on_this_rank() -> None:
 
 
 def test_a_recording_without_steps_has_no_mean_step() -> None:
-    """Without steps, the answer states the time of the whole recording."""
+    """Without steps, the answer gives the time of the whole recording."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=90).build()
 
     assert holotrace.step_time(trace).answer == "The recording takes 90 µs; its largest part is operators (100.0 %)."

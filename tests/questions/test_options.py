@@ -1,4 +1,4 @@
-"""Options of an analysis read their values and set its arguments."""
+"""Tests of the options of analyses, which parse text and set arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = [(question, option) for question in (*ANALYSES, *COMPARISONS) for opti
     [("3", [3]), ("0-2", [0, 1, 2]), ("9,0-2,1", [0, 1, 2, 9]), ("4-4", [4]), ("0-9:4,1", [0, 1, 4, 8])],
 )
 def test_a_list_of_numbers_has_numbers_and_ranges(text, listed) -> None:
-    """The text `9,0-2,1` means 0, 1, 2 and 9, and `0-9:4` counts in steps of 4."""
+    """The text `9,0-2,1` means 0, 1, 2 and 9; `0-9:4` means every fourth number."""
     assert numbers(text) == listed
 
 
@@ -26,13 +26,13 @@ def test_a_list_of_numbers_has_numbers_and_ranges(text, listed) -> None:
     "text", ["", "a", "1-", "-1", "1,,2", "1;2", "7-0", "3:2", "0-3:", "0-99999999999", "0-2000000", "1" * 5_000]
 )
 def test_other_texts_are_refused(text) -> None:
-    """An invalid list of numbers raises an error that shows how to write a valid one."""
+    """The error for an invalid list of numbers shows how to write a valid one."""
     with pytest.raises(InvalidOptionError, match="write"):
         numbers(text)
 
 
 def test_microseconds_become_whole_nanoseconds() -> None:
-    """30 µs are 30,000 ns, and 0.0015 µs are rounded to 2 ns."""
+    """30 µs become 30,000 ns, and 0.0015 µs are rounded to 2 ns."""
     assert (nanoseconds(30), nanoseconds(0.0015)) == (30_000, 2)
 
 
@@ -45,6 +45,6 @@ def test_an_option_sets_an_argument_and_repeats_its_default(question, option) ->
 
 
 def test_an_option_is_named_after_its_argument_unless_it_says_otherwise() -> None:
-    """The argument full_length gets the option --full-length; `flag=` sets another name."""
+    """The argument full_length has the option --full-length; `flag=` gives an option another name."""
     assert Option("full_length", "").name == "--full-length"
     assert Option("gap_threshold_ns", "", flag="--gap-threshold-us").name == "--gap-threshold-us"

@@ -1,4 +1,4 @@
-"""Every result answers in a sentence, draws a figure, converts to plain Python values, and has a notebook view."""
+"""Every result has an answer in one sentence, a figure, plain Python values and a notebook view."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ ANSWERS = {
 
 
 NUMBER_FIRST = re.compile(r"No |None of |[^;:]*?\d (?:%|[nµm]?s|[KMGT]?i?B|[A-Za-z]{2,})(?!\w)")
-"""How answers with data begin: with a clause that has a number and its unit, or that says there is nothing."""
+"""The beginning of an answer: a clause with a number and its unit, or one that says there is nothing."""
 
 
 @pytest.fixture(scope="module")
 def small() -> Trace:
-    """Return the small job, built once, so that tests share its derived results."""
+    """Return the small job; it is built once, so tests share its derived results."""
     return small_job()
 
 
@@ -66,7 +66,7 @@ def test_the_answer_of_a_small_job(name: str, small: Trace) -> None:
 
 
 def test_the_answer_of_a_comparison() -> None:
-    """Rank 1, whose gemm takes 200 µs longer in each of two steps, differs by 400 µs from rank 0."""
+    """In each of two steps, rank 1's gemm takes 200 µs longer than rank 0's, so the ranks differ by 400 µs."""
     job = small_job()
     control, test = job.select([0]), job.select([1])
 
@@ -82,7 +82,7 @@ def test_the_answer_of_a_comparison() -> None:
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("folder", slow_except(REAL, REAL[1:]), ids=lambda path: path.name)
 def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: Path) -> None:
-    """Every result of a real recording has a one-line answer, JSON with all its fields, and HTML."""
+    """Every result of a real recording has a one-line answer, JSON with all fields, and HTML."""
     try:
         result = entry.compute(opened(folder))
     except MissingDataError:
@@ -98,7 +98,7 @@ def test_every_result_of_a_real_recording_shows_itself(entry: Analysis, folder: 
 
 
 def test_a_prompt_shows_the_answer_and_the_size_of_each_table(small: Trace) -> None:
-    """`repr` prints no table, which would take hundreds of lines; a summary lists the results that it holds."""
+    """`repr` prints no table, because it may have hundreds of rows; a summary lists its results."""
     assert repr(holotrace.communication_overlap(small)) == (
         f"CommunicationOverlap: {ANSWERS['communication_overlap']}\n  per_rank: 2 rows"
     )
@@ -112,7 +112,7 @@ def test_a_prompt_shows_the_answer_and_the_size_of_each_table(small: Trace) -> N
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_names_from_a_trace_are_text_in_a_notebook(entry: Analysis) -> None:
-    """The HTML of a result escapes `<img` and `<script` in names, and `repr` escapes control characters."""
+    """`<img` and `<script` in names are escaped in HTML, and control characters in `repr`."""
     result = entry.compute(built_hostile_job())
     html = result._repr_html_()
 
@@ -128,7 +128,7 @@ def test_hostile_names_appear_in_some_result() -> None:
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_every_result_draws_itself(entry: Analysis, small: Trace) -> None:
-    """`result.plot()` draws the same figure as `holotrace.figures.plot_<name>`, and takes a theme."""
+    """`result.plot()` draws the figure of `holotrace.figures.plot_<name>` and accepts a theme."""
     result = entry.compute(small if entry.name != "cupti_counters" else built_hostile_job())
     draw = getattr(holotrace.figures, f"plot_{entry.name}")
 
@@ -139,7 +139,7 @@ def test_every_result_draws_itself(entry: Analysis, small: Trace) -> None:
 
 
 def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
-    """A notebook says that 2 of 12 rows are not shown, and how many findings are missing."""
+    """A notebook says that 2 of 12 rows are hidden, and how many findings are missing."""
     builder = TraceBuilder()
     for rank in range(12):
         for number in range(rank + 1):

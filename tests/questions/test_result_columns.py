@@ -1,4 +1,4 @@
-"""Every column of a result is declared with its type, and every declared column is used."""
+"""Every column of a result is declared with its type, and every declared column occurs in a result."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def answers(traces: list[holotrace.Trace]) -> list[tuple[Any, tuple[View, ...]]]
 
 
 def results(traces: list[holotrace.Trace]) -> Iterator[tuple[Any, tuple[View, ...]]]:
-    """Run every analysis on every trace, and yield each result with its views."""
+    """Run every analysis on every trace; yield each result with its views."""
     for trace in traces:
         for analysis in ANALYSES:
             with suppress(MissingDataError):
@@ -73,7 +73,7 @@ def tables_of(result: Any) -> list[tuple[str, pl.DataFrame]]:
 
 @pytest.mark.slow
 def test_every_column_of_a_result_is_declared_with_its_type(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
-    """Each column of each result is declared, with the type that it has."""
+    """Each column of each result is declared with its actual type."""
     wrong = {
         (where, name, dtype)
         for result, _ in answers
@@ -86,19 +86,19 @@ def test_every_column_of_a_result_is_declared_with_its_type(answers: list[tuple[
 
 @pytest.mark.slow
 def test_every_declared_column_is_used(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
-    """Each declared column is in a result, in a printed table, or in the predictions of `critical-path`."""
+    """Each declared column occurs in a result, in a printed table, or in the predictions of `critical-path`."""
     used = set(Predictions([]).table.columns)
     for result, views in answers:
         used |= {name for _, table in tables_of(result) for name in table.columns}
         used |= {name for view in views for name in view.table(result).columns}
-    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes on the path get a column
+    shares = {name for name in COLUMNS if name.endswith("_path_fraction")}  # only classes on the path have a column
     assert set(COLUMNS) - used - shares == set()
     assert used - set(COLUMNS) == set()
 
 
 @pytest.mark.slow
 def test_headings_of_printed_times_are_words(answers: list[tuple[Any, tuple[View, ...]]]) -> None:
-    """The heading of a time is like `host, backward`: the values have units, so the heading is not the column's name."""
+    """Headings of times are words such as `host, backward`, without a unit, because the values have units."""
     printed = {name for result, views in answers for view in views for name in view.table(result).columns}
     assert not [name for name in printed if unit_of(name) == "ns" and "ns" in heading_of(name).split()]
 
@@ -110,7 +110,7 @@ def test_each_name_is_declared_once() -> None:
 
 
 def test_names_include_their_units() -> None:
-    """Names of columns end in their unit, because CSV files have only the names."""
+    """A column's name ends in its unit, because a CSV file shows only the name."""
     endings = {
         "ns": ("_ns", "_ns_per_step"),
         "0..1": ("fraction",),
@@ -123,7 +123,7 @@ def test_names_include_their_units() -> None:
 
 
 def test_sql_views_use_the_same_names() -> None:
-    """A column of an SQL view that is also in a result has the same type and unit."""
+    """If a result and an SQL view have the same column, its type and unit are the same in both."""
     wrong = [
         (view.name, column.name)
         for view in SQL_VIEWS.values()
@@ -135,7 +135,7 @@ def test_sql_views_use_the_same_names() -> None:
 
 
 def test_undeclared_columns_get_heading_and_unit_from_their_names() -> None:
-    """The heading and the unit of a column that an SQL query names, such as `my_gap_ns`, follow from its name."""
+    """If an SQL query names a column, such as `my_gap_ns`, its heading and unit follow from the name."""
     assert [
         (heading_of(name), unit_of(name)) for name in ("my_gap_ns", "my_fraction", "json_bytes", "gpu_work", "n")
     ] == [

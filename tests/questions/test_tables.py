@@ -33,7 +33,7 @@ from holotrace.units import percent_text
     ],
 )
 def test_a_cell_is_printed_with_the_unit_of_its_column(column: str, value: float | str | None, printed: Cell) -> None:
-    """Durations, fractions and bytes get units, null is a dash, and names are shortened and made printable."""
+    """Durations, fractions and bytes get units, null becomes a dash, and names are shortened and made printable."""
     assert cell(column, value) == printed
 
 
@@ -43,7 +43,7 @@ def test_a_column_without_a_heading_uses_its_name() -> None:
 
 
 def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
-    """Of four rows, the two with the largest values are kept in order, and two rows count as left out."""
+    """Of four rows, the two with the largest values are kept in their order, and two are counted as hidden."""
     frame = pl.DataFrame({"rank": [0, 1, 2, 3], "idle_ns": [5, None, 9, 7]})
     table = print_frame("Idle", frame, 2, telling="idle_ns")
     assert [row[0].text for row in table.rows] == ["2", "3"]
@@ -51,13 +51,13 @@ def test_a_long_table_keeps_the_rows_with_the_largest_values_in_order() -> None:
 
 
 def test_a_short_table_is_complete() -> None:
-    """A table of one row with a limit of one is complete, and nothing counts as left out."""
+    """A table of one row with a limit of one is complete, and no row is counted as hidden."""
     table = print_frame("Idle", pl.DataFrame({"rank": [0]}), 1, telling="rank")
     assert (len(table.rows), table.left_out, table.chosen_by) == (1, 0, "")
 
 
 def test_kernels_that_look_alike_have_different_names_in_a_table() -> None:
-    """Two kernels with long similar names get distinct short names, and cells keep the full names."""
+    """Two kernels with long, similar names get different short names; the cells keep the full names."""
     names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(2)]
 
     printed = print_frame("", pl.DataFrame({"name": names, "total_ns": [2, 1]}), 9, telling="total_ns")

@@ -1,4 +1,4 @@
-"""Fixtures start each store once per test run, and write the job that tests put into the stores."""
+"""Fixtures that start each store once per test run, and write a job for the tests to put into the stores."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _OF_USERS = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory) -> Iterator[Store]:
-    """Run an S3 server, moto."""
+    """Run moto, an S3 server."""
     with stores.s3(tmp_path_factory.mktemp("s3")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def gcs(tmp_path_factory) -> Iterator[Store]:
-    """Run a server of Google Cloud Storage, fake-gcs-server."""
+    """Run fake-gcs-server, a server of Google Cloud Storage."""
     with stores.gcs(tmp_path_factory.mktemp("gcs")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def azure(tmp_path_factory) -> Iterator[stores.AzureStore]:
-    """Run a server of Azure Blob Storage, Azurite."""
+    """Run Azurite, a server of Azure Blob Storage."""
     with stores.azure(tmp_path_factory.mktemp("azure")) as store:
         yield store
 
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory) -> Iterator[stores.HadoopStore]:
-    """Run HDFS on this machine; clients use HDFS's own protocol."""
+    """Run HDFS on this machine; clients use its native protocol."""
     with stores.hadoop(tmp_path_factory.mktemp("hdfs")) as store:
         yield store
 
@@ -53,7 +53,7 @@ def webhdfs(hdfs: stores.HadoopStore) -> Store:
 
 @pytest.fixture(scope="session")
 def job_folder(tmp_path_factory) -> Path:
-    """Write a job of three ranks, one of them uncompressed."""
+    """Write a job of three ranks; one of the files is uncompressed."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=3, steps=1, layers=2)
     first = min(folder.glob("*.gz"))
@@ -64,7 +64,7 @@ def job_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch, tmp_path) -> None:
-    """Remove every credential and setting of the user; use a temporary home and cache."""
+    """Remove all credentials and settings of the user; use a temporary home and cache."""
     for name in _CLIENTS:
         pytest.importorskip(name, reason="the clients of stores are not installed: make test-stores")
     for name in list(os.environ):

@@ -1,4 +1,4 @@
-"""A proxy that cuts connections between a client and a server, or stops answering."""
+"""A proxy between a client and a server that cuts connections or stops answering."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: drop unsent bytes and reset the c
 
 @dataclass
 class FaultyProxy:
-    """Forwards bytes, and breaks a connection after `after` bytes from the server.
+    """Forwards bytes, and breaks connections after `after` bytes from the server.
 
-    times   how often the fault happens, None for always
-    faults  how often the fault has happened
+    times   how often a connection breaks; None means always
+    faults  how often a connection has broken
     """
 
     server: int
@@ -43,7 +43,7 @@ class FaultyProxy:
                 threading.Thread(target=self._connect, args=[client], daemon=True).start()
 
     def close(self) -> None:
-        """Stop the proxy and drop silent connections."""
+        """Stop the proxy and close silent connections."""
         self._closed.set()
 
     def _connect(self, client: socket.socket) -> None:
@@ -73,7 +73,7 @@ class FaultyProxy:
         if self.fault == "silence":
             self._closed.wait()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-        client.shutdown(socket.SHUT_RDWR)  # `close` would wait for the thread that still reads
+        client.shutdown(socket.SHUT_RDWR)  # `close` would wait for the thread that is still reading
 
 
 def _forward(source: socket.socket, target: socket.socket) -> None:

@@ -1,6 +1,6 @@
-"""Runs a server until this program's standard input is closed.
+"""Runs a server until the standard input of this program is closed.
 
-A killed test run closes this process's standard input, so no server outlives the test run.
+If a test run is killed, its end of the pipe closes, so the server does not outlive the test run.
 """
 
 from __future__ import annotations

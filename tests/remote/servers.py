@@ -1,4 +1,4 @@
-"""Run servers of the stores as processes on free ports of this machine."""
+"""Runs the servers of the stores as processes on free ports of this machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_answering(port: int) -> bool:
 
 @contextmanager
 def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], **environment: str) -> Iterator[None]:
-    """Run a server until the block ends; its output goes to `log`."""
+    """Run a server until the block ends; write its output to `log`."""
     with (
         log.open("wb") as output,
         subprocess.Popen(  # noqa: S603 -- the tests choose the server
@@ -54,7 +54,7 @@ def running(command: list[str | Path], log: Path, is_ready: Callable[[], bool], 
 
 
 def program(name: str) -> Path:
-    """Return the path of a program on PATH or beside Python; skip the test if it is missing."""
+    """Return the path of a program that is on PATH or beside Python; skip the test if it is missing."""
     path = shutil.which(name) or shutil.which(name, path=Path(sys.executable).parent)
     if path is None:
         pytest.skip(f"{name} is not installed")
@@ -62,7 +62,7 @@ def program(name: str) -> Path:
 
 
 def installed(name: str) -> Path:
-    """Return the path of a server from `make test-servers`; skip the test if it is missing."""
+    """Return the path of a server installed by `make test-servers`; skip the test if it is missing."""
     path = INSTALLED / name
     if not path.exists():
         pytest.skip(f"{path} is missing; run make test-servers")

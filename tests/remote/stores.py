@@ -1,4 +1,4 @@
-"""Each store of the tests is a bucket or folder on a running server, with its users' environment variables."""
+"""The stores of the tests: buckets or folders on running servers, and environment variables for their users."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from remote.servers import HERE, free_port, installed, is_answering, program, ru
 class Store:
     """A running store.
 
-    root         URL of a bucket, container or folder that exists
-    missing      URL of one that does not exist
+    root         URL of an existing bucket, container or folder
+    missing      URL of a bucket, container or folder that does not exist
     environment  the environment variables of its users
-    port         the port that serves its bytes
+    port         the port of the server that sends the files
     put, get     write and read a file below the root, without fsspec
-    stranger     the environment variables of a user whom the store refuses while the block runs
+    stranger     the environment variables of a user without access; the store refuses the user while the block runs
     """
 
     root: str
@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures; other tests switch this off, because moto rejects correct signatures of listings."""
+    """Make moto check signatures; for other tests this is off, because moto rejects correct signatures of listings."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:
@@ -95,7 +95,7 @@ def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
 
 @contextmanager
 def gcs(folder: Path) -> Iterator[Store]:
-    """Start fake-gcs-server, which accepts every request; the only thing it refuses is the login of a stranger."""
+    """Start fake-gcs-server, which accepts every request, but not the login of an unknown user."""
     port = free_port()
     endpoint = f"http://{HERE}:{port}"
     command = [installed("fake-gcs-server"), "-scheme", "http", "-host", HERE, "-port", str(port)]
@@ -126,7 +126,7 @@ def gcs(folder: Path) -> Iterator[Store]:
 
 
 def _google_key(folder: Path, login: str) -> Path:
-    """Write the key file of an unknown service account with this login URL."""
+    """Write the key file of an unknown service account that uses this login URL."""
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 -- installed with the extras
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ _AZURE_KEY = "aHRhJ3MgdGVzdHMgbWFrZSB1cCBhbiBhY2NvdW50IG9mIHRoZWlyIG93biBmb3IgQX
 
 @dataclass(frozen=True)
 class AzureStore(Store):
-    """A store in Azure, with a signature that allows reading everything until tomorrow."""
+    """A store in Azure; its signature allows reading everything until tomorrow."""
 
     signature: str
 
@@ -205,7 +205,7 @@ class HadoopStore(Store):
 
 @contextmanager
 def hadoop(folder: Path) -> Iterator[HadoopStore]:
-    """Start a NameNode and a DataNode of HDFS, which trust the user name they receive."""
+    """Start a NameNode and a DataNode of HDFS; they accept any user name without a password."""
     jars, details, configuration = installed("hadoop"), folder / "details.json", folder / "configuration.xml"
     command = [program("java"), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
     command += ["org.apache.hadoop.test.MiniDFSClusterManager", "-datanodes", "1", "-format"]
@@ -218,7 +218,7 @@ def hadoop(folder: Path) -> Iterator[HadoopStore]:
 
 
 def _hadoop_folder(web: str, name_node: int) -> HadoopStore:
-    """Create a folder that only its owner may read."""
+    """Create a folder that only its owner can read."""
     superuser = getpass.getuser()
     _request(f"{web}/{BUCKET}?op=MKDIRS&permission=700&user.name={superuser}", "PUT")
     _request(f"{web}/{BUCKET}?op=SETOWNER&owner=tester&user.name={superuser}", "PUT")

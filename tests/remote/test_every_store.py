@@ -1,4 +1,4 @@
-"""Jobs are read from and written to each store as on a disk, and errors are one line."""
+"""Every store can be read and written like a disk, and its errors are one line."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def store(request, monkeypatch) -> Store:
 
 @pytest.fixture
 def job_url(store, job_folder, request) -> str:
-    """Put the job into a folder of the store named after the test, and return its URL."""
+    """Put the job into a folder of the store, named after the test; return the URL."""
     folder = re.sub(r"\W+", "-", request.node.name)
     for path in job_folder.iterdir():
         store.put(f"{folder}/{path.name}", path.read_bytes())
@@ -56,7 +56,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def expect_same(remote: Trace, local: Trace) -> None:
-    """Compare headers, findings and tables of every rank."""
+    """Check that headers, findings and tables of every rank are equal."""
     assert list(remote.ranks) == list(local.ranks)
     for rank, expected in local.ranks.items():
         actual = remote.ranks[rank]
@@ -67,7 +67,7 @@ def expect_same(remote: Trace, local: Trace) -> None:
 
 
 def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) -> None:
-    """A folder in a store has the same ranks and skipped files as the local folder."""
+    """A folder in a store opens with the same ranks and skipped files as the local folder."""
     remote, local = holotrace.open_trace(job_url, cache=False), holotrace.open_trace(job_folder, cache=False)
     expect_same(remote, local)
     assert [Path(file.path).name for file in remote.skipped] == [Path(file.path).name for file in local.skipped]
@@ -75,7 +75,7 @@ def test_a_folder_of_ranks_is_read_as_from_a_disk(store, job_url, job_folder) ->
 
 
 def test_a_file_is_cached_and_read_again_when_it_changes(store, job_folder, tmp_path) -> None:
-    """The second opening uses the cache; after the file changes, it is read again."""
+    """The second time, the file comes from the cache; after the file changes, it is read again."""
     first, second = (path.read_bytes() for path in sorted(job_folder.glob("*.gz")))
     store.put("changing/trace.json.gz", first)
     events = [events_of(f"{store.root}/changing/trace.json.gz")]
@@ -90,7 +90,7 @@ def test_a_file_is_cached_and_read_again_when_it_changes(store, job_folder, tmp_
 
 
 def events_of(url: str) -> pl.DataFrame:
-    """Read the events of a trace with one rank, from the file or the cache."""
+    """Read the events of a trace with one rank, from the file or from the cache."""
     (rank_trace,) = holotrace.open_trace(url).ranks.values()
     return rank_trace.table("events")
 
@@ -115,27 +115,27 @@ def test_commands_read_from_and_write_to_a_store(store, job_url, job_folder, tmp
 
 
 def test_a_job_can_be_written_to_a_store(job_url, job_folder) -> None:
-    """`write_store` writes three ranks into a store once, and they open from there."""
+    """`write_store` writes three ranks to a store; a second run writes none, and the ranks open from the store."""
     written = [holotrace.write_store(holotrace.open_trace(job_url), f"{job_url}/job.store") for _ in range(2)]
     assert [(len(run.written), len(run.unchanged)) for run in written] == [(3, 0), (0, 3)]
     expect_same(holotrace.open_trace(f"{job_url}/job.store"), holotrace.open_trace(job_folder))
 
 
 def test_processes_write_one_job_at_once(store) -> None:
-    """Three processes write different ranks at once, like the tasks of a job array, and all ranks are stored."""
+    """Three processes write different ranks at once, like tasks of a job array; all ranks are stored."""
     counts = race(2, 3, address=f"{store.root}/race{{folder}}/job.store")
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (6, 2, False), counts
 
 
 def test_processes_that_write_the_same_ranks_do_not_mix(store) -> None:
-    """If two processes write the same ranks at once, one may be refused, but no rank has files of both."""
+    """If two processes write the same ranks at once, one may be refused, but no rank mixes files of both."""
     counts = race(2, 2, same=True, address=f"{store.root}/race-same{{folder}}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
 
 
 def test_a_refused_user_gets_a_one_line_error(store, job_url, monkeypatch) -> None:
-    """A user without access gets one line with the URL and the reason, without any secret."""
+    """A user without access gets a one-line error with the URL and the reason, without secrets."""
     with store.stranger() as environment:
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
@@ -147,7 +147,7 @@ def test_a_refused_user_gets_a_one_line_error(store, job_url, monkeypatch) -> No
 
 
 def secrets_of(environment: dict[str, str]) -> list[str]:
-    """Return the secrets in an environment."""
+    """Return the secrets among environment variables."""
     return [
         part
         for name, value in environment.items()

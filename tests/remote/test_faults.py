@@ -1,4 +1,4 @@
-"""After a broken connection, reading resumes, or fails with a one-line error and leaves no files."""
+"""After a broken connection, reading resumes or fails with a one-line error, and leaves no files behind."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from remote.stores import Store
 pytestmark = pytest.mark.stores
 
 _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
-"""The stores with a proxy; HDFS has none, because the NameNode sends clients directly to the DataNode."""
+"""Stores that can be reached through a proxy; HDFS cannot, because its NameNode sends clients to the DataNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than `peek` reads, but less than the rest of the file."""
+"""Bytes before the fault: more than `peek` reads, and less than the file has after that."""
 
 
 @pytest.fixture(
@@ -46,14 +46,14 @@ def large_trace(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def url(store, large_trace) -> str:
-    """Put the trace into the store and return its URL."""
+    """Put the trace into the store; return its URL."""
     store.put("large/rank0.json", large_trace.read_bytes())
     return f"{store.root}/large/rank0.json"
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch) -> None:
-    """Shorten the pauses between tries, but not the number of tries."""
+    """Shorten the pauses between attempts, but not the number of attempts."""
     monkeypatch.setattr("holotrace.locations.remote_bytes.FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("botocore.retryhandler.delay_exponential", lambda *_, **__: 0.01)
     monkeypatch.setattr("s3fs.core.asyncio", Impatient())
@@ -63,7 +63,7 @@ def no_pauses(monkeypatch) -> None:
 
 
 class Impatient:
-    """The module asyncio, with a `sleep` of 10 ms."""
+    """Replaces the module asyncio; its `sleep` takes 10 ms."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(asyncio, name)
@@ -77,19 +77,19 @@ def go_through(proxy: FaultyProxy, store: Store, monkeypatch) -> None:
     """Set the environment of a user who reaches the store through the proxy."""
     conf = pytest.importorskip("fsspec.config").conf
     monkeypatch.setitem(conf, "webhdfs", {"data_proxy": {f":{store.port}/": f":{proxy.port}/"}})
-    monkeypatch.setenv("FSSPEC_OF_THIS_TEST", str(proxy.port))  # a changed environment creates a new client
+    monkeypatch.setenv("FSSPEC_OF_THIS_TEST", str(proxy.port))  # a changed environment makes fsspec create a new client
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value.replace(f":{store.port}", f":{proxy.port}"))
 
 
 def expect_no_files(folder: Path) -> None:
-    """Check that unfinished reading left no files in the cache."""
+    """Check that the cache contains no files of an unfinished read."""
     assert [path for path in folder.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize("fault", ["cut", "silence"])
 def test_reading_survives_a_broken_connection(store, url, large_trace, monkeypatch, fault) -> None:
-    """Reading completes after the connection is reset in the middle of the file or is silent until the timeout."""
+    """Reading completes although the connection is reset in the middle of the file, or silent until the timeout."""
     monkeypatch.setenv("HOLOTRACE_TIMEOUT_S", "1")
     with faulty_proxy(store.port, fault=fault, after=_SOME) as proxy:
         go_through(proxy, store, monkeypatch)

@@ -1,4 +1,4 @@
-"""`holotrace serve` and the TensorBoard tab, started as users start them, show runs in a bucket."""
+"""`holotrace serve` and the TensorBoard tab show runs in a bucket; both are started as users start them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def as_json(value: Any) -> bytes:
 
 
 class ServedPages(WebClient):
-    """The pages of a server, requested over HTTP."""
+    """The pages of a running server, requested over HTTP."""
 
     def __init__(self, base: str) -> None:
         self.http = Http(base.rstrip("/"))
@@ -72,7 +72,7 @@ class ServedPages(WebClient):
 
 @pytest.fixture
 def logs(s3: Store, tmp_path, monkeypatch) -> str:
-    """Put two runs into a bucket and return the URL of their folder."""
+    """Put two runs into a bucket; return the URL of their folder."""
     gpu_job().write(tmp_path / "job")
     for run in ("baseline", "larger_batch"):
         for path in (tmp_path / "job").iterdir():
@@ -84,7 +84,7 @@ def logs(s3: Store, tmp_path, monkeypatch) -> str:
 
 @contextmanager
 def started(*command: str, sign: str) -> Iterator[str]:
-    """Run a server, and return the output line with `sign`, which says that the server is ready."""
+    """Run a server; return the line of its output that contains `sign`, when it is ready."""
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603 -- the program under test
         [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ
@@ -104,7 +104,7 @@ def started(*command: str, sign: str) -> Iterator[str]:
 
 
 def expect_runs(pages: ServedPages, job: Path) -> None:
-    """Check that pages offer both runs, and that the first run's figure equals the local job's."""
+    """Check that the pages list both runs, and that the first run's figure equals that of the local job."""
     chosen = json.dumps(pages.page("?view=overview")["selectors"])
     assert all(f'"{run}"' in chosen for run in ("baseline", "larger_batch"))
     (graph,) = components(pages.part("?view=temporal_breakdown", "temporal_breakdown"), "Graph")
@@ -114,14 +114,14 @@ def expect_runs(pages: ServedPages, job: Path) -> None:
 
 
 def test_serve_shows_the_runs_in_a_bucket(logs, tmp_path) -> None:
-    """`holotrace serve` on a bucket finds two runs and shows them as if they were local."""
+    """`holotrace serve` lists two runs in a bucket and shows them like local runs."""
     with started("holotrace", "serve", logs, "--port", "0", "--no-token", sign=" at http") as line:
         assert line.startswith("2 runs")
         expect_runs(ServedPages(line.split()[-1]), tmp_path / "job")
 
 
 def test_the_tensorboard_tab_shows_the_runs_in_a_bucket(logs, tmp_path) -> None:
-    """With a bucket as log folder, the TensorBoard tab shows both runs as if they were local."""
+    """With a bucket as log folder, the TensorBoard tab shows both runs like local runs."""
     pytest.importorskip("tensorboard")
     if "holotrace" not in entry_points(group="tensorboard_plugins").names:
         pytest.skip("TensorBoard does not find holotrace: install the package again")

@@ -1,4 +1,4 @@
-"""Credentials and servers can be given in several ways; if a package is missing, the error names its extra."""
+"""Credentials and servers can be given in several ways; the error for a missing package names the extra to install."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_profile_with_credentials(s3: Store, trace, monkeypatch, tmp_path) -> 
 
 @pytest.mark.xdist_group("s3")
 def test_a_cache_in_a_bucket_is_shared(s3: Store, trace, monkeypatch, tmp_path) -> None:
-    """A second machine copies the tables of the first from the bucket and does not read the trace."""
+    """A second machine copies the tables from the shared cache in the bucket and does not read the trace."""
     s3.put("shared/rank0.json", trace)
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
@@ -91,7 +91,7 @@ def test_the_schemes_of_azure(azure: AzureStore, trace, monkeypatch, scheme) -> 
 
 @pytest.mark.xdist_group("azure")
 def test_a_signed_azure_address(azure: AzureStore, trace, monkeypatch, tmp_path) -> None:
-    """Signed addresses from Azure's portal open a file and a folder; the signature is never shown."""
+    """A signed address from Azure's portal opens a file or a folder; its signature is never shown."""
     azure.put("signed/rank0.json", trace)
     with faulty_proxy(azure.port, tls=server_with_certificate(tmp_path, monkeypatch)) as proxy:
         redirect(monkeypatch, AZURE_HOST, proxy.port)
@@ -107,7 +107,7 @@ def test_a_signed_azure_address(azure: AzureStore, trace, monkeypatch, tmp_path)
 
 
 def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
-    """Create a certificate for Azure's host, trust it in this process, and return the TLS settings of its server."""
+    """Create a certificate for Azure's host, make this process trust it, and return the server's TLS settings."""
     x509 = pytest.importorskip("cryptography.x509")
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415 -- may be missing
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -135,7 +135,7 @@ def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
 
 
 def redirect(monkeypatch, host: str, port: int) -> None:
-    """Resolve `host` to a port of this machine, in this process."""
+    """In this process, resolve `host` to a port of this machine."""
     getaddrinfo = socket.getaddrinfo
 
     def resolve(name, *arguments, **options):
@@ -149,7 +149,7 @@ def redirect(monkeypatch, host: str, port: int) -> None:
 
 
 def test_an_unreachable_name_node_is_a_one_line_error(monkeypatch) -> None:
-    """An unreachable NameNode is a one-line error with the URL."""
+    """If the NameNode is unreachable, the error is one line with the URL."""
     monkeypatch.setattr("holotrace.locations.filesystems._TRIES_OF_HADOOP", "2")
     url = f"hdfs://{HERE}:{free_port()}/job/rank0.json"
     with pytest.raises(UnreachableError, match=f"^{url} cannot be read: .+") as caught:

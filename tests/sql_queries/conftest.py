@@ -1,4 +1,4 @@
-"""Fixtures: a job to query, and a separate cache."""
+"""Fixtures: a job to query and a separate cache."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def job(tmp_path_factory) -> Trace:
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path, monkeypatch) -> Path:
-    """Use a temporary cache folder instead of the user's."""
+    """Use a temporary cache folder instead of the user's cache."""
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"

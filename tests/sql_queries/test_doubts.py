@@ -1,4 +1,4 @@
-"""Tests of the SQL view of doubts about the recordings."""
+"""Tests of the SQL view that lists doubts about recordings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_query_sees_the_doubts_of_each_rank() -> None:
-    """On rank 1, a kernel begins 2 µs before its launch; rank 0 is in order."""
+    """On rank 1, a kernel begins 2 µs before its launch, which is a doubt; rank 0 has none."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=0)
     builder.rank(1).kernel("gemm", start_us=8, duration_us=5, launch_us=10)
 

@@ -48,7 +48,7 @@ def file(tmp_path_factory) -> Path:
 )
 def test_a_query_ends_at_its_time_limit(query, trace, tmp_path, monkeypatch) -> None:
     """A query stops at its limit of 0.2 s; the error says how to raise the limit, and no files remain."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other workers write into the usual folder
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other test workers write to the usual folder
 
     with pytest.raises(
         LimitReachedError, match=r"^the query took longer than 0.2 s .*--timeout \(timeout_s=\), 0 for none$"
@@ -60,7 +60,7 @@ def test_a_query_ends_at_its_time_limit(query, trace, tmp_path, monkeypatch) -> 
 
 
 def test_a_query_can_be_stopped_before_it_begins(trace) -> None:
-    """A limit of 1 ms ends while DuckDB still plans the query, yet the query stops, and its thread ends."""
+    """With a limit of 1 ms, a query stops while DuckDB is still planning it, and its thread ends."""
     abandoned = ABANDONED.count
 
     with pytest.raises(LimitReachedError):
@@ -77,7 +77,7 @@ def test_a_query_can_be_stopped_before_it_begins(trace) -> None:
     ],
 )
 def test_a_query_ends_at_its_memory_limit(query, reason, trace) -> None:
-    """A result, or intermediate data, above 100 MiB ends the query with an error."""
+    """If a result or intermediate data exceeds 100 MiB, the query ends with an error."""
     with pytest.raises(LimitReachedError, match=reason):
         holotrace.sql(trace, query, memory_limit_bytes=100 << 20)
 
@@ -89,7 +89,7 @@ def test_too_small_a_limit_is_rejected(trace) -> None:
 
 
 def test_an_error_while_fetching_rows_is_one_line(trace) -> None:
-    """The message for a conversion error in row 150,000 is one line, which also lists the views."""
+    """A conversion error in row 150,000 gives a one-line message that also lists the views."""
     query = "SELECT CAST(CASE WHEN range = 150000 THEN 'x' ELSE '1' END AS INT) FROM range(200000)"
     with pytest.raises(InvalidOptionError, match=r"^Conversion Error: [^\n]*The views are: [^\n]*$"):
         holotrace.sql(trace, query)
@@ -130,7 +130,7 @@ running._wait = reporting_wait
 from holotrace.cli.app import main
 main()
 """
-"""Runs the command line, and prints `running` when it begins to wait for DuckDB."""
+"""Runs the command line; prints `running` when it begins to wait for DuckDB."""
 
 
 @pytest.mark.parametrize("result_format", ["table", "csv", "json"])
@@ -141,7 +141,7 @@ def test_results_of_every_type_are_printed(result_format, file) -> None:
     if result_format == "csv":
         (heading, *rows) = csv.reader(
             io.StringIO(result.stdout.replace("\0", ""), newline="")
-        )  # Python 3.10 does not read NUL
+        )  # Python 3.10 cannot read NUL
         assert {len(row) for row in rows} == {len(heading)}
         first = dict(zip(heading, rows[0], strict=True))
     elif result_format == "json":
@@ -164,7 +164,7 @@ def test_results_of_every_type_are_written(ending, read, file, trace, tmp_path) 
 
 
 def test_common_types_are_kept(trace) -> None:
-    """Numbers, strings, times, lists and structs keep their types; a map becomes a list of pairs, and other types text."""
+    """Numbers, strings, times, lists and structs keep their types; maps become lists of pairs, other types text."""
     rows = holotrace.sql(
         trace,
         "SELECT 1.5::DECIMAL(4, 1) AS d, DATE '2024-02-29' AS day, TIMESTAMP '2024-02-29 12:00:00' AS at, "

@@ -1,4 +1,4 @@
-"""Tests of the SQL view of collectives matched across ranks."""
+"""Tests of the SQL view of collectives that were matched across ranks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_query_sees_both_ranks_of_a_collective() -> None:
-    """Rank 1 joins an all-reduce of 4 KiB 40 µs late: rank 0 waits 40 µs, and the transfer takes 10 µs."""
+    """Rank 1 enters an all-reduce of 4 KiB 40 µs late, so rank 0 waits for 40 µs; the transfer takes 10 µs."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     trace = builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10).build()
     query = """
@@ -24,7 +24,7 @@ def test_a_query_sees_both_ranks_of_a_collective() -> None:
 
 
 def test_a_job_without_communication_has_an_empty_view() -> None:
-    """The view of a rank that only computes has its columns and no rows."""
+    """For a rank that only computes, the view has its columns and no rows."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build()
 
     assert holotrace.sql(trace, "SELECT instance, wait_ns FROM matched_collectives").rows() == []

@@ -1,4 +1,4 @@
-"""Every query of the SQL docs page returns what the analyses return, or what the test's trace contains."""
+"""The queries on the SQL docs page return the results of the analyses, or the content of a built trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 
 
 def test_longest_kernels(job) -> None:
-    """The ten kernels of the query have the counts and times of `kernels`, largest first."""
+    """The query returns the ten largest kernels with the counts and times of `kernels`."""
     rows = ask(job, "Which kernels take longest")
     expected = sums(holotrace.kernels(job).per_kernel, ["name"], ["call_count", "total_ns"])
     assert len(rows) == 10
@@ -40,7 +40,7 @@ def test_longest_kernels(job) -> None:
 
 
 def test_busy_devices(job) -> None:
-    """The query on busy devices returns the windows and busy times of `temporal_breakdown`."""
+    """The query returns the windows and busy times of `temporal_breakdown`."""
     rows = ask(job, "How busy each device was")
     expected = holotrace.temporal_breakdown(job).per_device.select(
         "rank", "device", "window_ns", (pl.col("computation_ns") + pl.col("non_computation_ns")).alias("busy_ns")
@@ -50,7 +50,7 @@ def test_busy_devices(job) -> None:
 
 
 def test_gaps(job) -> None:
-    """The query on gaps finds both gaps of a built trace, and the gaps of the job add up to its idle time."""
+    """The query finds both gaps of a built trace; in the job, the gaps add up to the idle time."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("b", start_us=5, duration_us=2)
     built.operator("aten::late", start_us=20, duration_us=10).kernel("c", start_us=30, duration_us=5, launch_us=25)
     built.kernel("d", start_us=36, duration_us=1, launch_us=26)
@@ -63,7 +63,7 @@ def test_gaps(job) -> None:
 
 
 def test_work_without_launch() -> None:
-    """The query on work without a launch counts the two kernels that `launch_statistics` counts."""
+    """The query counts two kernels without a launch, like `launch_statistics`."""
     built = TraceBuilder().kernel("a", start_us=0, duration_us=10).kernel("a", start_us=15, duration_us=2)
     trace = built.kernel("b", start_us=30, duration_us=5, launch_us=25).build()
     rows = ask(trace, "Work without a known launch")
@@ -72,7 +72,7 @@ def test_work_without_launch() -> None:
 
 
 def test_delays(job) -> None:
-    """The query on launch delays returns the median and maximum of `launch_statistics`."""
+    """The query returns the median and maximum launch delay of `launch_statistics`."""
     rows = ask(job, "How late work starts after its launch")
     expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
@@ -82,7 +82,7 @@ def test_delays(job) -> None:
 
 
 def test_bytes_of_collectives(job) -> None:
-    """The query on collectives returns the calls and bytes of `distributed`."""
+    """The query returns the calls and bytes of `distributed`."""
     rows = ask(job, "Bytes and time of each collective")
     expected = holotrace.distributed(job).per_operation
     assert sums(rows, ["rank", "collective"], ["call_count", "bytes"]) == sums(
@@ -92,7 +92,7 @@ def test_bytes_of_collectives(job) -> None:
 
 
 def test_slowest_step(job) -> None:
-    """The query on the slowest step returns the longest steps of `step_time`."""
+    """The query returns the longest steps of `step_time`."""
     rows = ask(job, "The slowest step")
     steps = holotrace.step_time(job).per_step.sort("duration_ns", "rank", "step", descending=[True, False, False])
     assert rows.rows() == steps.select("rank", "step", "duration_ns").head(5).rows()
@@ -109,7 +109,7 @@ def test_waits_of_ranks() -> None:
 
 
 def test_operators(job) -> None:
-    """The query on operators returns the calls, device time and host time of `operators`."""
+    """The query returns the calls, device time and host time of `operators`."""
     rows = ask(job, "GPU time by operator")
     columns = ["call_count", "device_self_ns", "host_self_ns"]
     expected = holotrace.operators(job).per_operator
@@ -117,7 +117,7 @@ def test_operators(job) -> None:
 
 
 def test_operators_of_kernels(job) -> None:
-    """The query returns the time of each operator's kernels; all kernels together have the time of `kernels`."""
+    """The query returns the kernel time of each operator; together, they equal the total of `kernels`."""
     rows = ask(job, "The operator behind each kernel")
     everything = holotrace.sql(job, "SELECT operator, name, duration_ns FROM kernels")
     expected = sums(everything, ["operator", "name"], ["duration_ns"])
@@ -126,7 +126,7 @@ def test_operators_of_kernels(job) -> None:
 
 
 def test_peak_of_memory(real_traces) -> None:
-    """The query on the peak of memory returns the peaks and times of `memory_timeline`."""
+    """The query returns the peaks of `memory_timeline` and their times."""
     trace = holotrace.open_trace(real_traces / "ddp_gloo_4rank", cache=False, ranks=[0, 1])
     rows = ask(trace, "The peak of memory")
     expected = holotrace.memory_timeline(trace).per_device
@@ -136,7 +136,7 @@ def test_peak_of_memory(real_traces) -> None:
 
 
 def test_ranks_compared(job) -> None:
-    """Rank 3, the late one, spends the least time in communication."""
+    """In the query, rank 3, which is late, spends the least time in communication."""
     rows = ask(job, "Ranks compared")
     communication = rows.filter(pl.col("kernel_kind") == "communication")
     assert communication["rank"].to_list()[-1] == 3
@@ -144,7 +144,7 @@ def test_ranks_compared(job) -> None:
 
 
 def test_short_kernels() -> None:
-    """Of kernels of 3, 4 and 10 µs, the query counts two as shorter than 10 µs."""
+    """Of kernels of 3, 4 and 10 µs, the query counts two that are shorter than 10 µs."""
     builder = TraceBuilder()
     for start, length in ((0, 3), (20, 10), (40, 4)):
         builder.kernel("a", start_us=start, duration_us=length)
@@ -152,7 +152,7 @@ def test_short_kernels() -> None:
 
 
 def test_annotations() -> None:
-    """The outer annotation has 10 µs in total, and 7 µs without the inner annotation."""
+    """The outer annotation takes 10 µs in total, and 7 µs without the inner one."""
     trace = (
         TraceBuilder().annotation("outer", start_us=0, duration_us=10).annotation("inner", start_us=2, duration_us=3)
     )
@@ -161,7 +161,7 @@ def test_annotations() -> None:
 
 
 def test_stored_tables() -> None:
-    """The query reads grid and block of a kernel from their columns, and an argument without a column from the JSON."""
+    """The query reads a kernel's grid and block from their columns, and another argument from the JSON."""
     args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
     query = QUERIES["Join stored tables, and read args without a column"]
@@ -171,7 +171,7 @@ def test_stored_tables() -> None:
 
 
 def test_every_query_of_the_page_is_tested() -> None:
-    """This module contains the heading of each query on the page."""
+    """This module contains the heading of every query on the page."""
     source = Path(__file__).read_text(encoding="utf-8")
     assert len(QUERIES) >= 12
     assert [heading for heading in QUERIES if f', "{heading}")' not in source] == []

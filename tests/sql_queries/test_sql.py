@@ -1,4 +1,4 @@
-"""SQL on a trace reads the trace's views and nothing else."""
+"""SQL on a trace can read the views of the trace and nothing else."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def test_a_view_always_has_the_same_columns(view, make) -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_stored_table_is_a_view(table) -> None:
-    """Each table `stored.…` has the columns that it has in a store."""
+    """Each view `stored.…` has the columns of the table in a store."""
     rows = holotrace.sql(gpu_job().build(), f"FROM stored.{table}")
     assert dict(rows.schema) == {"rank": pl.Int32(), **parquet_types(table)}
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path) -> None:
-    """Every view has the same rows for real traces and for their store."""
+    """For real traces, every view has the same rows as for a store of the traces."""
     trace = holotrace.open_trace(real_traces / name, cache=False)
     holotrace.write_store(trace, tmp_path / "job.store")
     stored = holotrace.open_trace(tmp_path / "job.store")
@@ -64,7 +64,7 @@ def test_a_store_returns_the_same_rows_as_its_traces(name, real_traces, tmp_path
 
 
 def test_columns_of_device_work() -> None:
-    """The rows of device work name launch, operator and step, or are null where the file does not record them."""
+    """Device work has the columns launch, operator and step, which are null if the file does not record them."""
     rows = holotrace.sql(small_job().build(), "SELECT * FROM device_work ORDER BY start_ns")
     gemm, copy = rows.to_dicts()
     assert gemm["duration_ns"] == 10_000
@@ -78,7 +78,7 @@ def test_columns_of_device_work() -> None:
 
 
 def test_a_query_respects_the_selection(tmp_path) -> None:
-    """`where` removes events from every view, for traces and for stores."""
+    """Events excluded by `where` are missing from every view, for traces and for stores."""
     trace = gpu_job().build()
     holotrace.write_store(trace, tmp_path / "job.store")
     for source in (trace, holotrace.open_trace(tmp_path / "job.store")):
@@ -96,14 +96,14 @@ def _is_first(rank_trace) -> object:
 
 
 def test_only_named_views_are_written() -> None:
-    """A view is written if its name is anywhere in the query, also in quotes or other letter case."""
+    """A view is written if its name occurs anywhere in the query, even in quotes or in other letter case."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
     assert named_views("FROM events") == (("events", "tracks"), ("events",))
 
 
 def test_sums_of_whole_numbers_are_whole_numbers() -> None:
-    """Sums, which DuckDB computes in 128 bits, are int64 in the result."""
+    """DuckDB computes sums in 128 bits; in the result, they are int64."""
     rows = holotrace.sql(
         gpu_job().build(), "SELECT rank, sum(duration_ns) AS ns FROM kernels GROUP BY rank ORDER BY rank"
     )
@@ -121,7 +121,7 @@ def test_workers_write_the_views(job) -> None:
 
 
 class Repeating(InProcessExecutor):
-    """An executor that runs every call twice, as after the loss of a worker."""
+    """An executor that runs every call twice, as happens when a worker is lost."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call twice."""
@@ -143,7 +143,7 @@ def test_a_rank_may_be_written_again(is_stored, tmp_path) -> None:
 
 
 class OnAnotherMachine(InProcessExecutor):
-    """A worker that does not see the temporary folder of the caller."""
+    """A worker that cannot see the temporary folder of the caller."""
 
     def submit(self, fn, /, *args, **kwargs) -> Future:
         """Run the call while the folder is moved away."""
@@ -156,7 +156,7 @@ class OnAnotherMachine(InProcessExecutor):
 
 
 def test_workers_on_another_machine_are_rejected(tmp_path, monkeypatch) -> None:
-    """Queries refuse an executor on another machine, because the rows of its workers would be missing."""
+    """A query refuses workers on another machine, because their rows would be missing."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(InvalidOptionError, match="SQL runs on one machine"):
         holotrace.sql(gpu_job().build(), "FROM kernels", executor=OnAnotherMachine())
@@ -234,7 +234,7 @@ def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
 
 
 def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> None:
-    """A sort above the memory limit uses a temporary folder, which is removed afterwards."""
+    """A sort above the memory limit uses a temporary folder and removes it afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
     assert holotrace.sql(gpu_job().build(), query, memory_limit_bytes=150_000_000).item() > 0
@@ -242,7 +242,7 @@ def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> Non
 
 
 def test_duckdb_is_missing(monkeypatch) -> None:
-    """Without DuckDB, the error has the pip command to install it."""
+    """Without DuckDB, the error contains the pip command to install it."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(HolotraceError, match=r"SQL needs DuckDB: pip install 'holotrace\[sql\]'"):
         holotrace.sql(gpu_job().build(), "SELECT 1")

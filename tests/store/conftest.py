@@ -18,7 +18,7 @@ WriteTrace = Callable[..., Path]
 
 @pytest.fixture(autouse=True)
 def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use a temporary cache folder instead of the user's."""
+    """Use a temporary cache folder instead of the user's cache."""
     folder = tmp_path / "cache"
     monkeypatch.setenv(FOLDER_VARIABLE, str(folder))
     return folder
@@ -26,7 +26,7 @@ def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def write_trace(tmp_path: Path) -> WriteTrace:
-    """Return a function that writes a trace of one kernel per name: `write_trace("a.json", ["gemm"], rank=3)`."""
+    """Return a function that writes a trace with one kernel per name: `write_trace("a.json", ["gemm"], rank=3)`."""
 
     def write(file_name: str, kernels: list[str], **header: Any) -> Path:
         path = tmp_path / file_name

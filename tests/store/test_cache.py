@@ -1,4 +1,4 @@
-"""The cache on disk has complete entries or none, whatever other processes do."""
+"""An entry of the cache on disk is complete or missing, whatever other processes do."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ DAY_S = 86_400
 
 
 class CountingReader:
-    """The real reader, which also counts its calls."""
+    """The real reader, with a count of its calls."""
 
     def __init__(self) -> None:
         """Start with no calls."""
@@ -53,12 +53,12 @@ class CountingReader:
         self.hashes = 0
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Count the call, and read."""
+        """Count the call and read."""
         self.reads += 1
         return KinetoReader().read(path, folder, progress)
 
     def content_hash(self, path: str) -> str:
-        """Count the call, and hash."""
+        """Count the call and hash."""
         self.hashes += 1
         return KinetoReader().content_hash(path)
 
@@ -70,7 +70,7 @@ def reader() -> CountingReader:
 
 
 def names_in(path: Path, reader: Any, *, cache: CacheOption = True) -> list[str]:
-    """Open the trace again and return the names of its kernels."""
+    """Open the trace again; return the names of its kernels."""
     file = TraceFile(str(path), reader, cache=cache)
     return file.table("strings")["text"].gather(file.table("events", ["name"])["name"]).to_list()
 
@@ -87,14 +87,14 @@ def exact_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_settled(path: Path, age_s: float = 100) -> None:
-    """Set the time stamp of a file to `age_s` seconds ago, so that it is trusted."""
+    """Set the time stamp of a file to `age_s` seconds ago, which is old enough to be trusted."""
     time_s = time.time() - age_s
     os.utime(path, (time_s, time_s))
 
 
 @pytest.mark.usefixtures("exact_clock")
 def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """An unchanged trace is read once, and its tables, header and health are the same from the cache."""
+    """An unchanged trace is read only once; tables, header and health from the cache are the same."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     make_settled(path)
     first, second = (TraceFile(str(path), reader) for _ in range(2))
@@ -108,7 +108,7 @@ def test_the_second_opening_reads_the_cache(write_trace: WriteTrace, reader: Cou
 def test_an_entry_has_a_manifest_and_every_table(
     write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path
 ) -> None:
-    """An entry is named by content hash and reader version, and has a manifest and one file per table."""
+    """An entry is named after content hash and reader version, and has a manifest and one file per table."""
     path = write_trace("a.json", ["gemm"])
     health = open_file(path).health
     (entry,) = entries_in(cache_folder)
@@ -117,7 +117,7 @@ def test_an_entry_has_a_manifest_and_every_table(
 
 
 def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """After a trace changes, it is read again, and the new entry replaces the old one."""
+    """After a trace has changed, it is read again, and the new entry replaces the old one."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     assert names_in(path, reader) == ["gemm"]
@@ -130,7 +130,7 @@ def test_a_changed_trace_is_read_again(write_trace: WriteTrace, reader: Counting
 def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
     write_trace: WriteTrace, reader: CountingReader
 ) -> None:
-    """A file that is rewritten immediately is read again, even with the same size and time stamp."""
+    """A file rewritten immediately is read again, even if size and time stamp are the same."""
     path = write_trace("a.json", ["gemm"])
     before = path.stat()
     assert names_in(path, reader) == ["gemm"]
@@ -142,7 +142,7 @@ def test_a_change_within_the_resolution_of_time_stamps_is_noticed(
 
 @pytest.mark.usefixtures("exact_clock")
 def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, reader: CountingReader) -> None:
-    """A file with a new time stamp but the same content is hashed once and not read again."""
+    """If a file has a new time stamp but the same content, it is hashed once and not read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 200)
     names_in(path, reader)
@@ -156,7 +156,7 @@ def test_a_touched_trace_is_hashed_once_and_not_read(write_trace: WriteTrace, re
 def test_other_content_of_the_same_size_and_time_is_noticed(
     write_trace: WriteTrace, reader: CountingReader, *, replaced: bool
 ) -> None:
-    """A rewritten or replaced file of the same size and time stamp is read again."""
+    """A file that was rewritten or replaced, with the same size and time stamp, is read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path, 100)
     before = path.stat()
@@ -171,7 +171,7 @@ def test_other_content_of_the_same_size_and_time_is_noticed(
 def test_another_schema_or_reader_version_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """An entry of another schema or reader version is not used, and the trace is read again."""
+    """If an entry has another schema or reader version, the trace is read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     for key, value in {"reader_version": READER_VERSION + 1, "schema": "another"}.items():
@@ -191,7 +191,7 @@ def test_another_schema_or_reader_version_is_rebuilt(
 def test_a_damaged_entry_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, damage: str
 ) -> None:
-    """An entry whose manifest or tables are damaged is rebuilt once, and is then complete."""
+    """An entry with a damaged manifest or damaged tables is rebuilt once and is then complete."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)
@@ -204,7 +204,7 @@ def test_a_damaged_entry_is_rebuilt(
 
 
 def damage_entry(entry: Path, damage: str) -> None:
-    """Damage an entry in the way that `damage` names."""
+    """Damage an entry; `damage` names the way."""
     manifest, events = entry / "manifest.json", arrow_file(entry, "events")
     size = events.stat().st_size
     if damage == "no manifest":
@@ -228,7 +228,7 @@ def damage_entry(entry: Path, damage: str) -> None:
 def test_a_changed_byte_is_noticed_anywhere(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An entry with three changed bytes in any file is rebuilt, with a warning that names the file."""
+    """If three bytes in any file of an entry change, the entry is rebuilt, and a warning names the file."""
     path = write_trace("a.json", ["gemm", "relu"], distributedInfo={"rank": 3})
     before = everything_in(path, reader)
     (entry,) = entries_in(cache_folder)
@@ -257,7 +257,7 @@ def everything_in(path: Path, reader: Any) -> list[object]:
 
 @pytest.fixture
 def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the columns of small files one by one, as for large files."""
+    """Read the columns of small files one by one, as is usual for large files."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", 0)
 
 
@@ -266,7 +266,7 @@ def column_by_column(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_columns_that_are_read_are_checked(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """Damage in one column is noticed only when that column is read."""
+    """Damage in a column is noticed only when the column is read."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     TraceFile(str(path), reader).table("events", ["start_ns"])
@@ -280,7 +280,7 @@ def test_only_columns_that_are_read_are_checked(
 
 
 def damage_column(file: Path, name: str) -> None:
-    """Change one byte of a file that belongs to column `name` and to no other column."""
+    """Change one byte of a file that belongs only to column `name`."""
     whole, index = file.read_bytes(), [column.name for column in TABLES["events"]].index(name)
     before = _native.arrow_checksums(file)
     for at in range(len(whole)):
@@ -295,7 +295,7 @@ def damage_column(file: Path, name: str) -> None:
 def test_an_entry_damaged_while_open_is_rebuilt(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path
 ) -> None:
-    """If the cache is cleared while a trace is open, the trace is read a second time."""
+    """If the cache is cleared while a trace is open, the trace is read again."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     file = TraceFile(str(path), reader)
@@ -308,7 +308,7 @@ def test_an_entry_damaged_while_open_is_rebuilt(
 
 @pytest.mark.usefixtures("column_by_column")
 def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """If a trace changes while open, reading it fails, because columns of two versions must not mix."""
+    """If a trace changes while it is open, reading fails instead of mixing columns of two versions."""
     path = write_trace("a.json", ["gemm"])
     file = TraceFile(str(path), KinetoReader())
     assert file.table("events", ["start_ns"]).height == 1
@@ -320,7 +320,7 @@ def test_a_trace_that_changes_while_open_is_refused(write_trace: WriteTrace, cac
 
 
 def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """If a trace was deleted, the error names it, even if the trace is cached."""
+    """If a trace was deleted, the error names it, even if it is in the cache."""
     path = write_trace("a.json", ["gemm"])
     open_file(path).table("events")
     path.unlink()
@@ -330,7 +330,7 @@ def test_a_deleted_trace_is_an_error(write_trace: WriteTrace, open_file: OpenFil
 
 
 def test_without_cache_nothing_is_written(write_trace: WriteTrace, reader: CountingReader, cache_folder: Path) -> None:
-    """With `cache=False`, no file is written and the trace is read each time."""
+    """With `cache=False`, no file is written, and the trace is read each time."""
     path = write_trace("a.json", ["gemm"])
     assert names_in(path, reader, cache=False) == names_in(path, reader, cache=False) == ["gemm"]
     assert reader.reads == 2
@@ -349,7 +349,7 @@ def test_a_cache_beside_the_trace(write_trace: WriteTrace, reader: CountingReade
 def test_a_cache_in_another_folder(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, cache_folder: Path
 ) -> None:
-    """If `cache` is a path, the entry is stored in that folder, which is created if missing."""
+    """If `cache` is a path, the entry goes to that folder, which is created if it is missing."""
     path = write_trace("a.json", ["gemm"])
     names_in(path, reader, cache=tmp_path / "deep" / "own")
     assert len(entries_in(tmp_path / "deep" / "own")) == 1
@@ -358,7 +358,7 @@ def test_a_cache_in_another_folder(
 
 @pytest.mark.parametrize("option", ["besides", "", 3, None])
 def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
-    """A misspelt `cache="besides"` raises an error instead of naming a folder."""
+    """A misspelt option such as `cache="besides"` raises an error; it does not name a folder."""
     with pytest.raises(InvalidOptionError, match="cache="):
         open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
 
@@ -366,7 +366,7 @@ def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: 
 def test_links_and_relative_paths_share_an_entry(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A trace read by its path is not read again through a link or a relative path."""
+    """A trace that was read by its path is not read again through a link or a relative path."""
     path = write_trace("a.json", ["gemm"])
     make_settled(path)
     names_in(path, reader)
@@ -377,7 +377,7 @@ def test_links_and_relative_paths_share_an_entry(
 
 
 def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The user's cache is HOLOTRACE_CACHE_DIR or, by default, `holotrace` in the system's cache folder."""
+    """The user's cache is in HOLOTRACE_CACHE_DIR or, by default, in `holotrace` in the system's cache folder."""
     assert user_cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("HOLOTRACE_CACHE_DIR")
     assert user_cache_folder().is_absolute()
@@ -385,7 +385,7 @@ def test_the_user_folder_follows_the_variable(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_only_the_user_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The user's cache has the default limit, other folders have none; an invalid limit in the variable raises an error."""
+    """The user's cache has a default limit and other folders have none; an invalid limit raises an error."""
     trace = tmp_path / "a.json"
     options: list[CacheOption] = [True, "beside", tmp_path]
     caches = [Cache.from_option(option, trace) for option in options]
@@ -398,7 +398,7 @@ def test_only_the_user_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_least_recently_used_entries_are_removed_first(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With room for two of three entries, the least recently used one is removed."""
+    """If only two of three entries fit, the least recently used one is removed."""
     old, used, new = (write_trace(f"{name}.json", [name]) for name in ("old", "used", "new"))
     for path in (old, used):
         names_in(path, reader)
@@ -420,7 +420,7 @@ def test_least_recently_used_entries_are_removed_first(
 def test_a_job_of_many_ranks_measures_the_cache_once(
     write_trace: WriteTrace, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Adding five entries below the limit measures the cache once, because measuring each time takes quadratic time."""
+    """Adding five entries below the limit measures the cache once; measuring each time would take quadratic time."""
     measurements: list[int] = []
     sweep = cache_room._remove_least_recently_used
     monkeypatch.setattr(
@@ -447,7 +447,7 @@ TraceFile(sys.argv[1], Killed(), cache=True).table("events")
 
 
 def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """The next process that adds an entry removes the unfinished entry of a killed process, but keeps its own."""
+    """A process that adds an entry removes the unfinished entry of a killed process and keeps its own."""
     path = write_trace("a.json", ["gemm"])
     subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)  # noqa: S603 -- own code
     (left,) = entries_in(cache_folder)
@@ -462,7 +462,7 @@ def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cach
 
 
 def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """An unfinished entry of another machine is removed a day after its last write, as its process is unknown."""
+    """An unfinished entry of another machine, whose process is unknown, is removed a day after its last write."""
     fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
     for folder in (fresh, old):
         folder.mkdir(parents=True)
@@ -477,7 +477,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process's unfinished entry uses part of the limit, so an older entry is removed for a new one."""
+    """Another process's unfinished entry counts toward the limit, so an older entry is removed for a new one."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
@@ -494,7 +494,7 @@ def test_unfinished_entries_count_toward_the_limit(
 
 @pytest.mark.parametrize("option", [True, "beside"])
 def test_a_cache_is_private(write_trace: WriteTrace, tmp_path: Path, option: CacheOption) -> None:
-    """Entries of a private trace are readable only by its owner, whatever the umask."""
+    """The entry of a private trace is readable only by its owner, whatever the umask."""
     path = write_trace("a.json", ["gemm"])
     path.chmod(0o600)
     before = os.umask(0)
@@ -511,7 +511,7 @@ def test_a_cache_is_private(write_trace: WriteTrace, tmp_path: Path, option: Cac
 def test_a_cache_that_cannot_be_written_is_a_warning(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the cache folder cannot be created, two traces are read into memory with a single warning."""
+    """If the cache folder cannot be created, two traces are read into memory, with only one warning."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     with caplog.at_level(logging.WARNING, "holotrace"):
         for name in ("a.json", "b.json"):
@@ -524,9 +524,9 @@ def test_a_cache_that_cannot_be_written_is_a_warning(
 
 @pytest.mark.slow
 def test_a_full_disk_is_a_warning(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """A full disk is one warning: the tables are read into memory and no entry remains.
+    """On a full disk, there is one warning, tables are read into memory, and no entry remains.
 
-    A limit on file sizes makes `write` fail as on a full disk.
+    A limit on the file size makes `write` fail like a full disk.
     """
     path = write_trace("a.json", [f"kernel {number}" for number in range(20_000)])
     code = f"""
@@ -544,16 +544,16 @@ print(holotrace.open_trace({{0: {str(path)!r}}}).ranks[0].table("events").height
 
 
 class InterruptingReader(KinetoReader):
-    """The real reader, which raises KeyboardInterrupt after writing the tables."""
+    """The real reader, but after writing the tables it raises KeyboardInterrupt."""
 
     def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
-        """Read, then raise KeyboardInterrupt."""
+        """Read; then raise KeyboardInterrupt."""
         super().read(path, folder, progress)
         raise KeyboardInterrupt
 
 
 def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Ctrl-C after the tables are written is raised and leaves the cache empty."""
+    """Ctrl-C after the tables are written propagates and leaves the cache empty."""
     path = write_trace("a.json", ["gemm"])
     with pytest.raises(KeyboardInterrupt):
         TraceFile(str(path), InterruptingReader()).table("events")
@@ -561,7 +561,7 @@ def test_an_interrupt_leaves_nothing_behind(write_trace: WriteTrace, cache_folde
 
 
 def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path) -> None:
-    """Opening a text file as a trace raises an error and leaves the cache empty."""
+    """Opening a text file raises an error and leaves the cache empty."""
     path = tmp_path / "a.json"
     path.write_text("no trace", encoding="utf-8")
     with pytest.raises(ValueError, match="not a profiler trace"):
@@ -570,8 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of a racing process. The pool passes the barrier at the start, because passing it later needs a socket,
-whose path may be too long in a temporary folder."""
+"""The barrier of the racing processes. The pool passes it on at the start: later this would need a socket, and the
+path of a socket in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -579,7 +579,7 @@ def _wait_at(barrier: threading.Barrier) -> None:
 
 
 def _open_together(path: str) -> int:
-    """Wait for the other processes, open a trace at the same time, and count its events."""
+    """Wait for the other processes, open the trace when they do, and count its events."""
     file = TraceFile(path, KinetoReader())
     file.table  # noqa: B018 -- imports everything before the race
     _start["barrier"].wait(timeout=30)
@@ -588,7 +588,7 @@ def _open_together(path: str) -> int:
 
 @pytest.mark.slow
 def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """Four processes that read the same trace at once get the same events and leave one complete entry."""
+    """Four processes that read one trace at once get the same events and leave one complete entry."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(5_000)])
     context = multiprocessing.get_context("spawn")
     with context.Pool(4, _wait_at, (context.Barrier(4),)) as pool:
@@ -598,10 +598,10 @@ def test_processes_that_race_for_an_entry(write_trace: WriteTrace, cache_folder:
 
 
 def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """If another process adds the entry first, the slower process uses that entry and discards its own."""
+    """If another process is first to add the entry, the slower process uses that entry and discards its own."""
 
     class SlowReader(KinetoReader):
-        """The real reader, which lets another reader add the entry first."""
+        """The real reader, but another reader adds the entry first."""
 
         def read(self, path: str, folder: Path | None, progress: Any) -> Reading:
             """Let another reader add the entry, then read."""
@@ -616,7 +616,7 @@ def test_losing_the_race_uses_the_winners_entry(write_trace: WriteTrace, cache_f
 def test_compressed_traces_are_identified_by_their_bytes(
     write_trace: WriteTrace, reader: CountingReader, tmp_path: Path
 ) -> None:
-    """The content hash of a gzip file is that of its compressed bytes, so comparing needs no decompression."""
+    """The content hash of a gzip file is computed from the compressed bytes, so no decompression is needed."""
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(write_trace("a.json", ["gemm"]).read_bytes()))
     file = TraceFile(str(path), reader)
@@ -625,7 +625,7 @@ def test_compressed_traces_are_identified_by_their_bytes(
 
 
 def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: OpenFile, cache_folder: Path) -> None:
-    """Reading another column of `events` succeeds although the file of the table `memory` was deleted."""
+    """Another column of `events` can be read after the file of the table `memory` has been deleted."""
     path = write_trace("a.json", ["gemm"])
     file = open_file(path)
     file.table("events", ["start_ns"])
@@ -636,7 +636,7 @@ def test_columns_are_read_when_requested(write_trace: WriteTrace, open_file: Ope
 
 
 def test_a_folder_named_like_a_pattern_works(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """A cache folder named `run [1]*` is not a pattern, and the second opening finds its entry."""
+    """A cache folder named `run [1]*` is not taken for a pattern: the second time, its entry is found."""
     path = write_trace("a.json", ["gemm"])
     reader = CountingReader()
     for _ in range(2):

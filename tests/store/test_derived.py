@@ -1,4 +1,4 @@
-"""A `@derived` function is computed once for each combination of rank, arguments and kernel rules."""
+"""A `@derived` function is computed once per combination of rank, arguments and kernel rules."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def event_count(rank_trace: RankTrace, factor: int = 1) -> int:
 
 @derived_under_rules
 def kernel_count(rank_trace: RankTrace) -> int:
-    """Count the events, as a function that depends on kernel rules."""
+    """Return the number of events; the function depends on the kernel rules."""
     calls.append((rank_trace.rank,))
     return rank_trace.table("events").height
 
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """Clear the recorded calls before a test, and the added rules after it."""
+    """Before a test, clear the recorded calls; after it, clear the added rules."""
     calls.clear()
     yield
     remove_added_rules()
@@ -52,14 +52,14 @@ def is_first(rank_trace: RankTrace) -> object:
 
 
 def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
-    """Repeated calls with the same arguments, positional or by name, compute once."""
+    """Calls with the same arguments, positional or by name, compute only once."""
     assert (event_count(rank_trace), event_count(rank_trace), event_count(rank_trace, 3)) == (2, 2, 6)
     assert event_count(rank_trace, factor=4) == event_count(rank_trace, factor=4) == 8
     assert calls == [(0, 1), (0, 3), (0, 4)]
 
 
 def test_a_selection_has_its_own_facts(rank_trace) -> None:
-    """A selection of one of two events counts 1, and its rank still counts 2."""
+    """A selection of one of two events counts 1, and its rank counts 2."""
     assert (event_count(rank_trace), event_count(rank_trace.where(is_first))) == (2, 1)
     assert event_count(rank_trace) == 2
     assert len(calls) == 2
@@ -74,7 +74,7 @@ def test_forgetting_a_rank_drops_its_facts(rank_trace) -> None:
 
 
 def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace) -> None:
-    """After a rule is added, the result is computed again; after it is removed, the first result is returned."""
+    """A new rule makes the next call compute again; after the rule is removed, the first result is returned."""
     kernel_count(rank_trace)
     add_rule("gemm", "communication")
     kernel_count(rank_trace)
@@ -84,7 +84,7 @@ def test_facts_that_depend_on_rules_are_computed_again_for_new_rules(rank_trace)
 
 
 def test_a_fact_can_be_sent_to_a_worker() -> None:
-    """A derived function pickles by name, like any function of a module."""
+    """A derived function is pickled by name, like any function of a module."""
     assert pickle.loads(pickle.dumps(event_count)) is event_count  # noqa: S301 -- the test pickled it
 
 

@@ -1,4 +1,4 @@
-"""`Header` reads everything in a trace outside its events."""
+"""`Header` parses everything in a trace except its events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.store.header import Header
 
 
 def test_known_keys_become_fields() -> None:
-    """Ranks, devices, options and names become fields, and `raw` keeps all keys."""
+    """Ranks, devices, options and names become fields; `raw` keeps all keys."""
     raw: dict[str, Any] = {
         "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "numSms": 108}],
         "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8},
@@ -42,7 +42,7 @@ def test_known_keys_become_fields() -> None:
 
 
 def test_an_empty_header_has_defaults() -> None:
-    """Every field of an empty header is None, 0, empty or off."""
+    """In an empty header, every field is None, 0, empty or off."""
     assert Header.from_json("{}") == Header()
 
 
@@ -62,14 +62,14 @@ def test_an_empty_header_has_defaults() -> None:
     ],
 )
 def test_rank_is_a_whole_number_from_zero(written: object, rank: int | None) -> None:
-    """The ranks 0 and "5" are read; -1, 2**31, 1.5 and True are not ranks."""
+    """0 and "5" are ranks; -1, 2**31, 1.5 and True are not."""
     assert Header.from_json(json.dumps({"distributedInfo": {"rank": written}})).rank == rank
 
 
 @pytest.mark.parametrize("odd", ["null", "[]", "7", '"text"', "{}"])
 @pytest.mark.parametrize("key", ["distributedInfo", "deviceProperties", "baseTimeNanoseconds", "host_name"])
 def test_values_of_odd_types_count_as_missing(key: str, odd: str) -> None:
-    """A key with a value of the wrong type counts as missing, and `raw` keeps it."""
+    """A key whose value has the wrong type counts as missing; `raw` keeps it."""
     header = Header.from_json(f'{{"{key}": {odd}}}')
     assert header.rank is None
     assert header.device_properties == []

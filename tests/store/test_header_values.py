@@ -1,4 +1,4 @@
-"""A header with invalid values is read without errors."""
+"""Invalid values in a header raise no errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IMPOSSIBLE = ({"a": 1}, [1], None, True, 2**63, -(2**63) - 1, 10**40)
 
 @pytest.mark.parametrize("value", IMPOSSIBLE, ids=str)
 def test_invalid_device_properties_are_dropped(value) -> None:
-    """A device property that is an object, a list or beyond 64 bits is dropped, and the others are kept."""
+    """A device property that is an object, a list or a number beyond 64 bits is dropped; the others are kept."""
     header = Header.from_keys({"deviceProperties": [{"id": value, "name": "x", "numSms": 108, "share": 0.5}, value]})
     assert header.device_properties[0] == {"name": "x", "numSms": 108, "share": 0.5}
     assert all(isinstance(properties, dict) for properties in header.device_properties)
@@ -22,7 +22,7 @@ def test_invalid_device_properties_are_dropped(value) -> None:
 @pytest.mark.parametrize("digits", ["9" * 19, "9" * 300, "9" * 5_000, "-" + "9" * 5_000])
 @pytest.mark.parametrize("as_text", [False, True])
 def test_numbers_of_any_length_are_read(digits, as_text) -> None:
-    """Numbers of 5,000 digits count as missing; Python itself would refuse to parse more than 4,300 digits."""
+    """Numbers of 5,000 digits count as missing, although Python refuses to parse more than 4,300 digits."""
     number = json.dumps(digits) if as_text else digits
     text = f'{{"distributedInfo": {{"rank": {number}, "world_size": {number}}}, "baseTimeNanoseconds": {number}}}'
     header = Header.from_json(text)

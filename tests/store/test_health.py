@@ -1,4 +1,4 @@
-"""`Health` reads the health record that the reader writes for a file."""
+"""`Health` parses the health record that the reader writes for a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECORD = {
 
 
 def test_the_record_keeps_every_field() -> None:
-    """`Health.from_json` keeps every field of the reader's record."""
+    """`Health.from_json` keeps every field of the record."""
     assert Health.from_json(json.dumps(RECORD)) == Health(
         format="gzip",
         bytes_read=100,
@@ -46,6 +46,6 @@ def test_the_record_keeps_every_field() -> None:
 
 @pytest.mark.parametrize(("severity", "is_clean"), [("repaired", False), ("dropped", False), ("note", True)])
 def test_notes_leave_a_file_clean(severity: str, *, is_clean: bool) -> None:
-    """A file with notes is clean; one with repaired or dropped events is not."""
+    """A file with notes is clean; a file with repaired or dropped events is not."""
     findings = [{"kind": "k", "severity": severity, "count": 1, "offsets": [], "example": ""}]
     assert Health.from_json(json.dumps(RECORD | {"findings": findings})).is_clean is is_clean

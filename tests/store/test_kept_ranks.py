@@ -1,4 +1,4 @@
-"""A worker keeps the ranks that it used last."""
+"""A worker keeps the most recently used ranks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from holotrace.store.kept_ranks import KeptRanks
 
 
 class HeldRank:
-    """A rank that was used, with a number of events in memory."""
+    """A rank with a number of events in memory."""
 
     def __init__(self, events_held: int) -> None:
         self.events_held = events_held
 
     def forget(self) -> None:
-        """Hold nothing."""
+        """Drop all events."""
         self.events_held = 0
 
 
 def test_a_kept_rank_is_found_by_its_identity() -> None:
-    """The second copy of a rank is replaced by the first."""
+    """For a second copy of a rank, the first copy is returned."""
     ranks = KeptRanks[HeldRank]()
     first = ranks.kept("a", HeldRank(5), 10)
     assert ranks.kept("a", HeldRank(5), 10) is first
@@ -25,7 +25,7 @@ def test_a_kept_rank_is_found_by_its_identity() -> None:
 
 
 def test_the_least_recently_used_rank_is_forgotten() -> None:
-    """The limit of 10 events leaves room for two of three ranks with 5 events each, so the least recently used is dropped."""
+    """Of three ranks with 5 events each, only two fit the limit of 10, so the least recently used rank is dropped."""
     ranks = KeptRanks[HeldRank]()
     a, b = (ranks.kept(identity, HeldRank(5), 10) for identity in "ab")
     ranks.kept("a", HeldRank(5), 10)
@@ -35,7 +35,7 @@ def test_the_least_recently_used_rank_is_forgotten() -> None:
 
 
 def test_a_rank_larger_than_the_limit_is_kept_until_the_next() -> None:
-    """The rank in use is always kept, whatever its size."""
+    """The rank in use is kept, whatever its size, until the next rank is used."""
     ranks = KeptRanks[HeldRank]()
     large = ranks.kept("a", HeldRank(50), 10)
     assert large.events_held == 50

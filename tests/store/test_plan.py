@@ -1,4 +1,4 @@
-"""`run_together` runs several analyses with one visit to each rank."""
+"""`run_together` runs several analyses while it reads each rank only once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def rank_of(rank_trace: RankTrace) -> int:
 
 
 def lacking(rank_trace: RankTrace) -> int:
-    """Raise MissingDataError on rank 3."""
+    """Return the rank, or raise MissingDataError on rank 3."""
     if rank_trace.rank == 3:
         message = "rank 3 has none"
         raise MissingDataError(message)
@@ -72,14 +72,14 @@ PLANS = {"total": Plan(count, total), "ranks": Plan(rank_of, list), "lacking": P
 
 
 def test_each_rank_is_visited_once(trace: Trace) -> None:
-    """All plans run on rank 1 before any plan runs on rank 3."""
+    """All plans run on rank 1 before any of them runs on rank 3."""
     results = run_together(trace, PLANS, IN_PROCESS).results
     assert (results["total"], results["ranks"]) == (4, [1, 3])
     assert visits == [("count", 1), ("rank", 1), ("count", 3), ("rank", 3)]
 
 
 def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
-    """A plan that lacks data, on a rank or when results are combined, is listed as missing; other plans have results."""
+    """A plan that lacks data, on a rank or when results are combined, is missing; the other plans have results."""
     plans = {**PLANS, "uncombined": Plan(count, partial(total, error=MissingDataError("cannot combine")))}
     answers = run_together(trace, plans, IN_PROCESS)
     missing = {name: str(error) for name, error in answers.missing.items()}
@@ -89,7 +89,7 @@ def test_missing_data_affects_only_its_own_plan(trace: Trace) -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None:
-    """If a rank lacks data, the result covers the other ranks and has a finding. If all ranks lack the data, the error is raised."""
+    """If a rank lacks data, a finding says so and the result covers the other ranks; if all do, an error is raised."""
     plan = Plan(lacking, _with_findings)
     expected = _Found([1], ("rank 3 has none", "first"))
     assert run_together(trace, {"plan": plan}, IN_PROCESS).results == {"plan": expected}
@@ -100,7 +100,7 @@ def test_a_rank_that_lacks_data_is_left_out_with_a_finding(trace: Trace) -> None
 
 
 def test_other_errors_are_raised(trace: Trace) -> None:
-    """An InvalidOptionError in one plan, which is a mistake in the call, is raised."""
+    """An InvalidOptionError in one plan is raised, because it is a mistake in the call."""
     with pytest.raises(InvalidOptionError, match="cannot combine"):
         run_together(
             trace, {"total": Plan(count, partial(total, error=InvalidOptionError("cannot combine")))}, IN_PROCESS
@@ -109,7 +109,7 @@ def test_other_errors_are_raised(trace: Trace) -> None:
 
 @pytest.mark.slow
 def test_workers_return_the_same(trace: Trace) -> None:
-    """Two worker processes return the same total as this process."""
+    """Two worker processes return the same total as one process."""
     with processes(2) as pool:
         assert run_together(trace, PLANS, pool).results["total"] == 4
     assert visits == []
@@ -118,7 +118,7 @@ def test_workers_return_the_same(trace: Trace) -> None:
 def test_a_failing_rank_is_missing_from_all_results(
     trace: Trace, tmp_path: Path, open_file: Callable[..., TraceFile]
 ) -> None:
-    """With `on_error="skip"`, all results leave out the unreadable rank, and the findings say why."""
+    """With `on_error="skip"`, no result includes the unreadable rank, and findings give the reason."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     lenient = Trace({**trace.ranks, 2: RankTrace(2, open_file(tmp_path / "bad.json"))}, on_error="skip")
     answers = run_together(lenient, PLANS, IN_PROCESS)
@@ -132,7 +132,7 @@ def test_a_failing_rank_is_missing_from_all_results(
 
 @pytest.mark.parametrize("entry", ANALYSES, ids=lambda entry: entry.name)
 def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
-    """A plan takes all options of its analysis, with the same defaults, except those for executor and output."""
+    """A plan takes all options of its analysis with the same defaults, except options for executor and output."""
     options = inspect.signature(entry.compute).parameters.values()
     of_plan = inspect.signature(entry.plan).parameters.values()
     assert [option for option in options if option.name not in {"trace", "job", "executor", "across_ranks"}] == [
@@ -141,7 +141,7 @@ def test_the_plan_of_an_analysis_takes_its_options(entry: Analysis) -> None:
 
 
 ONLY_FOR_HTA = "by_durations"
-"""HTA's interface measures waiting by HTA's definition, which `holotrace.stragglers` does not offer."""
+"""An option for HTA's definition of waiting, which HTA's interface uses and `holotrace.stragglers` does not offer."""
 
 
 def test_the_docstring_example_works() -> None:

@@ -1,6 +1,6 @@
-"""With many writers, kills and failing disks, every result is correct or one clear error.
+"""Despite many writers, kills and failing disks, every result is correct or is one clear error.
 
-`scripts/store_trials.py` runs more trials of the same kind.
+`scripts/store_trials.py` runs more trials.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scripts.store_trials import damage, failed, kills, race
 
 @pytest.fixture(autouse=True)
 def _quiet(caplog) -> None:
-    """Silence the log, which would have hundreds of warnings on rebuilt entries."""
+    """Silence the log, which would contain hundreds of warnings about rebuilt entries."""
     caplog.set_level(logging.ERROR, "holotrace")
 
 
@@ -25,7 +25,7 @@ def _quiet(caplog) -> None:
     ],
 )
 def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> None:
-    """Processes that write different ranks at once store all of them, on disk and in object stores, none partially."""
+    """Processes that write different ranks at once store all of them completely, on disk and in object stores."""
     counts = race(trials, processes, address=address)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (trials * processes, trials, False), (
         counts
@@ -34,14 +34,14 @@ def test_processes_write_disjoint_ranks_at_once(trials, processes, address) -> N
 
 @pytest.mark.slow
 def test_processes_write_the_same_ranks_at_once() -> None:
-    """Of two processes that write the same ranks on disk, the last one wins and neither fails."""
+    """If two processes write the same ranks on disk, the last one wins and neither fails."""
     counts = race(2, 2, same=True)
     assert (counts["written: True"], counts["store: whole"], failed(counts)) == (4, 2, False), counts
 
 
 @pytest.mark.slow
 def test_processes_upload_the_same_ranks_at_once() -> None:
-    """If two processes upload the same ranks, one may be refused, but no rank has files of both."""
+    """If two processes upload the same ranks, one may be refused, but no rank mixes files of both."""
     counts = race(2, 2, same=True, address="local://{folder}/job.store")
     assert counts["written: True"] + counts["written: refused"] == 4, counts
     assert not failed(counts), counts
@@ -56,7 +56,7 @@ def test_killed_processes_leave_no_wrong_data() -> None:
 
 @pytest.mark.slow
 def test_changed_bytes_are_noticed() -> None:
-    """A cache entry with changed bytes is rebuilt; in a store, changed bytes raise an error that names the file."""
+    """Changed bytes make the cache rebuild an entry; in a store, they raise an error that names the file."""
     counts = damage(16)
     assert (counts["cache: whole"], failed(counts)) == (8, False), counts
     reported = counts["job.store: an error that names the file and the way out"]

@@ -38,7 +38,7 @@ def rank_trace(write_trace: Callable[..., Path], open_file: Callable[..., TraceF
 
 @pytest.fixture
 def trace(rank_trace: RankTrace) -> Trace:
-    """Return a job of ranks 1, 3 and 10, all with the same events."""
+    """Return a job of ranks 1, 3 and 10 with the same events."""
     ranks = {rank: RankTrace(rank, rank_trace._file) for rank in (10, 3, 1)}
     return Trace(ranks, [SkippedFile("notes.txt", "a text")])
 
@@ -49,7 +49,7 @@ def names(rank_trace: RankTrace) -> list[str]:
 
 
 def is_named(name: str, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Select the events of one name."""
+    """Select the events with one name."""
     column = rank_trace.table("events", ["name"])["name"]
     return (rank_trace.texts(column) == name).to_numpy()
 
@@ -60,7 +60,7 @@ def is_late(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def too_short(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-    """Return one bool for a rank of several events."""
+    """Return only one bool, although the rank has several events."""
     del rank_trace
     return np.array([True])
 
@@ -71,7 +71,7 @@ def numbers(rank_trace: RankTrace) -> npt.NDArray[Any]:
 
 
 def rank_and_count(rank_trace: RankTrace) -> tuple[int, int]:
-    """Return the rank and its number of events."""
+    """Return the rank and the number of its events."""
     return rank_trace.rank, rank_trace.table("events").height
 
 
@@ -89,7 +89,7 @@ def miscounts_rank_3(rank_trace: RankTrace) -> int:
 
 
 def was_held(rank_trace: RankTrace) -> bool:
-    """Return whether this process has the rank in memory, and read it."""
+    """Return whether this process has the rank in memory; then read the rank."""
     is_held = rank_trace.events_held > 0
     return bool(rank_trace.table("events").height) and is_held
 
@@ -100,7 +100,7 @@ def killed(_rank_trace: RankTrace) -> None:
 
 
 def test_texts_of_ids(rank_trace: RankTrace) -> None:
-    """`texts` replaces ids by strings, keeps null, and keeps the name of the column."""
+    """`texts` replaces ids with strings, keeps nulls, and keeps the column's name."""
     ids = rank_trace.table("events")["name"].extend_constant(None, 1)
     assert rank_trace.texts(ids).to_list() == [*KERNELS, None]
     assert rank_trace.texts(ids).name == "name"
@@ -110,14 +110,14 @@ def test_texts_of_ids(rank_trace: RankTrace) -> None:
 
 
 def test_events_are_counted_by_kind(rank_trace: RankTrace) -> None:
-    """`event_counts` counts the events of a rank or selection, without kinds that have none."""
+    """`event_counts` counts the events of a rank or a selection by kind, without kinds that do not occur."""
     assert rank_trace.event_counts() == {EventKind.KERNEL: 4}
     assert rank_trace.where(functools.partial(is_named, "gemm")).event_counts() == {EventKind.KERNEL: 2}
     assert rank_trace.where(functools.partial(is_named, "none")).event_counts() == {}
 
 
 def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
-    """`where` removes rows of `events`; other tables and the original rank stay complete."""
+    """`where` removes rows of `events`; other tables, and the original rank, stay complete."""
     selected = rank_trace.where(functools.partial(is_named, "gemm"))
     assert selected.table("events", ["event_index", "start_ns"]).rows() == [(0, 0), (2, 2_000)]
     assert selected.table("kernels").height == rank_trace.table("kernels").height == 4
@@ -125,7 +125,7 @@ def test_a_selection_filters_events_alone(rank_trace: RankTrace) -> None:
 
 
 def test_selections_add_up(rank_trace: RankTrace) -> None:
-    """Of several selections, in any order, only events that all of them keep remain; each selection sees all events."""
+    """Several selections, in any order, keep the events that each of them selects; each is computed on all events."""
     gemm, late = functools.partial(is_named, "gemm"), is_late
     for first, second in ((gemm, late), (late, gemm)):
         selected = rank_trace.where(first).where(second)
@@ -137,13 +137,13 @@ def test_selections_add_up(rank_trace: RankTrace) -> None:
 def test_a_selection_must_judge_every_event(
     rank_trace: RankTrace, selection: Callable[[RankTrace], npt.NDArray[Any]]
 ) -> None:
-    """A selection must return one bool per event; otherwise an error names the function."""
+    """If a selection does not return one bool per event, the error names its function."""
     with pytest.raises(InvalidOptionError, match=rf"{selection.__name__}.*must return 4 bools"):
         rank_trace.where(selection).table("events")
 
 
 def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
-    """`derive` calls a function once for a rank and once for each of its selections."""
+    """`derive` calls a function once per rank, and once per selection of the rank."""
     calls: list[int] = []
 
     def count(rank_trace: RankTrace) -> int:
@@ -158,7 +158,7 @@ def test_derived_results_are_remembered(rank_trace: RankTrace) -> None:
 
 
 def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
-    """After `forget`, derived results are computed again and equal the first ones."""
+    """After `forget`, results are derived again and equal the first ones."""
     selected = rank_trace.where(is_late)
     before = selected.derive(names)
     selected.forget()
@@ -167,7 +167,7 @@ def test_forgetting_derives_again(rank_trace: RankTrace) -> None:
 
 
 def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
-    """A pickled rank has less than 1,000 bytes and keeps its selections."""
+    """A pickled rank has less than 1,000 bytes and keeps its selection."""
     selected = rank_trace.where(is_late).where(functools.partial(is_named, "gemm"))
     assert names(selected) == ["gemm"]
     pickled = pickle.dumps(selected)
@@ -177,7 +177,7 @@ def test_a_rank_pickles_with_its_selections(rank_trace: RankTrace) -> None:
 
 
 def test_a_rank_with_data_pickles_small(trace: Trace) -> None:
-    """Reading tables of a rank does not change the size of its pickle, which is below 1,000 bytes."""
+    """Reading tables does not change the size of a rank's pickle, which is below 1,000 bytes."""
     rank_trace = trace.ranks[3]
     before = len(pickle.dumps(rank_trace))
     assert rank_trace.table("events").height
@@ -185,13 +185,13 @@ def test_a_rank_with_data_pickles_small(trace: Trace) -> None:
 
 
 def test_ranks_are_sorted(trace: Trace) -> None:
-    """Ranks given as 10, 3, 1 are in the order 1, 3, 10."""
+    """Ranks given as 10, 3, 1 are sorted to 1, 3, 10."""
     assert list(trace.ranks) == [1, 3, 10]
     assert list(trace.map(rank_and_count)) == [1, 3, 10]
 
 
 def test_selecting_ranks(trace: Trace) -> None:
-    """`select` keeps the chosen ranks and the skipped files; None keeps all ranks."""
+    """`select` keeps the given ranks, or all for None, and the skipped files."""
     assert trace.select(None) is trace
     chosen = trace.select([10, 1])
     assert list(chosen.ranks) == [1, 10]
@@ -199,7 +199,7 @@ def test_selecting_ranks(trace: Trace) -> None:
 
 
 def test_an_unknown_rank_lists_the_known_ones(trace: Trace) -> None:
-    """The error for rank 2 lists the ranks 1, 3 and 10."""
+    """The error for rank 2 lists 1, 3 and 10."""
     with pytest.raises(UnknownRankError, match="no rank 2 in this trace; its ranks are: 1, 3, 10"):
         trace.select([1, 2])
 
@@ -213,7 +213,7 @@ def test_an_empty_selection_of_ranks_is_refused(trace: Trace) -> None:
 def test_unreadable_files_are_skipped(
     trace: Trace, open_file: Callable[..., TraceFile], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`readable` skips rank 5 with a warning and keeps the others; if no rank is readable, it raises the error."""
+    """`readable` skips rank 5 with a warning; if no rank is readable, it raises the error."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     with caplog.at_level(logging.WARNING, "holotrace"):
@@ -249,13 +249,13 @@ def test_every_executor_gives_the_same(trace: Trace, executor: Executor) -> None
 
 
 def test_every_executor_raises_the_same(trace: Trace, executor: Executor) -> None:
-    """`map` raises the error of rank 3 with its type and message on every executor."""
+    """On every executor, `map` raises the error of rank 3 with its type and message."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         trace.map(fails_on_rank_3, executor)
 
 
 def test_ranks_after_an_error_are_not_started(trace: Trace) -> None:
-    """Without an executor, an error on rank 3 ends the work before rank 10."""
+    """Without an executor, an error on rank 3 stops the work before rank 10."""
     begun: list[int] = []
 
     def function(rank_trace: RankTrace) -> int:
@@ -274,7 +274,7 @@ def test_a_failing_rank_can_be_skipped(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """With `on_error="skip"`, a visit logs and leaves out failing ranks; the trace itself is not changed."""
+    """With `on_error="skip"`, failing ranks are logged and left out of the result; the trace is unchanged."""
     (tmp_path / "bad.json").write_text('[{"no": "event"}]', encoding="utf-8")
     bad = RankTrace(5, open_file(tmp_path / "bad.json"))
     lenient = Trace({**trace.ranks, 5: bad}, trace.skipped, on_error="skip")
@@ -293,27 +293,27 @@ def test_a_failing_rank_can_be_skipped(
 
 
 def test_errors_in_the_call_end_the_work(trace: Trace, executor: Executor) -> None:
-    """With `on_error="skip"`, an error in the call, such as an unknown rank, is still raised."""
+    """With `on_error="skip"`, errors in the call, such as an unknown rank, are still raised."""
     with pytest.raises(UnknownRankError, match=r"^rank 3 fails$"):
         Trace(trace.ranks, on_error="skip").map(fails_on_rank_3, executor)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="workers are killed by signals")
 def test_a_broken_pool_ends_the_work(trace: Trace) -> None:
-    """With `on_error="skip"`, a broken pool is still an error, because it loses all ranks."""
+    """With `on_error="skip"`, a broken pool still raises an error, because it loses all ranks."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, pytest.raises(BrokenExecutor):
         Trace(trace.ranks, on_error="skip").map(killed, pool)
 
 
 def test_if_every_rank_fails_the_first_error_is_raised(trace: Trace, executor: Executor) -> None:
-    """With `on_error="skip"`, the error of the only selected rank is raised, because no rank would remain."""
+    """With `on_error="skip"`, the error is raised if the only selected rank fails, because no rank would remain."""
     lenient = Trace(trace.ranks, on_error="skip").select([3]).where(is_late)
     with pytest.raises(ZeroDivisionError):
         lenient.map(miscounts_rank_3, executor)
 
 
 def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only ranks 3 and 10 fit the limit of events in memory; rank 1 is dropped and read again when needed."""
+    """Only ranks 3 and 10 fit the limit of events in memory; rank 1 is dropped, and read again when needed."""
     monkeypatch.setattr("holotrace.store.trace._MOST_EVENTS_HELD", 25_000)
     before = trace.map(rank_and_count)
     assert [rank for rank, rank_trace in trace.ranks.items() if rank_trace.events_held] == [3, 10]
@@ -323,7 +323,7 @@ def test_least_recently_used_ranks_are_forgotten(trace: Trace, monkeypatch: pyte
 
 @pytest.mark.slow
 def test_a_worker_keeps_the_ranks_of_earlier_visits(trace: Trace) -> None:
-    """In the second visit, the worker still holds the ranks. A trace that is opened again is read again."""
+    """In the second `map`, the worker still has the ranks in memory; a trace that is opened again is read again."""
     opened_again = Trace({rank: RankTrace(rank, rank_trace.file) for rank, rank_trace in trace.ranks.items()})
     with processes(1) as pool:
         assert trace.map(was_held, pool) == {1: False, 3: False, 10: False}
@@ -339,13 +339,13 @@ def test_a_job_pickles(trace: Trace) -> None:
 
 
 def test_representations_name_ranks_and_files(trace: Trace) -> None:
-    """`repr` of a trace lists its ranks, and `repr` of a rank begins with its number and file."""
+    """`repr` of a trace lists its ranks; `repr` of a rank begins with its number and file."""
     assert repr(trace) == "Trace(ranks=[1, 3, 10])"
     assert repr(trace.ranks[3]).startswith("RankTrace(rank=3, source=")
 
 
 def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
-    """A notebook shows a row per rank, with escaped names and the error of an unreadable file."""
+    """A notebook shows one row per rank, with escaped names, and the error of an unreadable file."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 10).kernel("gemm", start_us=0, duration_us=5)
     builder.header(deviceProperties=[{"id": 0, "name": "<b>H100</b>"}, {"id": 1, "name": "<b>H100</b>"}])
     (path,) = builder.write(tmp_path)
@@ -360,7 +360,7 @@ def test_a_notebook_shows_ranks_steps_devices_and_health(tmp_path) -> None:
 
 
 def test_a_notebook_shows_a_few_of_many_ranks() -> None:
-    """A notebook shows 8 of 20 ranks and counts the other 12."""
+    """A notebook shows 8 of 20 ranks and the number of the others."""
     builder = TraceBuilder()
     for rank in range(20):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=5)

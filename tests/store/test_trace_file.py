@@ -1,4 +1,4 @@
-"""`TraceFile` opens a trace file when its data is first needed."""
+"""`TraceFile` opens a trace file only when its data is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Recorder:
         self.calls: list[tuple[str, object]] = []
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Record the description and the size."""
+        """Record description and size."""
         self.calls.append((description, total_bytes))
 
     def advance(self, byte_count: int, /) -> None:
@@ -35,7 +35,7 @@ class Recorder:
         self.calls.append(("advance", byte_count))
 
     def finish(self) -> None:
-        """Record that reading finished."""
+        """Record the end of reading."""
         self.calls.append(("finish", None))
 
 
@@ -49,7 +49,7 @@ def test_every_table_has_its_types(write_trace: WriteTrace, open_file: OpenFile,
 
 
 def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Columns are returned in the requested order, whichever were read before."""
+    """Columns have the requested order, whichever columns were read before."""
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
     assert file.table("events", ["start_ns"]).rows() == [(0,), (1_000,)]
     assert file.table("events", ["duration_ns", "start_ns"]).rows() == [(1_000, 0), (1_000, 1_000)]
@@ -59,7 +59,7 @@ def test_columns_have_the_requested_order(write_trace: WriteTrace, open_file: Op
 def test_events_have_the_requested_kinds_and_names(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, few_events: int, most_kept: int
 ) -> None:
-    """The events of a file are the same whether all, some or none of its columns are kept in memory."""
+    """Selected events are the same whether all, some or none of the file's columns are in memory."""
     monkeypatch.setattr(trace_file, "_FEW_EVENTS", few_events)
     monkeypatch.setattr(trace_file, "_MOST_KEPT_EVENTS", most_kept)
     file = open_file(write_trace("a.json", ["gemm", "relu"]))
@@ -72,20 +72,20 @@ def test_events_have_the_requested_kinds_and_names(
 
 
 def test_unknown_columns_need_no_file(open_file: OpenFile, tmp_path: Path) -> None:
-    """An unknown name raises an error before any file is opened."""
+    """An unknown name raises an error before a file is opened."""
     with pytest.raises(InvalidOptionError, match="no column 'dur'"):
         open_file(tmp_path / "missing.json").table("events", ["dur"])
 
 
 def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Path) -> None:
-    """Creating a TraceFile for a missing path is not an error."""
+    """Creating a TraceFile for a missing path raises no error."""
     assert open_file(tmp_path / "missing.json").path == str(tmp_path / "missing.json")
 
 
 def test_a_pickle_contains_no_data(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A pickled TraceFile has less than 1,000 bytes, and finds its file and cache option from another folder."""
+    """A pickled TraceFile has less than 1,000 bytes; from another folder, it still has its file and cache option."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
     file = open_file(Path(path.name), cache=False)
@@ -98,7 +98,7 @@ def test_a_pickle_contains_no_data(
 
 
 def test_progress_counts_every_byte(write_trace: WriteTrace, open_file: OpenFile) -> None:
-    """Progress receives the file size, steps that add up to it, and the end; a cached file reports no progress."""
+    """Progress receives the file size, steps that add up to it, and the end; for a cached file, it receives nothing."""
     path = write_trace("a.json", ["gemm"])
     for _ in range(2):
         recorder = Recorder()
@@ -117,7 +117,7 @@ def test_an_interrupt_during_progress_stops_reading(
     """Ctrl-C during reading raises KeyboardInterrupt and leaves no cache entry."""
 
     class Interrupted(Recorder):
-        """A progress display in which Ctrl-C raises KeyboardInterrupt."""
+        """A progress display that simulates Ctrl-C."""
 
         def advance(self, byte_count: int, /) -> None:
             """Record the call, then raise KeyboardInterrupt."""

@@ -1,4 +1,4 @@
-"""`TraceBuilder` writes exactly the requested events, which read back unchanged."""
+"""`TraceBuilder` writes exactly the requested events, and they read back unchanged."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from holotrace.testing.builder import FIRST_AUTOMATIC_CORRELATION, TraceBuilder
 
 
 def written(builder: TraceBuilder, rank: int = 0) -> list[dict]:
-    """Parse the events of a rank, with times as exact decimal numbers."""
+    """Parse the events of a rank; times are exact decimal numbers."""
     return json.loads(builder.json(rank), parse_float=Decimal)["traceEvents"]
 
 
 def test_a_kernel_is_written_with_its_stream_and_times():
-    """A kernel's process is its device and its thread is its stream; times are exact decimals."""
+    """The process of a kernel is its device, and the thread its stream; times are exact decimals."""
     (kernel,) = written(TraceBuilder().kernel("gemm", stream=9, device=2, start_us=1.5, duration_us=Decimal("0.001")))
 
     assert kernel == {
@@ -37,7 +37,7 @@ def test_a_kernel_is_written_with_its_stream_and_times():
 
 
 def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
-    """`launch_us` adds a runtime call and a flow to the kernel, all with the same correlation."""
+    """`launch_us` adds a runtime call and a flow arrow to the kernel, with the kernel's correlation."""
     launch, kernel, leaves, arrives = written(TraceBuilder().kernel("gemm", start_us=10, duration_us=5, launch_us=2))
 
     assert (launch["cat"], launch["name"], launch["ts"]) == ("cuda_runtime", "cudaLaunchKernel", 2)
@@ -48,7 +48,7 @@ def test_a_launch_adds_the_call_and_a_flow_to_the_kernel():
 
 
 def test_each_launch_has_its_own_correlation_unless_given():
-    """Launches get the correlations 100,001, 100,002 and so on, unless the caller passes one."""
+    """Launches get the correlations 100,001, 100,002 and so on, unless the caller gives one."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=1, duration_us=1, launch_us=0)
@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy is written with its bytes and a cudaMemcpyAsync call, and a memset with its bytes and a cudaMemsetAsync call."""
+    """A copy has its bytes and a cudaMemcpyAsync call, and a memset its bytes and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)
@@ -78,7 +78,7 @@ def test_copies_and_memsets_carry_bytes_and_their_own_launches():
 
 
 def test_a_collective_is_an_nccl_kernel_with_args():
-    """A collective is written with name, type, sizes, group, and a sequence number within the group."""
+    """A collective has a name, a type, sizes, a group, and a sequence number within the group."""
     builder = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=5, elements=7, group_ranks=(0, 3))
@@ -106,7 +106,7 @@ def test_a_collective_is_an_nccl_kernel_with_args():
 
 
 def test_args_replace_those_of_the_builder_and_none_removes_one():
-    """Given args replace the builder's, and None removes an arg."""
+    """Given args override the builder's args, and None removes an arg."""
     (kernel,) = written(
         TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"device": None, "stream": "0x0", "grid": [1, 1, 1]})
     )
@@ -115,7 +115,7 @@ def test_args_replace_those_of_the_builder_and_none_removes_one():
 
 
 def test_host_rows_belong_to_the_process_of_their_rank():
-    """Operators, annotations, steps and calls of rank 1 have process 1001 and their own thread id."""
+    """Operators, annotations, steps and calls of rank 1 have process 1001 and the id of their thread."""
     builder = (
         TraceBuilder()
         .rank(1)
@@ -134,7 +134,7 @@ def test_host_rows_belong_to_the_process_of_their_rank():
 
 
 def test_a_rank_option_applies_to_one_event():
-    """`rank=2` adds one event to rank 2, and the next event goes to the current rank 0."""
+    """`rank=2` applies only to one event; the next event goes to rank 0, the current one."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=1, rank=2).kernel("b", start_us=0, duration_us=1)
 
     assert [row["name"] for row in written(builder, 2)] == ["a"]
@@ -142,14 +142,14 @@ def test_a_rank_option_applies_to_one_event():
 
 
 def test_raw_events_are_written_as_given():
-    """`event` writes an unusual event as given, except that floats become decimals."""
+    """`event` writes an unusual event unchanged, except that floats become decimals."""
     (event,) = written(TraceBuilder().event(ph="X", name="n", ts="12.5", dur=1e-3, args=["no object"]))
 
     assert event == {"ph": "X", "name": "n", "ts": "12.5", "dur": Decimal("0.001"), "args": ["no object"]}
 
 
 def test_header_keys_are_set_and_removed():
-    """`header` sets keys of the current rank only, and None removes a key."""
+    """`header` sets keys of the current rank only; None removes a key."""
     builder = TraceBuilder(base_time_ns=5).header(distributedInfo=None, with_stack=1).rank(1)
 
     keys = json.loads(builder.json(0))
@@ -159,19 +159,19 @@ def test_header_keys_are_set_and_removed():
 
 
 def test_times_finer_than_a_nanosecond_are_rejected():
-    """A time of 0.0001 µs raises an error, because the builder does not round."""
+    """A time of 0.0001 µs raises an error, because the builder rounds no times."""
     with pytest.raises(InvalidOptionError, match="at most three decimals"):
         TraceBuilder().kernel("k", start_us=0.0001, duration_us=1)
 
 
 def test_an_unknown_rank_is_rejected():
-    """The error for rank 3 lists the ranks 0 and 1."""
+    """The error for rank 3 lists 0 and 1."""
     with pytest.raises(UnknownRankError, match="no rank 3 in this trace; its ranks are: 0, 1"):
         TraceBuilder().rank(0).rank(1).json(3)
 
 
 def test_a_builder_without_events_is_an_empty_trace():
-    """A builder without events builds a trace with rank 0 and no events."""
+    """Without events, the trace has rank 0 and no events."""
     trace = TraceBuilder().build()
 
     assert list(trace.ranks) == [0]
@@ -179,7 +179,7 @@ def test_a_builder_without_events_is_an_empty_trace():
 
 
 def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
-    """`write` creates the folder and a file per rank, and returns the paths in the order of the ranks."""
+    """`write` creates the folder and one file per rank, and returns the paths in rank order."""
     paths = TraceBuilder().rank(10).rank(2).write(tmp_path / "new")
 
     assert [path.name for path in paths] == ["rank2.pt.trace.json", "rank10.pt.trace.json"]
@@ -187,7 +187,7 @@ def test_write_creates_the_folder_and_one_file_per_rank(tmp_path):
 
 
 def test_the_whole_trace_reads_back():
-    """Each kind of event reads back with its kind and time, in the order of the calls."""
+    """Events of each kind read back with their kind and time, in the order of the calls."""
     rank_trace = (
         TraceBuilder(base_time_ns=1_000_000)
         .step(1, 0, 100)
@@ -217,7 +217,7 @@ def test_the_whole_trace_reads_back():
     assert rank_trace.health.findings == ()
 
 
-# The reader drops later and longer events, so that differences and sums fit 64 bits.
+# The reader drops events with larger values, because differences and sums might not fit into 64 bits.
 starts_ns, durations_ns = st.integers(0, 2**61), st.integers(0, 2**52)
 
 
@@ -235,7 +235,7 @@ def test_every_nanosecond_survives(start_ns, duration_ns):
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_every_name_survives(name):
-    """Any name, with quotes, backslashes or control characters, reads back unchanged."""
+    """Any name reads back unchanged, even with quotes, backslashes or control characters."""
     rank_trace = TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0]
 
     ids = rank_trace.table("events", ["name"])["name"]

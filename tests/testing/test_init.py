@@ -17,7 +17,7 @@ def test_public_names_are_sorted_and_exist():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    """`testing.nothing` raises an AttributeError with the names of the module and the attribute."""
+    """`testing.nothing` raises an AttributeError that names the module and the attribute."""
     with pytest.raises(AttributeError, match=r"holotrace\.testing.* nothing"):
         _ = testing.nothing
 

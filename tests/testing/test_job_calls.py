@@ -1,4 +1,4 @@
-"""The simulated calls of a job."""
+"""Tests of the simulated communication calls of a job."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ EXACT = CallsOptions(hosts=4, operations=40, clock_offset_ns=0, clock_drift_ppb=
 
 
 def test_the_same_options_give_the_same_calls() -> None:
-    """All random values follow from the seed."""
+    """All random values are drawn from the seed."""
     assert simulated_calls(EXACT).calls.equals(simulated_calls(EXACT).calls)
 
 
 def test_nobody_leaves_an_all_reduce_before_all_have_entered() -> None:
-    """In true time, at least `shortest_ns` pass between the last start and the first end of an all-reduce."""
+    """In true time, the first end of an all-reduce is at least `shortest_ns` after its last start."""
     job = simulated_calls(EXACT)
     lengths = (
         job.calls.filter(pl.col("family").is_in(["all_reduce", "reduce_scatter"]))
@@ -28,7 +28,7 @@ def test_nobody_leaves_an_all_reduce_before_all_have_entered() -> None:
 
 
 def test_the_root_of_a_broadcast_does_not_wait() -> None:
-    """Some broadcasts end on the root before another rank enters, so they say nothing about clocks."""
+    """Some broadcasts end on the root before another rank enters."""
     broadcasts = simulated_calls(EXACT).calls.filter(family="broadcast").group_by("instance")
     ends = broadcasts.agg((pl.col("end_ns").min() - pl.col("start_ns").max()).alias("length"))
 
@@ -36,7 +36,7 @@ def test_the_root_of_a_broadcast_does_not_wait() -> None:
 
 
 def test_the_true_correction_maps_one_clock_to_another() -> None:
-    """A time on one clock plus its correction is what the other shows at the same true time, except for rounding."""
+    """A time on one clock plus the true correction is the time on the other clock, except for rounding."""
     job = simulated_calls(CallsOptions(hosts=2, operations=20, seed=4))
     true_ns = 1_795_209_480_000_000_000
     shown, other = (job.clocks[host].shows(true_ns) for host in ("host1", "host0"))
@@ -45,7 +45,7 @@ def test_the_true_correction_maps_one_clock_to_another() -> None:
 
 
 def test_a_late_host_and_missing_calls() -> None:
-    """The late host records about two thirds of the calls of the others."""
+    """The late host records about two thirds as many calls as the others."""
     options = CallsOptions(hosts=2, ranks_per_host=1, operations=300, late_host=1, missing_fraction=0.1)
     counts = simulated_calls(options).calls["rank"].value_counts(sort=True)["count"].to_list()
 

@@ -1,4 +1,4 @@
-"""`plan_job` plans the work of a simulated job in true time."""
+"""`plan_job` schedules the work of a simulated job in true time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def by_stream(rank_plan):
 
 
 def test_work_starts_after_its_launch(plan):
-    """Device work starts at least the launch latency after the start of its launching call."""
+    """Work on the device starts at least the launch latency after its launch call starts."""
     assert all(
         planned.start_ns >= planned.launch_start_ns + LAUNCH_LATENCY_NS
         for rank_plan in plan.ranks
@@ -54,14 +54,14 @@ def test_work_starts_after_its_launch(plan):
 
 
 def test_work_on_one_stream_does_not_overlap(plan):
-    """Between two pieces of work on a stream there is at least STREAM_GAP_NS."""
+    """On a stream, the next kernel or copy starts at least STREAM_GAP_NS after the previous one ends."""
     for rank_plan in plan.ranks:
         for works in by_stream(rank_plan).values():
             assert all(later.start_ns - earlier.end_ns >= STREAM_GAP_NS for earlier, later in pairwise(works))
 
 
 def test_operators_are_nested_and_contain_their_launches(plan):
-    """Each nested operator is inside its outer operator, and launches are inside the innermost one."""
+    """Inner operators are inside their outer operators, and launches inside the innermost operators."""
     for call in plan.ranks[0].calls:
         assert all(a[0] < b[0] and b[1] < a[1] for a, b in pairwise(call.spans))
         first_ns, last_ns = call.spans[-1]
@@ -69,14 +69,14 @@ def test_operators_are_nested_and_contain_their_launches(plan):
 
 
 def test_calls_of_a_thread_do_not_overlap(plan):
-    """Each call on rank 2 ends before the next one begins."""
+    """Each call on rank 2 ends before the next call begins."""
     spans = [call.spans[0] for call in plan.ranks[2].calls]
 
     assert all(earlier[1] <= later[0] for earlier, later in pairwise(spans))
 
 
 def test_collectives_end_on_all_ranks_at_once(plan):
-    """A collective ends on all members at the same true time: the last arrival plus the transfer time."""
+    """In true time, a collective ends on all members when the transfer time after the last arrival has passed."""
     for collective in plan.collectives:
         parts = [
             planned
@@ -90,7 +90,7 @@ def test_collectives_end_on_all_ranks_at_once(plan):
 
 
 def test_every_rank_waits_for_the_straggler(plan):
-    """The straggler arrives last at every collective of all ranks and never waits."""
+    """In all collectives, the straggler arrives last and never waits."""
     of_all = [collective for collective in plan.collectives if len(collective.members) == OPTIONS.ranks]
 
     assert {collective.last_to_arrive for collective in of_all} == {1}
@@ -98,7 +98,7 @@ def test_every_rank_waits_for_the_straggler(plan):
 
 
 def test_the_straggler_computes_longer_by_the_delay():
-    """The straggler computes 2 ms longer per step than in the same job without a straggler."""
+    """In each step, the straggler computes for 2 ms longer than in the same job without a straggler."""
     slow, even = plan_job(OPTIONS), plan_job(replace(OPTIONS, straggler_rank=None))
 
     def computation_ns(plan):
@@ -116,7 +116,7 @@ def test_host_groups_contain_the_ranks_of_a_host():
 
 
 def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
-    """Ranks of the first host have an exact clock; ranks of the second share an offset and a drift."""
+    """The first host has an exact clock; the ranks of the second host share an offset and a drift."""
     clocks = [rank_plan.clock for rank_plan in plan.ranks]
 
     assert clocks[0] == clocks[1] == HostClock()
@@ -126,7 +126,7 @@ def test_ranks_of_a_host_share_its_clock_and_the_first_clock_is_right(plan):
 
 
 def test_a_clock_shows_offset_and_drift():
-    """A clock with offset -7 ns and drift 1,000 ppb is 993 ns ahead after a second."""
+    """After a second, a clock with offset -7 ns and drift 1,000 ppb is 993 ns ahead."""
     clock = HostClock(offset_ns=-7, drift_ppb=1_000)
 
     assert clock.shows(BEGIN_NS) == BEGIN_NS - 7
@@ -144,6 +144,6 @@ def test_a_clock_shows_offset_and_drift():
     ],
 )
 def test_invalid_options_are_rejected(change, message):
-    """Zero ranks, steps or layers, or a straggler rank that does not exist, raises an error that names the option."""
+    """For zero ranks, steps or layers, or an unknown straggler rank, the error names the option."""
     with pytest.raises(InvalidOptionError, match=message):
         replace(OPTIONS, **change)

@@ -1,4 +1,4 @@
-"""The truth about a simulated job equals results computed with sets of whole nanoseconds."""
+"""The truth about a simulated job equals a computation with sets of whole nanoseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("computation", "communication", "memory")
 
 @st.composite
 def works(draw):
-    """Draw device work of a few nanoseconds, sorted by start and launched before it starts."""
+    """Draw device work of a few nanoseconds, sorted by start; each is launched before it starts."""
     rows = []
     for _ in range(draw(st.integers(1, 12))):
         start_ns, length_ns = draw(st.integers(0, 60)), draw(st.integers(1, 15))
@@ -24,14 +24,14 @@ def works(draw):
 
 
 def pairs(chosen):
-    """Return the intervals of some work."""
+    """Return the intervals of device work."""
     return [(work.start_ns, work.end_ns) for work in chosen]
 
 
 @settings(deadline=None)
 @given(works())
 def test_state_lengths_count_every_nanosecond_once(chosen):
-    """The length of each combination of kinds is the number of nanoseconds in which exactly these kinds run."""
+    """The length of each combination of kinds is the number of nanoseconds with exactly these kinds running."""
     by_kind = [pairs(work for work in chosen if work.kind == kind) for kind in KINDS]
     expected = {
         frozenset(kind for bit, kind in enumerate(KINDS) if key >> bit & 1): count
@@ -45,7 +45,7 @@ def test_state_lengths_count_every_nanosecond_once(chosen):
 @settings(deadline=None)
 @given(works())
 def test_idle_split_adds_up_to_the_idle_time(chosen):
-    """The causes of idle time add up to the idle time, and short waits are never `other`."""
+    """The times per cause add up to the idle time, and short waits are never `other`."""
     split = idle_split(chosen)
 
     assert sum(split.values()) == len(holes(pairs(chosen)))
@@ -55,7 +55,7 @@ def test_idle_split_adds_up_to_the_idle_time(chosen):
 @settings(deadline=None)
 @given(works())
 def test_time_before_the_launch_is_host_wait(chosen):
-    """Idle time before the next work is launched counts as `host_wait`."""
+    """Idle time before the launch of the next work is `host_wait`."""
     idle = holes(pairs(chosen))
     waiting = {
         moment for moment in idle if moment < next(work for work in chosen if work.start_ns > moment).launch_start_ns
@@ -66,7 +66,7 @@ def test_time_before_the_launch_is_host_wait(chosen):
 
 
 def test_a_long_wait_after_the_launch_is_other():
-    """A gap of 30 µs after the launch is `other`; one of 29.999 µs is `kernel_wait`."""
+    """After the launch, a gap of 30 µs is `other`, and a gap of 29.999 µs is `kernel_wait`."""
 
     def gap_of(length_ns):
         return [ShownWork("memory", 7, 0, 0, 10), ShownWork("memory", 7, 5, 10 + length_ns, 40_000)]

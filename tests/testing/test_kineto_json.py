@@ -1,4 +1,4 @@
-"""Simulated traces have the text layout that Kineto writes."""
+"""Simulated traces have the text layout of Kineto."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.testing.kineto_json import document, event_text, microseconds
 
 
 def test_an_event_has_one_line_per_key_and_one_for_all_args():
-    """An event is written with one line per key, and all args in one line, like Kineto's."""
+    """Like Kineto, an event has one line per key, and all args are in one line."""
     event = {"ph": "X", "name": 'a "b"', "ts": microseconds(1_500), "args": {"stream": 7, "grid": [1, 2, 3]}}
 
     assert event_text(event) == (
@@ -22,7 +22,7 @@ def test_an_event_has_one_line_per_key_and_one_for_all_args():
 
 
 def test_a_document_has_header_events_and_trailer_in_this_order():
-    """A document has the header keys first, then the events, then the trailer keys."""
+    """A document has the header keys, then the events, then the trailer keys."""
     text = document({"schemaVersion": 1}, [{"ph": "M"}, {"ph": "i"}], {"traceName": "t"})
 
     assert json.loads(text) == {"schemaVersion": 1, "traceEvents": [{"ph": "M"}, {"ph": "i"}], "traceName": "t"}
@@ -37,7 +37,7 @@ def test_a_document_without_events_is_valid():
 @settings(deadline=None)
 @given(st.integers(0, 2**63 - 1))
 def test_microseconds_are_exact_with_three_decimals(time_ns):
-    """`microseconds` keeps every digit of any int64 number of nanoseconds."""
+    """`microseconds` keeps every digit of any int64 in nanoseconds."""
     text = f"{microseconds(time_ns):f}"
 
     assert text == f"{time_ns // 1_000}.{time_ns % 1_000:03}"

@@ -1,4 +1,4 @@
-"""Hypothesis strategies draw valid traces, which the reader reads like a JSON parser."""
+"""The Hypothesis strategies draw valid traces, on which the reader agrees with a JSON parser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ unshrunk = settings(quick, max_examples=3_000, database=None, phases=[Phase.gene
 
 
 def read(document: bytes):
-    """Write bytes to a file, and open and read it as rank 0."""
+    """Write bytes to a file; open and read it as rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         path.write_bytes(document)
@@ -30,7 +30,7 @@ def read(document: bytes):
 
 
 def events_in(document: bytes):
-    """Return the header and the events of a document, according to Python's parser."""
+    """Return the header and events of a document, parsed by Python."""
     value = json.loads(document, parse_float=Decimal)
     return (value, value["traceEvents"]) if isinstance(value, dict) else ({}, value)
 
@@ -38,7 +38,7 @@ def events_in(document: bytes):
 @quick
 @given(interval_arrays(max_size=10, latest=5))
 def test_intervals_are_two_int64_arrays_of_one_length(intervals):
-    """`interval_arrays` draws starts and ends as int64 arrays of equal length, within the requested limits."""
+    """`interval_arrays` draws starts and ends within the requested limits, as int64 arrays of equal length."""
     start_ns, end_ns = intervals
 
     assert start_ns.dtype == end_ns.dtype == "int64"
@@ -50,7 +50,7 @@ def test_intervals_are_two_int64_arrays_of_one_length(intervals):
 @quick
 @given(events())
 def test_an_event_is_complete(event):
-    """`events` draws events with a name, a process, a thread, and exact times of at least 0."""
+    """`events` draws events with a name, a process, a thread, and exact times that are not negative."""
     assert event["ph"] == "X"
     assert {"cat", "name", "pid", "tid", "ts", "dur"} <= event.keys()
     assert isinstance(event["ts"], Decimal)
@@ -66,12 +66,12 @@ def test_names_contain_odd_characters(character):
 @quick
 @given(trace_documents())
 def test_documents_are_valid_json(document):
-    """`trace_documents` draws JSON with events in `traceEvents` or in a bare list."""
+    """`trace_documents` draws JSON with the events in `traceEvents` or in a bare list."""
     assert all("ph" in event for event in events_in(document)[1])
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # a discarded document may be large
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # Hypothesis may discard a large document
 @pytest.mark.parametrize(
     "is_odd",
     [
@@ -84,7 +84,7 @@ def test_documents_are_valid_json(document):
     ids=["bare list", "header after the events", "exponent", "quoted time", "64-bit id"],
 )
 def test_documents_can_have_every_oddity(is_odd):
-    """`trace_documents` can draw a bare list, a late header, exponents, quoted times and 64-bit ids."""
+    """`trace_documents` can draw bare lists, late headers, exponents, quoted times and 64-bit ids."""
     assert is_odd(find(trace_documents(), is_odd, settings=unshrunk))
 
 
@@ -92,7 +92,7 @@ def test_documents_can_have_every_oddity(is_odd):
 @quick
 @given(trace_documents())
 def test_the_reader_agrees_with_a_json_parser(document):
-    """The reader returns every complete event in order, with its category, name, and time to the nanosecond."""
+    """The reader returns every complete event, in order, with category, name, and time to the nanosecond."""
     header, parsed = events_in(document)
     complete = [(index, event) for index, event in enumerate(parsed) if event["ph"] == "X"]
     rank_trace = read(document)

@@ -1,4 +1,4 @@
-"""`write_job` writes traces of a simulated job, and the analyses agree with its known truth."""
+"""`write_job` writes traces of a simulated job, and the analyses agree with the truth of the simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def truth(folder):
-    """Write a small job on two hosts and return its truth."""
+    """Write a small job on two hosts; return its truth."""
     return write_job(folder, **SMALL)
 
 
@@ -51,7 +51,7 @@ def parsed(folder, rank_truth):
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """File names have host, process and time, as torch writes them; the folder has a file per rank and the truth."""
+    """As in torch, a file name has host, process and time; the folder has one file per rank, and the truth."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)
@@ -59,7 +59,7 @@ def test_files_are_named_as_torch_names_them(folder, truth):
 
 
 def test_every_file_is_valid_json_with_a_complete_header(folder, truth):
-    """Each header has rank, groups, devices and options under the profiler's keys."""
+    """Each header has rank, groups, devices and options, under the profiler's keys."""
     for rank in truth.ranks:
         keys = parsed(folder, rank)
         info = keys["distributedInfo"]
@@ -82,7 +82,7 @@ def test_times_are_written_with_three_decimals(folder, truth):
 
 
 def test_the_same_options_give_the_same_bytes(tmp_path):
-    """The same options write equal files; another seed writes different ones."""
+    """The same options write equal files, and another seed writes different files."""
     write_job(tmp_path / "a", **SMALL)
     write_job(tmp_path / "b", **SMALL)
     write_job(tmp_path / "c", **{**SMALL, "seed": 8})
@@ -92,7 +92,7 @@ def test_the_same_options_give_the_same_bytes(tmp_path):
 
 
 def test_the_truth_file_equals_the_result(folder, truth):
-    """The truth file contains the returned truth and the name of its format."""
+    """The truth file contains the returned truth and the name of the format."""
     saved = json.loads((folder / TRUTH_FILE).read_text())
 
     assert saved == json.loads(json.dumps(truth.to_dict()))
@@ -100,14 +100,14 @@ def test_the_truth_file_equals_the_result(folder, truth):
 
 
 def test_the_reader_finds_all_ranks_and_skips_the_truth(trace):
-    """The reader opens four ranks without findings and skips the truth file."""
+    """The reader opens four ranks without findings, and skips the truth file."""
     assert list(trace.ranks) == [0, 1, 2, 3]
     assert [path.rpartition("/")[2] for path in (skipped.path for skipped in trace.skipped)] == [TRUTH_FILE]
     assert [rank_trace.health.findings for rank_trace in trace.ranks.values()] == [()] * 4
 
 
 def test_temporal_breakdown_equals_the_truth(trace, truth):
-    """`temporal_breakdown` returns the window, computation and idle time of each rank to the nanosecond."""
+    """`temporal_breakdown` returns the true window, computation and idle time of each rank, to the nanosecond."""
     per_device = holotrace.temporal_breakdown(trace).per_device
 
     columns = ["rank", "device", "start_ns", "window_ns", "computation_ns", "idle_ns", "non_computation_ns"]
@@ -126,7 +126,7 @@ def test_temporal_breakdown_equals_the_truth(trace, truth):
 
 
 def test_kernel_breakdown_equals_the_truth(trace, truth):
-    """`kernel_breakdown` returns the time of each combination of kinds, and the number of kernels of each kind."""
+    """`kernel_breakdown` returns the true time of each combination of kinds, and the true kernel counts."""
     breakdown = holotrace.kernel_breakdown(trace)
 
     for rank in truth.ranks:
@@ -139,7 +139,7 @@ def test_kernel_breakdown_equals_the_truth(trace, truth):
 
 
 def test_communication_overlap_equals_the_truth(trace, truth):
-    """`communication_overlap` returns communication and overlap of each rank to the nanosecond."""
+    """`communication_overlap` returns the true communication and overlap of each rank, to the nanosecond."""
     per_rank = holotrace.communication_overlap(trace).per_rank
 
     assert per_rank.select("rank", "communication_ns", "overlap_ns").rows() == [
@@ -149,7 +149,7 @@ def test_communication_overlap_equals_the_truth(trace, truth):
 
 
 def test_idle_time_equals_the_truth(trace, truth):
-    """`idle_time` returns the idle time of each stream and device by cause, to the nanosecond."""
+    """`idle_time` returns the true idle time of each stream and device by cause, to the nanosecond."""
     idle = holotrace.idle_time(trace)
 
     for rank in truth.ranks:
@@ -164,19 +164,19 @@ def test_idle_time_equals_the_truth(trace, truth):
 
 
 def test_all_three_reasons_to_wait_occur(truth):
-    """Stream 7 waits for the host, for kernels to start, and for communication on every rank."""
+    """On every rank, stream 7 waits for the host, for kernels to start, and for communication."""
     assert all(min(rank.idle_by_stream_ns["7"].values()) > 0 for rank in truth.ranks)
 
 
 def test_steps_equal_the_truth(trace, truth):
-    """Steps have their true numbers, and their true starts and ends on the host's clock."""
+    """Steps have their true numbers, starts and ends, on the host's clock."""
     for rank in truth.ranks:
         recorded = steps(trace.ranks[rank.rank]).select("step", "start_ns", "end_ns")
         assert recorded.rows() == [(step.step, step.start_ns, step.end_ns) for step in rank.steps]
 
 
 def test_every_piece_of_device_work_has_its_launch(trace, truth):
-    """Every piece of device work has a launch."""
+    """All kernels, copies and memsets have a launch."""
     for rank in truth.ranks:
         launched = launches(trace.ranks[rank.rank])
         assert launched.height == sum(rank.kernel_counts.values())
@@ -184,7 +184,7 @@ def test_every_piece_of_device_work_has_its_launch(trace, truth):
 
 
 def test_collectives_end_at_the_same_true_time(folder, truth):
-    """Corrected for clock offset and drift, all members of a collective end within a microsecond."""
+    """After correcting clock offset and drift, all members of a collective end within one microsecond."""
     ends = {}
     for rank in truth.ranks:
         for event in parsed(folder, rank)["traceEvents"]:
@@ -204,7 +204,7 @@ def test_collectives_end_at_the_same_true_time(folder, truth):
 
 
 def test_others_wait_for_the_straggler(truth):
-    """Rank 3, the straggler, arrives last at every all-reduce and waits least."""
+    """Rank 3, the straggler, arrives last at every all-reduce and waits the least."""
     assert truth.straggler_rank == 3
     assert {op.last_to_arrive for op in truth.collectives if op.collective == "allreduce"} == {3}
     waits = [rank.collective_wait_ns for rank in truth.ranks]
@@ -212,14 +212,14 @@ def test_others_wait_for_the_straggler(truth):
 
 
 def test_a_job_may_have_no_straggler(tmp_path):
-    """`straggler_rank=None` simulates a job in which no rank is delayed."""
+    """With `straggler_rank=None`, no rank is delayed."""
     truth = write_job(tmp_path, **{**SMALL, "straggler_rank": None})
 
     assert (truth.straggler_rank, truth.straggler_delay_ns) == (None, 0)
 
 
 def test_a_single_rank_is_a_job(tmp_path):
-    """A job of one rank never waits in collectives, and its communication time equals the truth."""
+    """A single rank never waits in collectives, and its communication time equals the truth."""
     truth = write_job(tmp_path, ranks=1, steps=1, layers=1)
 
     assert [rank.collective_wait_ns for rank in truth.ranks] == [0]
@@ -230,7 +230,7 @@ def test_a_single_rank_is_a_job(tmp_path):
 
 @pytest.mark.slow
 def test_five_hundred_ranks_are_simulated(tmp_path):
-    """512 ranks have 512 files, which open as ranks 0 to 511."""
+    """512 ranks have 512 files that open as ranks 0 to 511."""
     truth = write_job(tmp_path, ranks=512, steps=1, layers=1)
 
     assert len({rank.file for rank in truth.ranks}) == 512
@@ -238,7 +238,7 @@ def test_five_hundred_ranks_are_simulated(tmp_path):
 
 
 def test_an_impossible_job_is_rejected(tmp_path):
-    """A straggler rank of 9 among two ranks raises an error that names the option."""
+    """For straggler rank 9 of two ranks, the error names the option."""
     with pytest.raises(InvalidOptionError, match="straggler_rank=9"):
         write_job(tmp_path, ranks=2, straggler_rank=9)
 
@@ -254,7 +254,7 @@ def test_the_command_prints_what_it_wrote(tmp_path, capsys):
 
 
 def test_the_command_rejects_invalid_options(tmp_path, capsys):
-    """`--ranks 0` ends the command with the reason, without a traceback."""
+    """For `--ranks 0`, the command prints the reason without a traceback."""
     with pytest.raises(SystemExit):
         main([str(tmp_path), "--ranks", "0"])
 
@@ -279,7 +279,7 @@ def test_the_module_runs_as_a_program(tmp_path):
 
 
 def test_recorded_traces_stay(tmp_path):
-    """`write_job` replaces another simulated job, but refuses a folder with other traces."""
+    """`write_job` replaces an older simulated job, but refuses a folder with other traces."""
     (tmp_path / "rank0.pt.trace.json").write_text("mine")
     with pytest.raises(InvalidOptionError, match="may be recorded traces"):
         write_job(tmp_path, **SMALL)

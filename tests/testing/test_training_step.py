@@ -1,4 +1,4 @@
-"""`training_step` returns the work of a simulated training step."""
+"""`training_step` returns the operators and device work of a simulated training step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_each_layer_has_one_all_reduce(layers):
 
 @pytest.mark.parametrize("layers", [1, 2, 5])
 def test_backward_undoes_forward_in_reverse_order(layers):
-    """The backward pass has the sequence numbers of the forward pass in reverse order."""
+    """The backward pass has the sequence numbers of the forward pass, in reverse order."""
     step = training_step(layers)
 
     forward = [call.sequence for call in step.forward]
@@ -39,7 +39,7 @@ def test_backward_undoes_forward_in_reverse_order(layers):
 
 
 def test_names_have_all_lengths_of_real_traces():
-    """Kernel names range from below 20 to above 400 characters, like those of real traces."""
+    """Kernel names have less than 20 to more than 400 characters, as in real traces."""
     lengths = {len(work.name) for work in all_works(1)}
 
     assert max(lengths) > 400
@@ -58,7 +58,7 @@ def test_there_is_work_of_every_kind_and_category():
 
 
 def test_shape_args_follow_from_the_launch_shape():
-    """`shape_args` divides the blocks and warps of a launch by the number of SMs."""
+    """`shape_args` divides a launch's blocks and warps by the number of SMs."""
     gemm = training_step(1).forward[2].works[0]
 
     assert shape_args(gemm.shape, 132) == {

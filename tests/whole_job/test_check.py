@@ -17,7 +17,7 @@ CUT_OFF = '{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"
 
 @pytest.fixture
 def checked(tmp_path: Path) -> Check:
-    """Check a sound file, a truncated one, one without events, and a text."""
+    """Check a clean file, a truncated file, a file without events, and a text file."""
     (sound,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
     sound.rename(tmp_path / "rank0.json")
     (tmp_path / "rank1.json").write_text(CUT_OFF, encoding="utf-8")
@@ -27,13 +27,13 @@ def checked(tmp_path: Path) -> Check:
 
 
 def test_the_verdict_counts_the_files(checked: Check) -> None:
-    """The verdict counts clean files, files with losses, unreadable ones and skipped ones."""
+    """The verdict counts clean files, files with losses, unreadable files and skipped files."""
     assert checked.verdict == "4 files: 1 clean, 1 with losses, 1 unreadable, 1 skipped."
     assert [file.state for file in checked.files] == ["clean", "with losses", "unreadable"]
 
 
 def test_rules_are_checked_if_strict(checked: Check, tmp_path: Path) -> None:
-    """With `strict=True`, the unreadable file breaks a rule and the sound file breaks none."""
+    """With `strict=True`, the unreadable file breaks a rule and the clean file breaks none."""
     assert {(violation.rank, violation.rule) for violation in checked.violations or ()} >= {(2, "readable")}
     assert not checked.is_sound
     assert holotrace.check(holotrace.open_trace(tmp_path / "rank0.json", cache=False)).violations is None
@@ -41,7 +41,7 @@ def test_rules_are_checked_if_strict(checked: Check, tmp_path: Path) -> None:
 
 
 def test_a_check_becomes_plain_python(checked: Check) -> None:
-    """`to_dict` returns what `holotrace check --json` prints: verdict, files, skipped files, violations and trust."""
+    """`to_dict` returns the output of `holotrace check --json`: verdict, files, skipped files, violations and trust."""
     content = checked.to_dict()
 
     assert list(content) == ["verdict", "files", "skipped_files", "violations", "trust"]
@@ -50,7 +50,7 @@ def test_a_check_becomes_plain_python(checked: Check) -> None:
 
 
 def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
-    """A notebook shows the verdict and a row per file, with markup in file names escaped."""
+    """A notebook shows the verdict and one row per file, and escapes markup in file names."""
     path = tmp_path / "<img src=x>rank0.json"
     (written,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "written")
     written.rename(path)
@@ -62,7 +62,7 @@ def test_a_notebook_shows_a_row_per_file(tmp_path: Path) -> None:
 
 
 def test_a_doubt_makes_a_job_unsound() -> None:
-    """Work that overlaps on its stream breaks no other rule, but is a doubt, so the job is not sound."""
+    """Work that overlaps on its stream breaks no rule but is a doubt, so the job is not sound."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     checked = holotrace.check(builder.kernel("b", start_us=15, duration_us=10, launch_us=1).build(), strict=True)
 
@@ -74,7 +74,7 @@ def test_a_doubt_makes_a_job_unsound() -> None:
 
 
 def test_a_doubt_that_a_rule_reports_is_not_repeated() -> None:
-    """Work that starts before its launch is listed as a violation, and not again as a doubt."""
+    """Work that starts before its launch is listed as a violation and not as a doubt too."""
     builder = TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=9)
     checked = holotrace.check(builder.build(), strict=True)
 
@@ -85,7 +85,7 @@ def test_a_doubt_that_a_rule_reports_is_not_repeated() -> None:
 
 
 def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`holotrace check --strict` prints each doubt and the trusted share, and exits with 1."""
+    """`holotrace check --strict` prints each doubt and the trusted share of the time, and exits with 1."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     (path,) = builder.kernel("b", start_us=15, duration_us=10, launch_us=1).write(tmp_path)
 
@@ -99,7 +99,7 @@ def test_the_command_prints_doubts(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ranks_that_the_user_left_out_are_not_missing() -> None:
-    """A rank without a file is reported as missing; a rank that `select` left out is not."""
+    """A rank without a file is reported as missing, but not a rank that `select` excluded."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).step(0, 0, 100).operator("aten::mm", start_us=1, duration_us=90)

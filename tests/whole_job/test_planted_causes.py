@@ -1,4 +1,4 @@
-"""Tests that the recordings of `examples/planted_causes` contain what their truth.json says, and are read in full."""
+"""The recordings of `examples/planted_causes` agree with their truth.json, and all their calls are matched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 WITH_FUNCTION = [name for name, truth in TRUTHS.items() if truth["function"]]
 TOLERANCE_NS = 300_000
-"""A frame of the profiler and the clock of the recording begin and end at slightly different times."""
+"""The allowed difference, because the profiler's frame and the job's clock start and stop at different times."""
 MOST_BYTES = 300_000
 
 
@@ -32,7 +32,7 @@ def _events(name: str, rank: int) -> list[dict[str, Any]]:
 
 
 def _planted(name: str, function: str) -> dict[tuple[int, int], tuple[int, int]]:
-    """Return the number and duration in ns of the function's calls, by rank and step."""
+    """Return how often and how long (in ns) the function ran, for each rank and step."""
     counts: Counter[tuple[int, int]] = Counter()
     durations: Counter[tuple[int, int]] = Counter()
     for rank in range(TRUTHS[name]["ranks"]):
@@ -50,13 +50,13 @@ def _steps(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _step_of(call: dict[str, Any], steps: list[dict[str, Any]]) -> int:
-    """Return the number of the step in which the call began."""
+    """Return the number of the step in which a call began."""
     (step,) = [step["name"] for step in steps if step["ts"] <= call["ts"] < step["ts"] + step["dur"]]
     return int(step.removeprefix("ProfilerStep#"))
 
 
 def test_ten_causes_and_a_healthy_job_for_each() -> None:
-    """At least ten recordings have a planted cause, and the healthy twin of each is there."""
+    """At least ten recordings have a planted cause, and each has a healthy twin."""
     planted = {name: truth for name, truth in TRUTHS.items() if truth["planted"]}
 
     assert len(planted) >= 10
@@ -65,7 +65,7 @@ def test_ten_causes_and_a_healthy_job_for_each() -> None:
 
 @pytest.mark.parametrize("name", WITH_FUNCTION)
 def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
-    """The function's frames appear only on the planted ranks and in the planted steps, as often and as long as the job measured."""
+    """The function ran only on the planted ranks and steps, as often and as long as the job measured."""
     truth = TRUTHS[name]
 
     planted = _planted(name, truth["function"])
@@ -80,14 +80,14 @@ def test_the_planted_function_ran_as_long_as_the_truth_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_FUNCTION)
 def test_the_healthy_job_never_calls_the_planted_function(name: str) -> None:
-    """No rank of the healthy twin has a frame of the function."""
+    """No rank of the healthy twin runs the function."""
     truth = TRUTHS[name]
 
     assert [rank for rank in range(truth["ranks"]) if truth["function"].encode() in _text(truth["healthy"], rank)] == []
 
 
 def test_the_rank_with_long_sequences_computes_longer() -> None:
-    """The forward pass, in which no rank waits, accounts for at least a fifth of the slow rank's excess CPU time."""
+    """At least a fifth of the slow rank's excess CPU time is in the forward pass, in which no rank waits."""
     truth = TRUTHS["ddp_sequence_lengths"]
     (slow,) = {row["rank"] for row in truth["planted"]}
     forwards = [
@@ -101,7 +101,7 @@ def test_the_rank_with_long_sequences_computes_longer() -> None:
 
 
 def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_others() -> None:
-    """The other ranks wait for the slow one in the backward all-reduce, so all backward ranges differ by at most 35 %."""
+    """The other ranks wait for the slow rank in the backward all-reduce, so backward ranges differ by at most 35 %."""
     ranges = [
         [event["dur"] for event in _events("ddp_slow_backward", rank) if event["name"] == "## backward ##"]
         for rank in range(TRUTHS["ddp_slow_backward"]["ranks"])
@@ -113,11 +113,11 @@ def test_a_rank_that_is_slow_in_its_backward_pass_has_backward_ranges_like_the_o
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_all_calls_of_a_recording_match(name: str) -> None:
-    """Every collective, send and receive is matched with its counterparts on all participating ranks."""
+    """Every collective, send and receive is matched on all participating ranks."""
     assert holotrace.collectives(opened(RECORDINGS / name)).coverage["matched_by"].null_count() == 0
 
 
 @pytest.mark.parametrize("name", TRUTHS)
 def test_a_recording_is_small(name: str) -> None:
-    """A recording takes at most MOST_BYTES."""
+    """A recording is no larger than MOST_BYTES."""
     assert sum(path.stat().st_size for path in Path(RECORDINGS / name).iterdir()) <= MOST_BYTES

@@ -1,4 +1,4 @@
-"""The summary of a job begins with a verdict of one sentence."""
+"""The summary of a job begins with a verdict in one sentence."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recordings import opened
 
 
 def verdict(builder: TraceBuilder) -> str:
-    """Return the verdict on a job."""
+    """Return the verdict on a built job."""
     return summary(builder.build()).verdict
 
 
@@ -30,7 +30,7 @@ def test_the_verdict_is_the_answer_of_the_diagnosis() -> None:
 
 
 def test_a_late_rank_is_named(tmp_path) -> None:
-    """The verdict names the simulated straggler, and the share of all waiting that it causes."""
+    """The verdict names the simulated straggler and the share of all waiting that it causes."""
     truth = write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=2)
     job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
 
@@ -40,7 +40,7 @@ def test_a_late_rank_is_named(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_traces) -> None:
-    """In the DDP job, rank 3 sleeps. In the pipeline, rank 2 sleeps; rank 0, which only passes on the delay, is not named."""
+    """Rank 3 of the DDP job and rank 2 of the pipeline sleep and are named; rank 0, which only waits, is not."""
     known = summary(opened(real_traces / "ddp_gloo_4rank"))
     assert "rank 3 is late" in known.verdict
     assert "<built-in function sleep> in ddp.py(35): main" in known.verdict
@@ -50,14 +50,14 @@ def test_the_late_rank_of_a_real_job_is_named_and_a_victim_is_not_blamed(real_tr
 
 @pytest.mark.slow
 def test_no_rank_is_blamed_in_an_even_job(tmp_path) -> None:
-    """Without a straggler, the verdict on four ranks names none."""
+    """Without a straggler, the verdict names none of the four ranks."""
     write_job(tmp_path, ranks=4, steps=2, layers=2, straggler_rank=None)
     assert "rank" not in summary(holotrace.open_trace(tmp_path, cache=False)).verdict
 
 
 @pytest.mark.slow
 def test_the_summary_has_the_questions_that_it_is_asked() -> None:
-    """By default the summary has the diagnosis and the first few questions; the report has all of them."""
+    """By default, the summary contains the diagnosis and the first few analyses; a report contains all analyses."""
     everything = [analysis.name for analysis in ANALYSES]
     assert list(summary_of(gpu_job().build(), everything).results) == everything
 
@@ -68,7 +68,7 @@ def test_the_summary_has_the_questions_that_it_is_asked() -> None:
 
 
 def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
-    """If a job has no GPU work, the verdict says so, and a table counts the events and steps of each rank."""
+    """Without GPU work, the verdict says so, and a table shows the number of events and steps of each rank."""
     job_summary = summary(cpu_job().build())
     assert job_summary.verdict.startswith("A step takes 20 µs, and no GPU work was recorded; ")
     assert job_summary.cpu_side.rows() == [(0, 2, 1, 1, 10_000.0), (1, 2, 1, 1, 30_000.0)]
@@ -76,12 +76,12 @@ def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
 
 
 def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
-    """The verdict on an empty trace says that it holds nothing."""
+    """The verdict on an empty trace says that it holds no work."""
     assert verdict(TraceBuilder().rank(0)).startswith("The recording holds no work; ")
 
 
 def test_findings_of_several_analyses_are_listed_once() -> None:
-    """A rank without GPU work is a finding of every analysis, but only once in the summary."""
+    """Every analysis finds that a rank has no GPU work, but the summary lists this finding once."""
     builder = gpu_job().rank(2).operator("aten::mm", start_us=0, duration_us=1)
     findings = summary(builder.build()).findings
     assert len(findings) == len(set(findings))
@@ -89,12 +89,12 @@ def test_findings_of_several_analyses_are_listed_once() -> None:
 
 
 def test_work_of_zero_length_has_a_verdict() -> None:
-    """For a kernel of 0 ns, there is a verdict and no division by zero."""
+    """A kernel of 0 ns gets a verdict, without a division by zero."""
     assert verdict(TraceBuilder().kernel("gemm", start_us=0, duration_us=0)).endswith(".")
 
 
 def test_partly_read_files_are_counted(tmp_path) -> None:
-    """The summary's doubts say that one of two files lost an event, with the rank and the bytes."""
+    """A doubt of the summary says that one of two files lost an event, with its rank and the lost bytes."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content.replace(b'"ts"', b'"no"', 1))
@@ -107,7 +107,7 @@ def test_partly_read_files_are_counted(tmp_path) -> None:
 
 
 def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
-    """A truncated file is a doubt with its rank and position, and no finding repeats that it was read in part."""
+    """A doubt names the truncated file with its rank and position, and no finding repeats it."""
     first, _ = gpu_job().write(tmp_path)
     content = first.read_bytes()
     first.write_bytes(content[: len(content) * 2 // 3])
@@ -120,7 +120,7 @@ def test_a_truncated_file_is_the_first_doubt(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_traces_of_two_jobs_are_a_doubt() -> None:
-    """For files with world sizes 2 and 64, the verdict lists the files of each job, and a doubt names the two sizes."""
+    """For files with world sizes 2 and 64, the verdict lists the files of each job, and a doubt names both sizes."""
     builder = gpu_job()
     builder.rank(1).header(distributedInfo={"rank": 1, "world_size": 64})
     job_summary = summary(builder.build())
@@ -136,7 +136,7 @@ def test_traces_of_two_jobs_are_a_doubt() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("cut", "files"), [((0,), "1 file ends"), ((0, 1), "2 files end")])
 def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> None:
-    """For truncated files without GPU work, the verdict says that it is unknown whether the job used a GPU."""
+    """For truncated files without GPU work, the verdict says it is unknown whether the job used a GPU."""
     paths = cpu_job().write(tmp_path)
     for path in (paths[rank] for rank in cut):
         content = path.read_bytes()

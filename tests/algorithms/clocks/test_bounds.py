@@ -1,4 +1,4 @@
-"""Bounds on clock offsets are exactly as wide as the starts and ends of shared operations allow."""
+"""Bounds on clock offsets are exactly as wide as the starts and ends of common operations allow."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ EXACT = 1e-3  # rounding of float64
 
 
 def marks_of(operation, clock, time):
-    """Return the marks: the time at which an operation starts or ends on a clock."""
+    """Return marks, each of which says when an operation starts or ends on a clock."""
     return Marks(np.array(operation, np.int64), np.array(clock, np.int64), np.array(time, np.float64))
 
 
 def met(times):
-    """Return the starts and ends on two clocks; each operation is (start 0, end 0, start 1, end 1)."""
+    """Return the starts and the ends of operations on two clocks; a row is (start 0, end 0, start 1, end 1)."""
     operation = np.repeat(np.arange(len(times)), 2)
     clock = np.tile([0, 1], len(times))
     starts, ends = (np.array([[row[i], row[i + 2]] for row in times], float).ravel() for i in (0, 1))
@@ -29,7 +29,7 @@ def met(times):
 
 
 def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
-    """Neither clock leaves a collective before the other enters it, so the clocks differ by -125 to 30."""
+    """On neither clock does the operation end before it starts on the other, so the clocks differ by -125 to 30."""
     bounds = clock_bounds(*met([(0, 130, 100, 125)]), LIMITS)
 
     low, high = bounds.between(np.array([1, 1]), np.array([100.0, 125.0]))
@@ -39,7 +39,7 @@ def test_one_meeting_bounds_the_offset_by_its_starts_and_ends() -> None:
 
 
 def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> None:
-    """Clock 2 shares operations of length 10 only with clock 1, and clock 1 with clock 0, so clock 2 is off by up to 20."""
+    """Clock 1 is within 10 of the reference and clock 2 within 10 of clock 1: clock 2 is within 20 of the reference."""
     starts = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 50, 50])
     ends = marks_of([0, 0, 1, 1], [0, 1, 1, 2], [10, 10, 60, 60])
     limits = Slopes(np.zeros(3), np.zeros(3))
@@ -50,7 +50,7 @@ def test_clocks_that_never_meet_the_reference_are_bounded_through_others() -> No
 
 
 def test_a_clock_that_only_sends_is_bounded_on_one_side() -> None:
-    """The receiver waits for the sender, not the other way round, so the sender's offset has no lower bound."""
+    """The receiver waits for the sender but not vice versa, so the sender's offset has no lower bound."""
     bounds = clock_bounds(marks_of([0], [1], [5]), marks_of([0], [0], [20]), LIMITS)
 
     assert np.isfinite(bounds.high[1]).all()
@@ -58,14 +58,14 @@ def test_a_clock_that_only_sends_is_bounded_on_one_side() -> None:
 
 
 def test_a_jump_contradicts() -> None:
-    """A clock that is set forward by a second after half of the meetings fits no line."""
+    """If a clock jumps forward by a second halfway, no line fits all its operations."""
     times = [(t, t + 10, t + jump, t + jump + 10) for t in range(0, 1_000, 100) for jump in [0 if t < 500 else 1e9]]
 
     assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]
 
 
 def test_different_offsets_at_one_time_contradict() -> None:
-    """Clock 0 shows 0 and then 2 µs when clock 1 shows 0: no slope explains this."""
+    """Clock 0 shows both 0 and 2 µs when clock 1 shows 0, which no drift explains."""
     times = [(0, 0, 0, 0), (2_000, 2_000, 0, 0), (3_000, 3_000, 3_000, 3_000)]
 
     assert clock_bounds(*met(times), LIMITS).is_contradictory.tolist() == [False, True]
@@ -73,7 +73,7 @@ def test_different_offsets_at_one_time_contradict() -> None:
 
 @st.composite
 def meetings(draw):
-    """Draw the offset and the drift of a clock, and starts and ends of shared operations that agree with both."""
+    """Draw the offset and drift of a clock, and the starts and ends of operations that are consistent with them."""
     offset, drift = draw(st.integers(-1_000, 1_000)), draw(st.integers(-900, 900)) * 1e-6
     times = []
     for at in draw(st.lists(st.integers(0, 30), min_size=1, max_size=12, unique=True)):
@@ -86,7 +86,7 @@ def meetings(draw):
 
 @given(meetings())
 def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
-    """At each knot, the bounds contain the true line and equal the extremes of all lines that fit the meetings."""
+    """At each knot, the bounds contain the true line and equal the extremes of all lines that fit the operations."""
     offset, drift, times = drawn
     starts, ends = met(times)
     bounds = clock_bounds(starts, ends, LIMITS)
@@ -102,7 +102,7 @@ def test_bounds_contain_the_truth_and_no_more_than_lines_allow(drawn) -> None:
 
 
 def extremes(times, knots):
-    """Return the largest and smallest value at each knot over all lines that fit, from the corners of their polygon."""
+    """Return the largest and smallest value at each knot over all lines that fit."""
     upper = [(start1, end0 - start1) for _, end0, start1, _ in times]
     lower = [(end1, start0 - end1) for start0, _, _, end1 in times]
     lines = [

@@ -9,7 +9,7 @@ from holotrace.algorithms.clocks.lines import Readings, adjusted, clock_graph, r
 
 
 def readings_of(*operations, is_together=True):
-    """Return readings from {clock: time} of each operation."""
+    """Return readings; each operation is {clock: time}."""
     rows = [(number, clock, time) for number, times in enumerate(operations) for clock, time in sorted(times.items())]
     operation, clock, time = (np.array(column) for column in zip(*rows, strict=True))
     return Readings(operation, clock, time.astype(float), np.full(len(rows), is_together))
@@ -29,7 +29,7 @@ def test_a_chain_of_clocks_is_followed_to_the_reference() -> None:
 
 
 def test_one_late_end_does_not_move_the_line() -> None:
-    """If one of 40 readings is wrong by a second, the line still has the drift of 200 ppm."""
+    """If one of 40 readings is wrong by a second, the estimated drift is still 200 ppm."""
     times = [{0: t * 1.0002 + 50, 1: t} for t in range(0, 40_000_000, 1_000_000)]
     times[7][1] += 1e9
     readings = readings_of(*times)
@@ -40,7 +40,7 @@ def test_one_late_end_does_not_move_the_line() -> None:
 
 
 def test_operations_that_end_together_lead_before_others() -> None:
-    """Clock 2 is compared with clock 1, with which it shares an operation that ends together; with clock 0, it shares only a message."""
+    """Clock 2 is compared with clock 1 (an operation that ends together), not with clock 0 (only a message)."""
     together = readings_of({0: 5, 1: 5}, {1: 10, 2: 10})
     message = readings_of({0: 20, 2: 90}, is_together=False)
     operation = np.concatenate([together.operation, message.operation + 2])
@@ -50,7 +50,7 @@ def test_operations_that_end_together_lead_before_others() -> None:
 
 
 def test_least_squares_divide_the_error_of_a_cycle() -> None:
-    """Around the cycle 0, 1, 2, the differences add up to 30, of which each edge gets 10."""
+    """Around the cycle 0, 1, 2, the differences add up to 30; the fit corrects each of the three edges by 10."""
     rounds = [
         operation for t in range(0, 10**10, 10**9) for operation in ({0: t, 1: t}, {0: t, 2: t}, {1: t, 2: t + 30})
     ]
@@ -63,7 +63,7 @@ def test_least_squares_divide_the_error_of_a_cycle() -> None:
 
 
 def test_a_graph_without_cycles_has_no_closure_error() -> None:
-    """Without a cycle of clocks, no two comparisons can disagree, so the closure error is None."""
+    """Without a cycle, comparisons cannot contradict each other, so the closure error is None."""
     readings = readings_of({0: 1, 1: 2}, {1: 3, 2: 4})
 
     assert adjusted(readings, clock_graph(readings, 3, 0), 0, np.ones(3)).closure_error is None

@@ -1,4 +1,4 @@
-"""Longest paths through a graph equal those of a search that tries all paths."""
+"""Longest paths equal those of a search that tries all paths."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def numbers(*values: int) -> np.ndarray:
 
 
 def test_the_longest_path_decides() -> None:
-    """Node 3 is reached at 7 by 0 → 2 → 3 (5 + 2), not at 2 by 0 → 1 → 3 (1 + 1)."""
+    """Node 3 is reached at time 7 by 0 → 2 → 3 (5 + 2), not at time 2 by 0 → 1 → 3 (1 + 1)."""
     assert earliest_times(DIAMOND, numbers(1, 5, 1, 2)).tolist() == [0, 1, 5, 7]
     assert slacks(DIAMOND, numbers(0, 0, 5, 0)).tolist() == [0, 5, 0, 0]
 
 
 def test_the_first_of_the_latest_arrivals_binds() -> None:
-    """Edges 2 and 3 both reach node 3 at time 4, and the first of the two binds it."""
+    """Edges 2 and 3 both reach node 3 at time 4; edge 2 is the binding one because it comes first."""
     binding = binding_edges(DIAMOND, numbers(1, 1, 4, 4))
 
     assert binding.tolist() == [NO_EDGE, 0, 1, 2]
@@ -50,7 +50,7 @@ def test_the_first_of_the_latest_arrivals_binds() -> None:
 
 
 def test_a_cycle_is_an_error() -> None:
-    """A graph in which 1 precedes 2 and 2 precedes 1 raises a ValueError that names the cycle."""
+    """A graph with the edges 1 → 2 and 2 → 1 raises a ValueError that names the cycle."""
     circle = edges_of(3, [(0, 1), (1, 2), (2, 1)])
 
     assert has_cycle(circle)
@@ -63,7 +63,7 @@ def test_a_cycle_is_an_error() -> None:
 
 
 def test_edges_that_do_not_fit_are_errors() -> None:
-    """An edge to a missing node, and fewer weights than edges, each raise a ValueError."""
+    """A ValueError is raised for an edge to a missing node, and for fewer weights than edges."""
     with pytest.raises(ValueError, match="node 7"):
         has_cycle(edges_of(2, [(0, 7)]))
     with pytest.raises(ValueError, match="differ in length"):
@@ -83,7 +83,7 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[i
 
 @given(weighted_graphs())
 def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tuple[int, int]], list[int]]) -> None:
-    """The native functions return the same as oracles that try every path."""
+    """The native functions agree with oracles that try every path."""
     count, pairs, weights = graph
     known = list(zip(pairs, weights, strict=True))
 
@@ -101,7 +101,7 @@ def test_times_and_slacks_equal_those_of_a_full_search(graph: tuple[int, list[tu
 
 
 def test_chains_share_their_beginning():
-    """In the graph 0→1→2→3 and 1→4, the chain to node 2 is part of the chain to 3, and the chain to 4 branches off at 1."""
+    """With edges 0→1→2→3 and 1→4, the chain to 2 is part of the chain to 3, and the chain to 4 branches off at 1."""
     edges = Edges(5, np.array([0, 1, 2, 1], np.uint32), np.array([1, 2, 3, 4], np.uint32))
     binding = np.array([NO_EDGE, 0, 1, 2, 3])
 

@@ -20,13 +20,13 @@ def arrays(pairs):
 
 
 def shortest(pairs, moment):
-    """Return the owner of a time by comparing every interval."""
+    """Return the owner of a time by checking every interval."""
     covering = [(end - start, -row) for row, (start, end) in enumerate(pairs) if start <= moment < end]
     return -min(covering)[1] if covering else NO_OWNER
 
 
 def test_the_inner_of_two_nested_intervals_wins_while_it_lasts() -> None:
-    """Of 0..10 and 3..5, the outer interval owns 0..3 and 5..10, and the inner one 3..5."""
+    """The intervals are 0..10 and 3..5: the outer one owns 0..3 and 5..10, the inner one 3..5."""
     owners = innermost(*arrays([(0, 10), (3, 5)]))
     assert owners.at(np.array([-1, 0, 2, 3, 4, 5, 9, 10])).tolist() == [-1, 0, 0, 1, 1, 0, 0, -1]
     assert owners.lengths(2).tolist() == [8, 2]
@@ -41,7 +41,7 @@ def test_without_intervals_no_time_has_an_owner() -> None:
 
 @given(pairs_of_moments)
 def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
-    """A time belongs to the last of the shortest intervals that cover it, even if intervals overlap, are empty or end early."""
+    """A time belongs to the shortest interval that covers it (the last one, if several are equally short)."""
     moments = np.arange(-25, 40)
     owners = innermost(*arrays(pairs))
     expected = [shortest(pairs, moment) for moment in moments]
@@ -50,7 +50,7 @@ def test_the_owner_is_the_shortest_covering_interval(pairs) -> None:
 
 
 def test_deep_nesting_does_not_take_quadratic_time() -> None:
-    """With 50,000 nested or adjacent intervals, comparing all pairs would exceed the time limit of a test."""
+    """50,000 nested or adjacent intervals take little time; comparing all pairs would exceed the timeout."""
     depth = np.arange(50_000)
     nested = innermost(depth, 200_000 - depth).lengths(50_000)
     beside = innermost(depth * 2, depth * 2 + 1).lengths(50_000)

@@ -24,14 +24,14 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integer
 
 
 def of(*intervals):
-    """Nest (group, start, length) triples."""
+    """Nest intervals given as (group, start, length)."""
     group, start, length = np.array(intervals, np.int64).reshape(-1, 3).T
     return nesting(group, start, start + length)
 
 
 @given(INTERVALS)
 def test_nesting_agrees_with_its_definition(intervals):
-    """Parent, depth and overlap of every interval equal those of an oracle that compares each pair."""
+    """Parent, depth and overlap of every interval equal those of an oracle that compares all pairs."""
     result = of(*intervals)
 
     expected = nested(intervals)
@@ -40,7 +40,7 @@ def test_nesting_agrees_with_its_definition(intervals):
 
 @given(INTERVALS)
 def test_a_parent_contains_its_children(intervals):
-    """Each parent is in the same group as its child, begins no later and ends no earlier."""
+    """A parent is in the same group as its child, begins no later and ends no earlier."""
     for (group, start, length), parent in zip(intervals, of(*intervals).parent.tolist(), strict=True):
         if parent != NO_PARENT:
             around = intervals[parent]
@@ -50,7 +50,7 @@ def test_a_parent_contains_its_children(intervals):
 
 
 def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
-    """In 0..20, the interval 8..15 begins inside 2..10 and ends after it, so both are children of 0..20."""
+    """Interval 8..15 begins inside 2..10 but ends after it, so both are children of 0..20."""
     result = of((0, 0, 20), (0, 2, 8), (0, 8, 7), (0, 9, 3))
 
     assert result.parent.tolist() == [NO_PARENT, 0, 0, 2]
@@ -59,12 +59,12 @@ def test_an_interval_that_outlives_the_one_it_began_in_is_its_sibling():
 
 
 def test_of_equal_intervals_the_earlier_row_is_the_outer_one():
-    """Of two intervals 0..5, the second is inside the first."""
+    """Of two intervals 0..5, the second is nested in the first."""
     assert of((0, 0, 5), (0, 0, 5)).parent.tolist() == [NO_PARENT, 0]
 
 
 def test_columns_have_equal_lengths_and_parents_exist():
-    """Two starts with one end, and a parent row that does not exist, each raise a ValueError."""
+    """A ValueError is raised for two starts with one end, and for a parent row that does not exist."""
     with pytest.raises(ValueError, match="differ in length"):
         nesting(np.array([0, 0]), np.array([1, 2]), np.array([3]))
     with pytest.raises(ValueError, match="row 7"):
@@ -91,7 +91,7 @@ def test_no_intervals_give_empty_columns():
 
 
 def test_climbing_stops_at_the_wanted_rows():
-    """If 0 contains 1, 1 contains 2 and 2 contains 3, the nearest of the wanted rows 0 and 2 above row 3 is 2."""
+    """Row 0 contains 1, 1 contains 2, and 2 contains 3; for row 3 and wanted rows 0 and 2, the result is row 2."""
     parent, wanted = np.array([NO_PARENT, 0, 1, 2]), np.array([True, False, True, False])
     rows = np.array([3, 2, 1, 0])
 
@@ -102,7 +102,7 @@ def test_climbing_stops_at_the_wanted_rows():
 
 @given(INTERVALS)
 def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
-    """The sum of a row is its value plus the values of its descendants, even if parents come after children."""
+    """The sum of a row includes the values of its descendants, whether parents come before or after children."""
     parent = of(*intervals).parent
     values = np.arange(1, len(parent) + 1)
 
@@ -117,7 +117,7 @@ def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
 
 @given(INTERVALS, st.data())
 def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
-    """Two rows get the same path number if, and only if, their keys and those of all their ancestors are equal."""
+    """Two rows have the same path number exactly if they and all their ancestors have equal keys."""
     parent = of(*intervals).parent
     keys = [data.draw(st.integers(0, 2)) for _ in intervals]
 
@@ -135,7 +135,7 @@ def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
 
 
 def test_a_wanted_row_counts_before_its_ancestors():
-    """If 0 contains 1 and 1 contains 2, the wanted rows 0 and 1 return themselves, and row 2 returns row 1."""
+    """Row 0 contains 1, and 1 contains 2; the wanted rows 0 and 1 map to themselves, and row 2 maps to row 1."""
     parent = of((0, 0, 20), (0, 2, 8), (0, 3, 2)).parent
     wanted = np.array([True, True, False])
 

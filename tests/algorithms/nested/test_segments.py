@@ -32,14 +32,14 @@ def covering(table, group: int, moment: int) -> list[int]:
 
 
 def test_the_later_of_two_overlapping_intervals_owns_what_both_cover() -> None:
-    """With 0..10, 5..15 and 12..18, each interval owns the time from its start until the next one starts."""
+    """Of the intervals 0..10, 5..15 and 12..18, each owns the time from its start until the next one starts."""
     table = np.array([(0, 0, 10), (0, 5, 15), (0, 12, 18)])
     assert [owners(table)[0, moment] for moment in (0, 4, 5, 11, 12, 17)] == [0, 0, 1, 1, 2, 2]
 
 
 @given(intervals)
 def test_segments_cover_what_the_intervals_cover(table) -> None:
-    """Each covered nanosecond belongs to one of the intervals that cover it; no other nanosecond belongs to any."""
+    """Each nanosecond that intervals cover is assigned to one of them; no other nanosecond is assigned."""
     owner = owners(table)
     expected = {(int(g), moment) for g, start, end in table for moment in range(start, end)}
     assert owner.keys() == expected
@@ -48,7 +48,7 @@ def test_segments_cover_what_the_intervals_cover(table) -> None:
 
 @given(intervals)
 def test_the_innermost_of_nested_intervals_owns_the_time(table) -> None:
-    """If no two intervals cross, the shortest interval owns each nanosecond; of equal ones, the last."""
+    """If no two intervals cross, the shortest owns each nanosecond; among equal ones, the last does."""
     kept: list[tuple[int, int, int]] = []
     for group, start, end in table.tolist():
         crosses = any(g == group and (s < start < e < end or start < s < end < e) for g, s, e in kept)

@@ -26,14 +26,14 @@ def job(tmp_path, monkeypatch) -> str:
 
 
 def rows(*arguments: str) -> dict:
-    """Run a command that succeeds, and return its JSON."""
+    """Run a command that succeeds; return its JSON."""
     result = CliRunner().invoke(app, [*arguments, "--json"])
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
 def test_the_steps_option_selects_steps(job) -> None:
-    """`--steps 2` leaves the collective of step 1 out."""
+    """`--steps 2` ignores the collective of step 1."""
     assert [row["last_count"] for row in rows("stragglers", job, "--steps", "2")["per_rank"]] == [1, 0]
 
 

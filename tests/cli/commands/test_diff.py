@@ -21,28 +21,28 @@ def pair(tmp_path, monkeypatch) -> tuple[str, str]:
 
 
 def run(*arguments: str) -> str:
-    """Run `holotrace diff`, which must succeed; return its stdout."""
+    """Run `holotrace diff`; return its stdout."""
     result = CliRunner().invoke(app, ["diff", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_diff_prints_its_question_and_the_difference(pair) -> None:
-    """The output starts with the question and contains the 30 µs by which gemm differs."""
+    """The output starts with the question and shows that gemm differs by 30 µs."""
     output = run(*pair)
     assert output.startswith("What changed from control to test?")
     assert "30 µs" in output
 
 
 def test_diff_prints_json(pair) -> None:
-    """In the JSON, the difference of gemm is 30,000 ns."""
+    """The JSON gives the difference of gemm as 30,000 ns."""
     answer = json.loads(run(*pair, "--json", "--device", "gpu", "--workers", "2"))
     assert list(answer) == ["comparison", "per_name", "sides", "findings"]
     assert [row["difference_ns"] for row in answer["per_name"]] == [30_000]
 
 
 def test_each_trace_has_its_own_ranks_and_steps(pair) -> None:
-    """The control and the test trace each have an option for ranks and one for steps."""
+    """The control and the test trace have separate options for ranks and steps."""
     options = ("--control-ranks", "0", "--test-ranks", "0", "--control-steps", "1", "--test-steps", "1")
     answer = json.loads(run(*pair, *options, "--json", "--no-cache"))
     assert [side["step_count"] for side in answer["sides"]] == [1, 1]

@@ -47,7 +47,7 @@ def test_a_second_run_needs_force(job, tmp_path) -> None:
 
 
 def test_the_folder_is_checked_before_anything_is_read(tmp_path) -> None:
-    """`export` refuses a missing output folder before it opens the traces."""
+    """`export` to a folder whose parent is missing fails before it opens the traces."""
     with pytest.raises(InvalidOptionError, match="is not a folder"):
         run(tmp_path / "no_job", "--to", "csv", "-o", tmp_path / "missing" / "out")
 

@@ -1,4 +1,4 @@
-"""`holotrace ingest` and `holotrace sql`, and every other command on a store."""
+"""`holotrace ingest` and `holotrace sql`, and the other commands on a store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run(*arguments: object) -> str:
 
 
 def test_ingest_counts_its_ranks(job, tmp_path) -> None:
-    """The first `ingest` writes both ranks, the second none; `--force` writes both again."""
+    """The first `ingest` writes both ranks and the second none; with `--force`, it writes both again."""
     first, second = (run("ingest", job, "-o", tmp_path / "s") for _ in range(2))
     assert "s: 2 ranks; 2 ranks written (" in first
     assert "0 unchanged, 0 files skipped" in first
@@ -51,7 +51,7 @@ def test_ingest_counts_its_ranks(job, tmp_path) -> None:
 
 
 def test_ingest_reports_skipped_files(tmp_path) -> None:
-    """`ingest` leaves out an unreadable file and reports it; `check` of the store reports it too."""
+    """`ingest` skips an unreadable file and reports it; `check` reports it for the store too."""
     gpu_job().write(tmp_path / "job")
     (tmp_path / "job" / "rank1.pt.trace.json").write_text("no trace")
     output = run("ingest", tmp_path / "job", "-o", tmp_path / "s")
@@ -84,7 +84,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """`sql` prints numbers in full and names unchanged; the output for a job and for its store is the same."""
+    """`sql` prints complete numbers and unchanged names; the output is the same for a job and its store."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]
@@ -94,7 +94,7 @@ def test_sql_prints_a_table(job, store) -> None:
 
 
 def test_sql_prints_the_first_of_many_rows(job) -> None:
-    """`sql` prints the first 100 of 4,000 rows and says how to get all."""
+    """`sql` prints the first 100 of 4,000 rows and says how to print all."""
     output = run("sql", job, "SELECT * FROM range(1000) JOIN kernels ON true")
     assert output.startswith("the first 100 of 4,000 rows\n")
     assert "all rows: --format or --output" in output

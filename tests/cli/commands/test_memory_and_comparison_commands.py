@@ -32,7 +32,7 @@ def run(*arguments: str) -> str:
 
 
 def test_the_comparison_prints_its_tables(pair) -> None:
-    """`compare-operators` prints its question, the tree of operators, and the difference of 30 µs."""
+    """`compare-operators` prints its question, the tree of operators and the difference of 30 µs."""
     output = run("compare-operators", *pair)
     assert output.startswith("Where do control and test differ?")
     assert "· · gemm" in output
@@ -40,7 +40,7 @@ def test_the_comparison_prints_its_tables(pair) -> None:
 
 
 def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> None:
-    """With `--by host`, the JSON compares host times, which are equal here; `--figure` writes the figure too."""
+    """With `--by host`, the JSON compares host times, which are equal here, and `--figure` writes the figure."""
     options = ("--control-ranks", "0", "--test-ranks", "0", "--by", "host", "--figure", str(tmp_path / "figure.html"))
     answer = json.loads(run("compare-operators", *pair, *options, "--json"))
     assert list(answer) == ["comparison", "tree", "per_operator", "sides", "findings"]
@@ -49,13 +49,13 @@ def test_the_comparison_prints_json_and_writes_its_figure(pair, tmp_path) -> Non
 
 
 def test_the_comparison_can_follow_the_plugin(pair) -> None:
-    """With `--compat torch_tb_profiler`, the tree has one pair: aten::mm of both traces."""
+    """With `--compat torch_tb_profiler`, the tree contains only aten::mm of both traces."""
     answer = json.loads(run("compare-operators", *pair, "--compat", "torch_tb_profiler", "--json"))
     assert [(row["kind"], row["name"]) for row in answer["tree"]] == [("pair", "aten::mm")]
 
 
 def test_operator_memory_takes_a_time_window(pair) -> None:
-    """`operator-memory` prints 1 KiB; a window that ends before the allocation has no rows."""
+    """`operator-memory` prints 1 KiB; for a window that ends before the allocation, the table is empty."""
     assert "1 KiB" in run("operator-memory", pair[0])
     answer = json.loads(run("operator-memory", pair[0], "--end-ns", "2000", "--json"))
     assert (answer["per_operator"], answer["blocks"]) == ([], [])

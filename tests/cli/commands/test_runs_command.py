@@ -21,7 +21,7 @@ def run(*arguments: str) -> str:
 
 
 def job(folder) -> str:
-    """Write a run of five ranks, and a run of two spans in which worker b has only the first."""
+    """Write a run of five ranks, and a run of two spans; worker b recorded only the first span."""
     builder = TraceBuilder()
     for rank in range(5):
         builder.rank(rank).kernel("k", start_us=0, duration_us=1)
@@ -34,7 +34,7 @@ def job(folder) -> str:
 
 
 def test_every_span_has_a_line(tmp_path) -> None:
-    """`runs` prints one line per span, with consecutive ranks as a range and missing workers by name."""
+    """`runs` prints one line per span; consecutive ranks form a range, and missing workers are named."""
     lines = run(job(tmp_path)).splitlines()
     assert lines[0].endswith(": 2 runs with 8 traces, 1 file skipped.")
     assert [line.split()[:3] for line in lines[4:7]] == [["five", "1", "5"], ["two", "1", "2"], ["two", "2", "1"]]
@@ -68,7 +68,7 @@ def test_an_empty_folder_is_reported(tmp_path) -> None:
 
 
 def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
-    """`runs` lists a store as one skipped file and does not list the files inside."""
+    """`runs` lists a store as one skipped file, without the files inside."""
     holotrace.write_store(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     for folder in (tmp_path, tmp_path / "job.store"):
         text = run(str(folder))
@@ -77,7 +77,7 @@ def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
 
 
 def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
-    """`runs` lists a run whose only trace is unreadable, and gives the reason in its first lines."""
+    """`runs` lists a run whose only trace is unreadable, and its first lines give the reason."""
     gpu_job().write(tmp_path / "good")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rank0.json.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 50)

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def job(tmp_path, monkeypatch) -> Path:
-    """Write two ranks of one host; rank 1 computes for 50 µs and rank 0 for 20 µs before they reduce."""
+    """Write two ranks of one host; before they reduce, rank 1 computes for 50 µs and rank 0 for 20 µs."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     builder = TraceBuilder()
     for rank, busy in ((0, 20), (1, 50)):
@@ -36,7 +36,7 @@ def run(*arguments: object) -> str:
 
 
 def test_tables_show_the_path_through_all_ranks(job) -> None:
-    """The tables show the path of the job, and the prediction states the error of an unchanged replay."""
+    """The tables show the path of the job; the prediction also gives the error of an unchanged replay."""
     text = run(job, "--like-peers", 1)
     question, answer = text.splitlines()[:2]
     assert question == "What bounds the step?"
@@ -56,7 +56,7 @@ def test_json_holds_the_tables_and_the_prediction(job) -> None:
 
 
 def test_a_change_that_selects_nothing_is_a_finding(job) -> None:
-    """The path is shown, and the findings say that nothing was predicted."""
+    """The path is shown, and a finding says that nothing was predicted."""
     findings = json.loads(run(job, "--json", "--remove", "nothing has this name"))["findings"]
     assert any("selects nothing on any rank" in finding for finding in findings)
 
@@ -74,6 +74,6 @@ def test_files_of_single_ranks_are_refused(job, tmp_path) -> None:
 
 
 def test_changes_of_jobs_need_all_ranks(job) -> None:
-    """Without `--across-ranks`, the options that need it are refused."""
+    """Options that need `--across-ranks` are refused without it."""
     result = CliRunner().invoke(app, ["critical-path", str(job), "--faster-link", "2"])
     assert result.exit_code == 2

@@ -72,7 +72,7 @@ def test_windows_are_chosen_by_options(job, options, window, duration_ns) -> Non
 
 
 def test_a_pattern_marks_data_loading(job) -> None:
-    """`--data-loading aten::m` counts the time of `aten::mm` as data loading."""
+    """With `--data-loading aten::m`, the time of `aten::mm` counts as data loading."""
     per_class = answer_of(job, "--ranks", "1", "--data-loading", "aten::m")["per_class"]
     assert {row["path_class"]: row["total_ns"] for row in per_class}["data_loading"] > 0
 

@@ -31,7 +31,7 @@ def _timed(
 
 
 def test_ranks_on_one_host_share_a_clock():
-    """The second rank arrives 300 ns late and the first waits for it; the transfer takes the next 100 ns."""
+    """The second rank arrives 300 ns late, the first waits for 300 ns, and the transfer takes the next 100 ns."""
     assert _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 395, 0, 0)) == [
         {
             "lateness_ns": 0,
@@ -53,7 +53,7 @@ def test_ranks_on_one_host_share_a_clock():
 
 
 def test_aligned_clocks_time_a_transfer_that_is_much_longer_than_their_error():
-    """Host b's clock is 10 µs behind with an error of 20 ns: rank 1 is 300 ns late, and the transfer takes 1,000 ns."""
+    """Host b's clock is 10 µs behind, within 20 ns; rank 1 is 300 ns late, and the transfer takes 1,000 ns."""
     first, second = _timed((0, "a", 10_000, 11_300, 0, 0), (0, "b", 300, 1_300, 10_000, 20))
 
     assert (first["wait_ns"], first["transfer_ns"], first["transfer_basis"]) == (300, 1_000, ALIGNED_CLOCKS)
@@ -61,7 +61,7 @@ def test_aligned_clocks_time_a_transfer_that_is_much_longer_than_their_error():
 
 
 def test_lateness_below_the_error_of_the_clocks_is_unknown():
-    """A lateness of 300 ns with an error of 500 ns is null, and waiting and transfer follow from durations."""
+    """A lateness of 300 ns with an error of 500 ns becomes null; waiting and transfer are derived from durations."""
     first, second = _timed((0, "a", 10_000, 11_300, 0, 0), (0, "b", 300, 1_300, 10_000, 500))
 
     assert second["lateness_ns"] is None
@@ -69,7 +69,7 @@ def test_lateness_below_the_error_of_the_clocks_is_unknown():
 
 
 def test_unknown_clocks_leave_durations():
-    """Without a common clock, the rank with the shortest duration counts as the last to arrive."""
+    """Without a common clock, the rank with the shortest call counts as the last to arrive."""
     first, second = _timed((0, "a", 0, 400, 0, 0), (0, "b", 7_000, 7_100, None, None))
 
     assert (first["wait_ns"], second["wait_ns"], second["is_last"]) == (300, 0, True)
@@ -77,14 +77,14 @@ def test_unknown_clocks_leave_durations():
 
 
 def test_a_missing_rank_makes_the_transfer_an_upper_bound():
-    """Only two of four ranks were recorded, and both may have waited for the other two."""
+    """Both recorded ranks may have waited for the two others of the group, so the transfer is an upper bound."""
     assert {
         row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)
     } == {SHORTEST_DURATION}
 
 
 def test_a_call_without_counterpart_has_no_waiting():
-    """The transfer of an unmatched call takes at most the call's duration; the waiting is unknown."""
+    """The transfer of an unmatched call takes at most the call's duration, and its waiting is unknown."""
     expected = {
         "lateness_ns": None,
         "lateness_half_width_ns": None,
@@ -97,12 +97,12 @@ def test_a_call_without_counterpart_has_no_waiting():
 
 
 def test_a_rank_that_ends_before_another_arrives_did_not_wait_for_it():
-    """If a buffered send ends before the receive begins, waiting is computed from durations, so that no transfer is negative."""
+    """If a buffered send ends before the receive begins, waiting comes from durations, so no transfer is negative."""
     first, second = _timed((0, "a", 0, 100, 0, 0), (0, "a", 500, 550, 0, 0))
 
     assert (first["wait_ns"], second["wait_ns"], first["transfer_ns"]) == (50, 0, 50)
 
 
 def test_ranks_that_arrive_together_wait_for_nobody():
-    """If ranks arrive at the same time, none of them counts as the last."""
+    """If all ranks arrive at the same time, none is the last."""
     assert [row["is_last"] for row in _timed((0, "a", 0, 100, 0, 0), (0, "a", 0, 100, 0, 0))] == [False, False]

@@ -33,7 +33,7 @@ from holotrace.enrich.across_ranks.axes import Use, axes_of_description, axes_of
     ],
 )
 def test_descriptions_name_axes(description, axis):
-    """The axis follows from PyTorch's names of mesh dimensions and Megatron's names of groups."""
+    """The axis follows from names of mesh dimensions in PyTorch and names of groups in Megatron."""
     assert axes_of_description(description) == ((axis,) if axis else ())
 
 
@@ -55,12 +55,12 @@ def test_descriptions_name_axes(description, axis):
     ],
 )
 def test_names_of_nested_groups_name_all_their_axes(description, axes):
-    """A group that spans several dimensions of a mesh belongs to none of them alone; "dp with cp" is still dp."""
+    """A group that spans several mesh dimensions has no single axis, except that "dp with cp" is dp."""
     assert axes_of_description(description) == axes
 
 
 def test_a_group_over_two_axes_is_ambiguous():
-    """The description names both dimensions, so the axis is unknown; the other group is still dp."""
+    """If a description names two dimensions, the axis is unknown; the other group is still dp."""
     groups = [([0, 1, 2, 3], "mesh_dp.mesh_tp"), ([4, 5, 6, 7], "")]
 
     assert _names(groups, [_GRADIENTS, _GRADIENTS]) == ["unknown", "dp"]
@@ -89,7 +89,7 @@ def test_a_group_over_two_axes_is_ambiguous():
     ],
 )
 def test_collectives_name_axes_or_leave_candidates(use, candidates):
-    """If the collectives of a group fit two axes, both are candidates and none is chosen."""
+    """If the collectives of a group fit two axes, both are candidates."""
     axis = axis_of_use(use)
 
     assert axis.candidates == candidates
@@ -114,19 +114,19 @@ _GRADIENTS = Use(frozenset({"all_reduce"}), forward_fraction=0.01)
 
 
 def test_blank_descriptions_leave_the_collectives_to_name_the_axes():
-    """In a job of two stages and two replicas, the groups that send are pp, and the groups that reduce gradients are dp."""
+    """In a job of two stages and two replicas, groups that send are pp, and groups that reduce gradients are dp."""
     groups = [([0, 2], ""), ([1, 3], ""), ([0, 1], ""), ([2, 3], "")]
 
     assert _names(groups, [_SENDS, _SENDS, _GRADIENTS, _GRADIENTS]) == ["pp", "pp", "dp", "dp"]
 
 
 def test_a_described_group_names_those_of_equal_size_and_stride():
-    """Only one group is described as mesh_tp; the other has the same size and stride, so its axis is tp too."""
+    """Only one group is described as mesh_tp; the other group has the same size and stride, so it is tp too."""
     assert _names([([0, 1], "mesh_tp"), ([2, 3], "")], [_GRADIENTS, _GRADIENTS]) == ["tp", "tp"]
 
 
 def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
-    """DDP uses the default group for its gradients; if the job also has a mesh, the default group is `world`."""
+    """The default group is dp if it is the only group, as in DDP, and `world` if the job also has a mesh."""
     everyone = [0, 1, 2, 3]
 
     assert _names([(everyone, "default_pg")], [_GRADIENTS]) == ["dp"]
@@ -134,14 +134,14 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """A group whose ranks exchange at the same time is a pipeline if a group of equal shape sends one after another."""
+    """If one group sends in turn, it is a pipeline, and so is a group of the same shape that sends at once."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]
 
 
 def test_groups_without_ranks_have_a_shape_too():
-    """Even if the ranks of a group are unknown, its collectives show its axis."""
+    """The collectives of a group show its axis even if its ranks are unknown."""
     types = {"group": pl.Int64, "ranks": pl.List(pl.Int64), "size": pl.Int64, "description": pl.String}
     table = pl.DataFrame({"group": [0], "ranks": [None], "size": [64], "description": [""]}, types)
 
@@ -175,7 +175,7 @@ def test_groups_without_ranks_have_a_shape_too():
     ],
 )
 def test_a_group_with_several_purposes_has_an_axis_for_each(use, axes):
-    """A recommender exchanges embeddings and reduces gradients among the same ranks, so each kind of call has a separate axis."""
+    """A recommender exchanges embeddings and reduces gradients in one group; each kind of call gets its own axis."""
     axis = axis_of_use(use)
 
     assert {collective: axis.of(collective).name for collective in axes} == axes

@@ -1,4 +1,4 @@
-"""Tests of exposed communication, and of the calls it belongs to."""
+"""Tests of exposed communication and the calls that cause it."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, 
 
 
 def test_a_call_waits_first_and_transfers_then():
-    """A call from 0 to 100 ns waits for 30 ns; its exposed part from 20 to 50 has 10 ns of waiting and 20 of transfer."""
+    """A call waits until 30 ns and transfers until 100; of its exposed time, 20 to 50 ns, 10 ns are waiting."""
     assert _divided([(20, 50, 1)], [(7, "dp", 0, 100, 30)]) == [(7, 1, 20, 10, 0)]
 
 
 def test_the_axis_with_priority_takes_time_that_two_share():
-    """A pipeline call from 40 to 60 ns takes this time from the data-parallel call around it."""
+    """Where a pipeline call from 40 to 60 ns overlaps a data-parallel call, the time goes to the pipeline."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 0), (2, "pp", 40, 60, 20)]) == [
         (1, 1, 80, 0, 0),
         (2, 1, 0, 20, 0),
@@ -56,7 +56,7 @@ def test_the_axis_with_priority_takes_time_that_two_share():
 
 
 def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
-    """Time in which one call of an axis waits and another transfers counts as transfer."""
+    """If one call of an axis waits while another transfers, the time counts as transfer."""
     assert _divided([(0, 100, 1)], [(1, "dp", 0, 100, 100), (2, "dp", 40, 60, 0)]) == [
         (1, 1, 0, 80, 0),
         (2, 1, 20, 0, 0),
@@ -64,12 +64,12 @@ def test_a_transfer_takes_time_from_a_wait_of_the_same_axis():
 
 
 def test_steps_stay_apart():
-    """A call that is exposed in two steps has a row in each."""
+    """A call that is exposed in two steps has one row for each step."""
     assert _divided([(0, 10, 1), (10, 30, 2)], [(1, "dp", 0, 30, 0)]) == [(1, 1, 10, 0, 0), (1, 2, 20, 0, 0)]
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """If no other rank recorded a call, its waiting is unknown; a simultaneous transfer of the same axis takes precedence."""
+    """If no other rank recorded a call, its waiting is unknown; a transfer of its axis at that time has priority."""
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]
@@ -88,7 +88,7 @@ def test_time_without_a_call_has_no_row_number():
     ),
 )
 def test_the_parts_add_up_to_the_exposed_time(exposed, calls):
-    """Every exposed nanosecond belongs to exactly one row, for any calls."""
+    """For any calls, every exposed nanosecond is in exactly one row."""
     starts, ends = uncovered(_arrays(exposed), _arrays([]))
     disjoint = [(start, end, None) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
     rows = [

@@ -29,7 +29,7 @@ from holotrace.enrich.across_ranks.message_sizes import bus_factor, message_byte
     ],
 )
 def test_sizes_and_factors_on_four_ranks(family, in_bytes, out_bytes, size, factor):
-    """Message size and bus factor on four ranks equal those of nccl-tests."""
+    """Message sizes and bus factors on four ranks equal those of nccl-tests."""
     schema = {"family": pl.String, "in_bytes": pl.Int64, "out_bytes": pl.Int64, "group_size": pl.Int64}
     call = pl.DataFrame([(family, in_bytes, out_bytes, 4)], schema, orient="row")
 

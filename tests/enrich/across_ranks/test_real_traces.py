@@ -1,4 +1,4 @@
-"""Tests of matching the calls of recorded jobs, complete and with one call removed."""
+"""Tests of matching the calls of recorded jobs, both complete and with one call removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _operations(matching) -> set[frozenset[tuple[int, int]]]:
 
 
 def _without_call(of_ranks, rank, number):
-    """Remove one call; return the calls of all ranks, and the rank and event_index of the removed call."""
+    """Remove one call; return the calls of all ranks, and the removed call as (rank, event_index)."""
     calls = of_ranks[rank].calls
     kept = calls.filter(pl.int_range(pl.len()) != number)
     return {**of_ranks, rank: of_ranks[rank]._replace(calls=kept)}, (rank, calls["event_index"][number])
@@ -33,14 +33,14 @@ def _without_call(of_ranks, rank, number):
 
 @pytest.mark.parametrize(("name", "count", "size"), [("dlrm_8rank", 8, 8), ("ddp_gloo_4rank", 12, 4)])
 def test_all_collectives_of_a_job_match(name, count, size, real_traces) -> None:
-    """Neither trace records groups or sequence numbers, but all ranks make the same calls at the same times."""
+    """Without recorded groups and sequence numbers, all calls match, because all ranks make them at the same times."""
     operations = _operations(match(_of_ranks(real_traces / name)))
 
     assert [len(operation) for operation in operations] == [size] * count
 
 
 def test_sampled_ranks_match_where_possible(real_traces) -> None:
-    """Two of 128 ranks are recorded, with some of their kernels; matched calls end within 0.4 ms of each other."""
+    """For two of 128 ranks, with some of their kernels missing, matched calls end within 0.4 ms of each other."""
     calls = match(_of_ranks(real_traces / "two_rank_128")).calls.drop_nulls("instance")
 
     ends = calls.group_by("instance").agg((pl.col("end_ns").max() - pl.col("end_ns").min()).alias("spread"))["spread"]
@@ -57,7 +57,7 @@ def test_sampled_ranks_match_where_possible(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 0), (2, 3), (7, 7)])
 def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
-    """Removing one kernel removes it from its operation and changes nothing else."""
+    """Removing a kernel removes it from its operation, and all other matches stay the same."""
     of_ranks = _of_ranks(real_traces / "dlrm_8rank")
 
     fewer, missing = _without_call(of_ranks, rank, number)
@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """All four ranks make equally many all-reduces of equal sizes, but the stages make them at different times."""
+    """All four ranks make equally many all-reduces of equal sizes, but each stage makes them at other times."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()
@@ -78,7 +78,7 @@ def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_trace
 
 
 def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
-    """Without recorded groups and ranks, the 12 sends of each rank match the receives of its peer in the other stage."""
+    """Without recorded groups and peers, the 12 sends of each rank match the receives of its peer."""
     calls = match(_of_ranks(real_traces / "pipeline_gloo_4rank")).calls.filter(matched_by="send_receive")
 
     pairs = calls.filter(family="send").group_by("rank", "peer").len().sort("rank").rows()
@@ -88,7 +88,7 @@ def test_sends_of_a_pipeline_match_their_receives(real_traces) -> None:
 
 @pytest.mark.parametrize(("rank", "number"), [(0, 12), (1, 30), (2, 40), (3, 70), (0, 2), (1, 2), (2, 1), (3, 3)])
 def test_a_missing_call_of_a_pipeline_makes_no_wrong_match(rank, number, real_traces) -> None:
-    """Besides the operation of the removed call, at most three are lost: some consecutive equal calls look alike."""
+    """At most three more operations lose their match, because some consecutive calls look alike; no match is wrong."""
     of_ranks = _of_ranks(real_traces / "pipeline_gloo_4rank")
     whole = _operations(match(of_ranks))
 

@@ -1,4 +1,4 @@
-"""Tests of how process groups are used, from traces built by hand and recorded ones."""
+"""Tests of how process groups are used, on hand-built and recorded traces."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _axes(trace) -> list[list[str]]:
 
 @pytest.mark.parametrize(("number", "expected"), [(1, [True, False, True, False, False, None, None]), (None, None)])
 def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number, expected):
-    """Backward passes run at 200..300 and 600..700 µs of the step. Calls after the last backward pass reduce gradients.
+    """Backward passes run at 200..300 and 600..700 µs of a step; calls after 700 µs reduce gradients.
 
-    Without steps, only calls inside the backward pass are known: the others may belong to the step before.
+    Without steps, a call outside the backward passes may belong to the previous step, so its pass is unknown.
     """
     builder = TraceBuilder().operator(_BACKWARD, start_us=200, duration_us=100)
     builder.operator(_BACKWARD, start_us=600, duration_us=100)
@@ -40,7 +40,7 @@ def test_calls_outside_the_backward_pass_before_its_last_end_are_forward(number,
 
 
 def test_steps_without_a_backward_pass_leave_the_pass_open():
-    """Step 2 has no operators of the backward pass, so nothing is known about its calls."""
+    """Step 2 has no backward operators, so the pass of its calls is unknown."""
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).operator(_BACKWARD, start_us=50, duration_us=10)
 
     answers = in_forward(builder.build().ranks[0], pl.Series([20_000, 120_000]))
@@ -49,7 +49,7 @@ def test_steps_without_a_backward_pass_leave_the_pass_open():
 
 
 def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
-    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, and 1,024 as the backward begins."""
+    """Return two ranks that reduce `forward_elements` (0: none) in the forward pass, 1,024 in the backward pass."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 2_000)
@@ -72,15 +72,15 @@ def _reducing(forward_elements: int, *, backward_us: int = 100) -> TraceBuilder:
     ],
 )
 def test_the_pass_that_requests_all_reduces_decides(forward_elements, backward_us, candidates):
-    """A long optimizer does not make the all-reduces of gradients look like tp.
+    """All-reduces of gradients do not look like tp, even if the optimizer takes long.
 
-    Late data loading does not make the all-reduces of layers look like dp.
+    All-reduces of layers do not look like dp, even if data loading is late.
     """
     assert _axes(_reducing(forward_elements, backward_us=backward_us).build()) == [candidates]
 
 
 def _exchanging(pairs: dict[int, int], late_us: int = 0) -> TraceBuilder:
-    """Return ranks that send to another rank at 100 µs (`late_us` later for each further rank) and receive until 200 µs."""
+    """Return ranks that send at 100 µs (each further rank `late_us` later) and receive from 100 to 200 µs."""
     builder, ranks = TraceBuilder(), tuple(pairs)
     for place, (rank, receiver) in enumerate(pairs.items()):
         sender = next(other for other, to in pairs.items() if to == rank)
@@ -113,7 +113,7 @@ def _exchanging(pairs: dict[int, int], late_us: int = 0) -> TraceBuilder:
     ],
 )
 def test_a_ring_is_not_a_pipeline(pairs, late_us, candidates):
-    """All ranks of a ring send at once; the later stages of a pipeline send only after they received."""
+    """In a ring, all ranks send at once; in a pipeline, later stages send only after they have received."""
     assert _axes(_exchanging(pairs, late_us).build()) == [candidates]
 
 
@@ -142,5 +142,5 @@ def test_axes_of_recorded_jobs_without_descriptions(folder, axis):
     [("data_parallel", "dp"), ("tensor_parallel", "tp"), ("pipeline", "pp"), ("sharded", "fsdp")],
 )
 def test_axes_of_jobs_recorded_on_gpus(folder, axis):
-    """In jobs on two GPUs, the calls show the axes, although the groups have no descriptions."""
+    """In jobs on two GPUs, the calls show the axes without descriptions of the groups."""
     assert _axes(holotrace.open_trace(EXAMPLES / f"two_ranks-{folder}", cache=False)) == [[axis]]

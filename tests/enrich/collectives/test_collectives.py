@@ -1,4 +1,4 @@
-"""Tests of the communication of a rank."""
+"""Tests of the collectives of a rank."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ from holotrace.testing.builder import TraceBuilder
     ],
 )
 def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, family) -> None:
-    """Kernel and API names map to the names of torch.distributed; their arguments are ignored."""
+    """Kernel and API names map to the names in torch.distributed, whatever their arguments."""
     assert collective_family(name) == family
 
 
@@ -83,14 +83,14 @@ def test_names_of_all_libraries_give_pytorchs_name_of_the_collective(name, famil
     ],
 )
 def test_args_decide_the_collective_before_the_name(kernel: str, collective: str | None, family: str) -> None:
-    """RCCL runs all collectives in one kernel: if neither args nor its name show the collective, it is unknown."""
+    """RCCL runs all collectives in one kernel; if neither args nor name show the collective, it is unknown."""
     args = {} if collective is None else {"Collective name": collective}
     builder = TraceBuilder().kernel(kernel, start_us=0, duration_us=5, args=args)
     assert communication(builder.build().ranks[0])["family"].to_list() == [family]
 
 
 def test_args_describe_a_collective() -> None:
-    """A collective's row has the values that identify the collective on other ranks; `asked_ns` is the start of its launch."""
+    """The row of a collective has the values that identify it on other ranks; `asked_ns` is the start of its launch."""
     builder = TraceBuilder().collective(start_us=10, duration_us=5, launch_us=2, elements=64, sequence=9)
     (row,) = collectives(builder.build().ranks[0]).to_dicts()
     assert row == {
@@ -111,7 +111,7 @@ def test_args_describe_a_collective() -> None:
 
 
 def test_annotations_of_the_host_count_only_without_kernels() -> None:
-    """`nccl:` ranges only launch work and never count; `gloo:` ranges count if no device communicates."""
+    """`nccl:` ranges only launch work and are never listed; `gloo:` ranges are listed if no device communicates."""
     builder = TraceBuilder().annotation("gloo:all_reduce", start_us=0, duration_us=5, args={"Input Dims": [[8]]})
     builder.annotation("nccl:all_reduce", start_us=10, duration_us=5)
     operations = collectives(builder.build().ranks[0])
@@ -140,13 +140,13 @@ def test_a_rank_without_collectives_has_an_empty_table() -> None:
 
 
 def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
-    """Return a kernel without args, as before NCCL 2.20, launched inside a host call."""
+    """Return a kernel without args, as recorded before NCCL 2.20, and the host call that launches it."""
     builder = TraceBuilder().annotation(host_call, start_us=0, duration_us=10, args=args)
     return builder.kernel(name, start_us=20, duration_us=5, launch_us=4)
 
 
 def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
-    """NCCL runs an all-to-all as sends and receives; kind, type and size come from the host call."""
+    """NCCL runs an all-to-all as sends and receives, so its kind, type and size come from the host call."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
     operations = communication(builder.build().ranks[0])
@@ -154,7 +154,7 @@ def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
 
 
 def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
-    """Besides kind and size, `record_param_comms` has the sequence number, so its args replace the annotation's."""
+    """`record_param_comms` describes the kernel instead of the annotation, because it has the sequence number."""
     args = {
         "Collective name": "_reduce_scatter_base",
         "dtype": "BFloat16",
@@ -171,7 +171,7 @@ def test_a_host_call_with_args_has_priority_over_an_annotation() -> None:
 
 
 def test_without_a_description_type_and_size_are_null() -> None:
-    """A call on another thread does not describe the kernel, so its type and size are null, not 0."""
+    """A call on another thread does not describe the kernel, so the kernel's type and size are null, not 0."""
     builder = TraceBuilder().kernel("ncclKernel_AllReduce(int)", start_us=20, duration_us=5, launch_us=4)
     shapes = {"Input Dims": [[6]], "Input type": ["float"]}
     builder.annotation("nccl:all_reduce", start_us=0, duration_us=10, thread=2, args=shapes)
@@ -180,7 +180,7 @@ def test_without_a_description_type_and_size_are_null() -> None:
 
 
 def test_sends_are_communication_but_not_collectives() -> None:
-    """A send counts as communication but not as a collective, so `collectives` does not list it."""
+    """A send is communication but not a collective, so `collectives` does not list it."""
     rank_trace = TraceBuilder().collective("send", start_us=0, duration_us=5).build().ranks[0]
     assert communication(rank_trace).select("family", "byte_count").rows() == [("send", 4096)]
     assert collectives(rank_trace).is_empty()

@@ -36,7 +36,7 @@ from holotrace.enrich.collectives.element_types import common_type, element_byte
     ],
 )
 def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
-    """The c10 and C++ names of a type map to one name and size; the size of an unknown type is null."""
+    """The c10 and C++ names of a type map to the same name and size; an unknown type has size null."""
     assert (type_name(written), element_bytes(written)) == (name, size)
 
 
@@ -51,7 +51,7 @@ def test_a_type_has_one_name_and_a_size(written, name, size) -> None:
     ],
 )
 def test_tensors_of_known_types_are_counted(dims, types, size, common) -> None:
-    """A scalar tensor has one element; a list of tensors has no known types, so no size."""
+    """A scalar tensor has one element; a list of tensors has no recorded types, so its size is unknown."""
     assert input_bytes(json.dumps(dims), json.dumps(types)) == size
     assert common_type(json.dumps(types)) == common
 

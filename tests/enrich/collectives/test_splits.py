@@ -39,17 +39,17 @@ def _splits(text: str | None, *, out_elements: int = 80, elements: int = 80) -> 
     ],
 )
 def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
-    """80 elements of 4 bytes are split as `text` says. Rank 4, the second of its group, keeps the second part."""
+    """`text` splits 80 elements of 4 bytes. Rank 4, the second of its group, keeps the second part."""
     assert _splits(text) == (is_even, in_splits, sent_bytes)
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
-    """An empty list means an even split only if input and output are equally large; otherwise it may be a list of tensors."""
+    """An empty list means an even split if input and output are equally large; otherwise, it may stand for tensors."""
     assert _splits("[]", out_elements=60) == (None, None, None)
 
 
 def test_operators_describe_all_to_alls_whose_kernels_do_not() -> None:
-    """Older traces have the output and the splits only as arguments of c10d::alltoall_base_."""
+    """In older traces, only the arguments of c10d::alltoall_base_ give the output and the splits."""
     operator = {
         "Input Dims": [[6, 2], [8, 2], [], [], [], []],
         "Input type": ["float", "float", "", "", "", "Scalar"],

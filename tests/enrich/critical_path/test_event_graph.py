@@ -1,4 +1,4 @@
-"""Tests of the event graph: its tables, and contradicting times."""
+"""Tests of the event graph: its tables, and times that contradict each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def small() -> TraceBuilder:
 
 
 def test_tables_have_the_declared_types() -> None:
-    """Columns and types of nodes and edges are the same for full and empty windows."""
+    """Nodes and edges have the same columns and types in full and empty windows."""
     full, empty = graph_of(small()), graph_of(TraceBuilder().step(1, 0, 40))
     for graph in (full, empty):
         assert graph.nodes.schema == {"activity": pl.UInt32, "is_start": pl.Boolean, "time_ns": pl.Int64}
@@ -50,7 +50,7 @@ def test_tables_have_the_declared_types() -> None:
 
 
 def test_every_dependency_is_an_edge_with_its_own_time_and_delay() -> None:
-    """The kernel starts 7 µs after its call, and the synchronisation returns 1 µs after the kernel."""
+    """The kernel starts 7 µs after its call, and the synchronisation returns 1 µs after the kernel ends."""
     graph = graph_of(small())
     times = graph.nodes["time_ns"] // 1_000
     edges = graph.edges.with_columns(
@@ -86,7 +86,7 @@ def test_every_node_but_the_first_has_a_binding_edge() -> None:
 
 
 def test_contradicting_times_cause_no_cycle() -> None:
-    """Copies a and b start before their launches, which contradicts the order of host and stream."""
+    """Copies a and b start before their launches, so host order and stream order contradict each other."""
     graph = graph_of(
         TraceBuilder()
         .step(1, 0, 10)
@@ -112,7 +112,7 @@ def test_a_kernel_before_its_launch_is_a_contradiction_that_stays_in_the_graph()
 
 @pytest.mark.parametrize("name", ["alexnet", "simple_add"])
 def test_waits_inferred_from_times_are_those_that_were_recorded(real_traces, monkeypatch, name) -> None:
-    """If the recorded waits are hidden, timing alone infers the same number of waits."""
+    """With the recorded waits removed, timing alone infers equally many waits."""
     (rank_trace,) = opened(real_traces / "critical_path" / name).ranks.values()
     whole = path_window(rank_trace, annotation="")
     recorded = event_graph(rank_trace, whole)
@@ -129,7 +129,7 @@ def _event_waits(graph: EventGraph) -> set[tuple[int, int]]:
 
 
 def test_work_waits_for_a_receive_rather_than_a_send_that_ends_with_it() -> None:
-    """A receive ends at 200.0 µs and a send at 200.5. A kernel that starts at 201 µs is inferred to wait for the receive."""
+    """A receive ends at 200.0 µs and a send at 200.5; a kernel at 201 µs is inferred to wait for the receive."""
     ends = {"Src Rank": 0, "Dst Rank": 1}
     graph = graph_of(
         TraceBuilder()

@@ -1,4 +1,4 @@
-"""Tests of waits between streams that timing shows only for some calls."""
+"""Waits between streams that timing shows only for some calls are assumed for the others too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _saved_us(builder: TraceBuilder) -> float:
-    """Return what the window gets shorter if the first all-reduce, which begins at 200 µs, takes no time."""
+    """Return by how much the window gets shorter if the first all-reduce, at 200 µs, takes no time."""
     (rank_trace,) = builder.build().ranks.values()
     graph = critical_path_graph(rank_trace)
     first = graph.graph.activities.filter(pl.col("device").is_not_null() & (pl.col("start_ns") % 1_000_000 == 200_000))
@@ -19,7 +19,7 @@ def _saved_us(builder: TraceBuilder) -> float:
 
 
 def _two_reductions(second_kernel_end_us: int) -> TraceBuilder:
-    """Return two kernels, and two all-reduces on one stream: the first begins when the first kernel ends, at 200 µs."""
+    """Return two kernels, and two all-reduces on one stream; the first all-reduce begins when the first kernel ends."""
     return (
         TraceBuilder()
         .step(1, 0, 60)
@@ -31,10 +31,10 @@ def _two_reductions(second_kernel_end_us: int) -> TraceBuilder:
 
 
 def test_a_queued_all_reduce_also_waits_for_the_work_launched_before_it() -> None:
-    """The second kernel ends at 500 µs; without the first all-reduce, the second begins then instead of at 601 µs."""
+    """Without the first all-reduce, the second begins at 500 µs, when the second kernel ends, instead of at 601 µs."""
     assert _saved_us(_two_reductions(second_kernel_end_us=500)) == 601 - 500
 
 
 def test_work_that_was_still_running_was_not_waited_for() -> None:
-    """The second all-reduce begins at 601 µs although the second kernel ends at 650 µs, which is then the end of the window."""
+    """The second all-reduce begins at 601 µs and the second kernel ends at 650 µs, so the all-reduce did not wait."""
     assert _saved_us(_two_reductions(second_kernel_end_us=650)) == 701 - 650

@@ -62,7 +62,7 @@ def test_without_steps_the_window_is_the_whole_recording() -> None:
 
 
 def test_an_exact_name_has_priority_over_a_part_of_a_name() -> None:
-    """`forward` selects the annotation `forward`, not `forward_hook`, which begins first."""
+    """`forward` selects the annotation `forward`, although `forward_hook` begins earlier."""
     builder = (
         TraceBuilder()
         .annotation("forward_hook", start_us=0, duration_us=1)
@@ -96,7 +96,7 @@ def test_an_unknown_window_is_an_error_that_lists_what_exists(options: dict[str,
 
 
 def test_only_some_of_many_steps_are_listed() -> None:
-    """The error lists the first nine of 30 steps and the last one."""
+    """For 30 steps, the error lists the first nine and the last one."""
     builder = TraceBuilder()
     for number in range(30):
         builder.step(number, number * 10, 5)
@@ -106,6 +106,6 @@ def test_only_some_of_many_steps_are_listed() -> None:
 
 
 def test_a_rank_without_anything_has_no_window() -> None:
-    """A trace without events raises an error that says what to record."""
+    """For a trace without events, the error says what to record."""
     with pytest.raises(MissingDataError, match=re.escape("Record with ProfilerActivity.CPU")):
         window_of(TraceBuilder())

@@ -1,4 +1,4 @@
-"""Tests of the time that edges take in a replay when they bind only there."""
+"""A replay keeps the usual gap between two kernels even where the recording does not show it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def _host() -> TraceBuilder:
 
 
 def _kernels_in_turn(builder: TraceBuilder, count: int) -> TraceBuilder:
-    """Add kernels of 50 µs, 1 µs apart, that were launched long before."""
+    """Add kernels of 50 µs, 1 µs apart, that were launched long before they start."""
     for number in range(count):
         builder.kernel("gemm", start_us=100 + 51 * number, duration_us=50, launch_us=2 * number, launch_duration_us=1)
     return builder
 
 
 def _kernels_when_launched(builder: TraceBuilder, count: int, *, begin_us: int) -> TraceBuilder:
-    """Add kernels of 10 µs that start 5 µs after their calls, which come every 30 µs."""
+    """Add kernels of 10 µs that start 5 µs after their launch calls; there is a call every 30 µs."""
     for number in range(count):
         launch_us = begin_us + 30 * number
         builder.kernel("relu", start_us=launch_us + 6, duration_us=10, launch_us=launch_us, launch_duration_us=1)
@@ -30,18 +30,18 @@ def _kernels_when_launched(builder: TraceBuilder, count: int, *, begin_us: int) 
 
 
 def _without_host_us(builder: TraceBuilder) -> float:
-    """Return how long the window takes if the host takes no time; its first call then returns 1 µs earlier."""
+    """Return the predicted length of the window if the host takes no time, so the first call returns 1 µs earlier."""
     (rank_trace,) = builder.build().ranks.values()
     return what_if(critical_path_graph(rank_trace), [Remove(pl.col("device").is_null())]).predicted_ns / 1_000
 
 
 def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels() -> None:
-    """Launched in time, eight kernels of 10 µs follow twenty of 50 µs; there is 1 µs between any two."""
+    """If the host takes no time, eight kernels of 10 µs follow twenty of 50 µs, each 1 µs after the previous one."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 20), 8, begin_us=1_200)
     assert _without_host_us(builder) == 99 + 20 * 51 + 8 * 11 - 1
 
 
 def test_too_few_measured_gaps_say_nothing() -> None:
-    """Only two kernels waited for another one, so no gap is known for the eight kernels that waited for the host."""
+    """Only two kernels waited for another kernel, too few to know the gap, so the eight others follow without one."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 3), 8, begin_us=400)
     assert _without_host_us(builder) == 99 + 3 * 51 - 1 + 8 * 10

@@ -1,4 +1,4 @@
-"""Tests of what_if: predicted lengths of a window."""
+"""Tests of what_if, which predicts the length of a window after changes."""
 
 from __future__ import annotations
 
@@ -64,19 +64,19 @@ def is_named(name: str) -> pl.Expr:
     ids=["nothing", "faster", "slower", "removed", "replaced", "two changes", "no launch overhead"],
 )
 def test_a_device_bound_window_follows_its_kernels(changes: tuple[Change, ...], expected_us: float) -> None:
-    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts when its call does (5 µs)."""
+    """Without gemm, relu starts when its call ends (21 µs); without launches, gemm starts with its call (5 µs)."""
     assert predicted_us(gpu_bound(), *changes) == expected_us
 
 
 def test_time_of_unknown_cause_stays_without_launches() -> None:
-    """NoLaunchOverhead removes the call of 4 µs but not the 386 µs of unknown cause before the first kernel."""
+    """NoLaunchOverhead removes the call of 4 µs, but not the 386 µs of unknown cause before the first kernel."""
     builder = TraceBuilder().step(1, 0, 40)
     builder.kernel("decode", start_us=400, duration_us=20, launch_us=10, launch_duration_us=4)
     assert (predicted_us(builder), predicted_us(builder, NoLaunchOverhead())) == (420, 416)
 
 
 def test_a_prediction_never_undercuts_the_host() -> None:
-    """If kernels take no time, the 40 µs of the host remain."""
+    """If kernels take no time, the host still needs 40 µs."""
     assert predicted_us(gpu_bound(), Remove(pl.col("device").is_not_null())) == 40
 
 
@@ -95,7 +95,7 @@ def test_host_ranges_change_outside_inner_ranges() -> None:
 
 
 def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
-    """Halving gemm saves 26 of the 100 µs, because the host waits for gemm before its last operator."""
+    """Halving gemm saves 26 of 100 µs, because the host waits for gemm before its last operator."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -108,7 +108,7 @@ def test_a_shorter_wait_lets_the_host_continue_earlier() -> None:
 
 
 def exposed_communication() -> TraceBuilder:
-    """Return backward (5 to 25 µs), an all-reduce (25 to 125 µs) that waits for it, and adam (125 to 145 µs) after."""
+    """Return backward (5 to 25 µs), an all-reduce (25 to 125 µs) that waits for it, and then adam (125 to 145 µs)."""
     waits = [(7, 50, 51, 20, 2), (20, 52, 53, 7, 6)]
     builder = (
         TraceBuilder()
@@ -126,7 +126,7 @@ def exposed_communication() -> TraceBuilder:
 
 
 def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
-    """Adam follows backward immediately; the window ends with the all-reduce at 125 µs, or at 45 µs without it."""
+    """Adam follows backward at once; the window ends at 125 µs with the all-reduce, or at 45 µs without it."""
     assert predicted_us(exposed_communication()) == 145
     assert predicted_us(exposed_communication(), PerfectOverlap()) == 125
     assert predicted_us(exposed_communication(), Remove(pl.col("kernel_kind") == 1)) == 45
@@ -134,7 +134,7 @@ def test_perfect_overlap_hides_communication_but_does_not_shorten_it() -> None:
 
 
 def test_savings_are_reported() -> None:
-    """A gemm twice as fast saves 50 of 211 µs."""
+    """Making gemm twice as fast saves 50 of 211 µs."""
     answer = what_if(path_graph(gpu_bound()), [Scale(is_named("gemm"), 0.5)])
 
     assert (answer.saved_ns, answer.saved_fraction) == (50_000, pytest.approx(50 / 211))
@@ -151,7 +151,7 @@ def test_savings_are_reported() -> None:
     ],
 )
 def test_a_change_that_selects_nothing_or_is_negative_is_an_error(change: Change, message: str) -> None:
-    """A change that selects nothing or is negative is refused, because its prediction would look like a result."""
+    """A change that selects nothing, or is negative, raises an error, because its prediction would be misleading."""
     with pytest.raises(InvalidOptionError, match=message):
         what_if(path_graph(gpu_bound()), [change])
 
@@ -170,7 +170,7 @@ def test_large_contradictions_prevent_a_prediction() -> None:
 
 @given(st.floats(0, 3), st.sampled_from(["aten::linear", "gemm", "relu", "cudaLaunchKernel"]))
 def test_more_time_never_makes_a_window_shorter(factor: float, name: str) -> None:
-    """A factor of 1 or more never saves time, and a smaller factor never costs time."""
+    """Longer activities never shorten the window, and shorter ones never lengthen it."""
     answer = what_if(GPU_BOUND, [Scale(is_named(name), factor)])
 
     assert answer.saved_ns <= 0 if factor >= 1 else answer.saved_ns >= 0
@@ -181,7 +181,7 @@ GPU_BOUND = path_graph(gpu_bound())
 
 @pytest.mark.slow
 def test_faster_kernels_of_a_real_step_are_predicted(real_traces) -> None:
-    """The device bounds the step in `diff/test`: kernels twice as fast save 25 to 50 % of it."""
+    """The device limits the step in `diff/test`, so kernels twice as fast save 25 to 50 % of it."""
     (rank_trace,) = opened(real_traces / "diff" / "test").ranks.values()
     graph = critical_path_graph(rank_trace)
 

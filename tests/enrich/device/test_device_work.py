@@ -23,7 +23,7 @@ def only_rank(builder: TraceBuilder):
 
 
 def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
-    """The kernel is written first but listed second, because the copy starts earlier."""
+    """The copy is listed first because it starts first, although the kernel is first in the file."""
     rank_trace = only_rank(
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5.5, stream=7, device=1, correlation=42)
@@ -50,7 +50,7 @@ def test_work_is_sorted_by_start_with_its_columns_and_types() -> None:
 
 
 def test_waits_markers_annotations_and_host_rows_are_not_work() -> None:
-    """Synchronisations, GPU annotations, CUDA events and host operators with a stream do not count as work."""
+    """Synchronisations, GPU annotations, CUDA events, and host operators with a stream are not device work."""
     rank_trace = only_rank(
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=9, stream=7)
@@ -68,7 +68,7 @@ def test_waits_markers_annotations_and_host_rows_are_not_work() -> None:
 
 
 def test_mtia_programs_are_work_and_waits_are_not() -> None:
-    """The event_wait and event_record rows of an MTIA queue are left out."""
+    """Rows named event_wait and event_record in an MTIA queue are excluded."""
     builder = TraceBuilder()
     for place, name in enumerate(["event_wait", "merge", "event_record", "dma_request", "pe_exe"]):
         builder.event(ph="X", cat="mtia_ccp_events", name=name, pid=17, tid=3774, ts=place, dur=1, args={"stream": 108})
@@ -82,14 +82,14 @@ def test_mtia_programs_are_work_and_waits_are_not() -> None:
 
 
 def test_amd_work_on_stream_0_counts() -> None:
-    """Work on stream 0, ROCm's default stream, counts like work on any other."""
+    """Work on stream 0, the default stream of ROCm, is included."""
     rank_trace = only_rank(TraceBuilder().kernel("Cijk_Alik", start_us=0, duration_us=2, stream=0))
 
     assert device_work(rank_trace)["stream"].to_list() == [0]
 
 
 def test_a_selection_of_events_selects_the_work() -> None:
-    """`where` filters device work as it filters events."""
+    """`where` filters device work."""
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("b", start_us=5, duration_us=1).build()
     late = trace.where(lambda rank_trace: rank_trace.table("events")["start_ns"].to_numpy() >= 5_000)
 
@@ -97,7 +97,7 @@ def test_a_selection_of_events_selects_the_work() -> None:
 
 
 def test_without_device_rows_the_table_is_empty_but_typed() -> None:
-    """A rank with operators only has an empty table with the usual types."""
+    """A rank with operators only has an empty table with the usual columns and types."""
     work = device_work(only_rank(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)))
 
     assert work.height == 0
@@ -105,7 +105,7 @@ def test_without_device_rows_the_table_is_empty_but_typed() -> None:
 
 
 def test_work_divides_by_device() -> None:
-    """`by_device` returns devices in order, each with its rows."""
+    """`by_device` returns the devices in order, each with its rows."""
     work = device_work(
         only_rank(
             TraceBuilder()
@@ -119,7 +119,7 @@ def test_work_divides_by_device() -> None:
 
 
 def test_a_rank_without_device_work_is_an_error_with_a_finding() -> None:
-    """The error and its finding name the rank and its file, and count its events; both survive pickling."""
+    """The error and its finding name the rank and its file and count the rank's events; both survive pickling."""
     rank_trace = only_rank(TraceBuilder().rank(3).operator("aten::mm", start_us=0, duration_us=1))
 
     error = pickle.loads(pickle.dumps(no_device_work(rank_trace, "idle_time")))  # noqa: S301 -- our own

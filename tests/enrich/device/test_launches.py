@@ -1,4 +1,4 @@
-"""Tests of launches: the call that launched each device row."""
+"""Tests of launches, which link device work to the calls that launched it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_kernel_is_joined_to_its_call_by_correlation() -> None:
 
 
 def test_one_graph_launch_owns_all_its_kernels() -> None:
-    """One cudaGraphLaunch is the launch of all three kernels with its correlation."""
+    """A cudaGraphLaunch is the launch of all three kernels that have its correlation."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=1, duration_us=3, correlation=9)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + place, duration_us=1, correlation=9)
@@ -42,7 +42,7 @@ def test_one_graph_launch_owns_all_its_kernels() -> None:
 
 @pytest.mark.parametrize("correlation", [None, 0, -1, 77])
 def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlation: int | None) -> None:
-    """A kernel has no launch if its correlation is missing, 0, -1, or one that no call has."""
+    """A kernel has no launch if its correlation is missing, 0, -1 or unknown."""
     builder = (
         TraceBuilder()
         .runtime("cudaDeviceSynchronize", start_us=0, duration_us=1, correlation=0)
@@ -54,7 +54,7 @@ def test_without_a_call_of_the_same_correlation_the_launch_is_unknown(correlatio
 
 
 def test_only_calls_launch_work() -> None:
-    """Synchronisations, operators and other kernels may share a correlation, but only calls count as launches."""
+    """Synchronisations, operators and other kernels may have the same correlation, but only a call is a launch."""
     builder = (
         TraceBuilder()
         .sync("Stream Sync", start_us=0, duration_us=1, correlation=5)
@@ -67,7 +67,7 @@ def test_only_calls_launch_work() -> None:
 
 
 def test_sync_rows_have_no_launch_of_their_own() -> None:
-    """A synchronisation row does not count as work, so it has no row in the table."""
+    """A synchronisation is not device work, so it has no row in the table."""
     builder = (
         TraceBuilder()
         .runtime("cudaStreamSynchronize", start_us=0, duration_us=9, correlation=5)
@@ -78,7 +78,7 @@ def test_sync_rows_have_no_launch_of_their_own() -> None:
 
 
 def test_driver_amd_and_mtia_calls_launch() -> None:
-    """Triton launches through the driver, ROCm through hip calls, MTIA through its own runtime."""
+    """Triton launches through driver calls, ROCm through hip calls, and MTIA through its own runtime."""
     builder = (
         TraceBuilder()
         .kernel("triton_poi_fused_add_0", start_us=10, duration_us=1, launch_us=1, launch_name="cuLaunchKernelEx")
@@ -91,7 +91,7 @@ def test_driver_amd_and_mtia_calls_launch() -> None:
 
 
 def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
-    """If cudaLaunchKernel contains a cuLaunchKernel of the same correlation, the outer call is the launch."""
+    """If a cuLaunchKernel inside a cudaLaunchKernel has the same correlation, the outer call is the launch."""
     builder = (
         TraceBuilder()
         .runtime("cuLaunchKernel", start_us=2, duration_us=2, correlation=5)
@@ -103,7 +103,7 @@ def test_a_runtime_call_is_preferred_to_the_driver_call_inside_it() -> None:
 
 
 def test_the_call_of_the_same_operator_is_preferred() -> None:
-    """Two calls share a correlation, as in a file of two processes; the external id selects the launch."""
+    """If two calls share a correlation, as in a file of two processes, the external id decides."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=5, args={"External id": 70})
@@ -116,7 +116,7 @@ def test_the_call_of_the_same_operator_is_preferred() -> None:
 
 
 def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
-    """Of calls at 1, 5 and 30 µs with its correlation, the kernel at 10 µs gets the call at 5 µs."""
+    """A kernel at 10 µs has the correlation of calls at 1, 5 and 30 µs; the call at 5 µs is its launch."""
     builder = TraceBuilder()
     for start in (1, 5, 30):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=5)
@@ -126,14 +126,14 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks of old traces disagree by microseconds; the only call is the launch even if it starts later."""
+    """Clocks in old traces differ by microseconds: a kernel's only call is its launch even if it starts later."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
 
 
 def test_rows_come_in_the_order_of_the_work() -> None:
-    """Rows are sorted by the start of the work, in any file order, even if some launches are ambiguous."""
+    """Rows are sorted by the start of the work, in any file order, even if launches are ambiguous."""
     builder = (
         TraceBuilder()
         .runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=1)
@@ -148,7 +148,7 @@ def test_rows_come_in_the_order_of_the_work() -> None:
 
 
 def test_work_with_its_launches_excludes_waits() -> None:
-    """The wait row of an MTIA queue has a launch but does not count as work."""
+    """A wait in an MTIA queue has a launch but is not device work."""
     builder = TraceBuilder().runtime("runFunction", start_us=1, duration_us=1, correlation=4)
     for place, name in enumerate(["event_wait", "merge"]):
         args = {"stream": 108, "correlation": 4}
@@ -169,13 +169,13 @@ def asked_us(builder: TraceBuilder) -> dict[str, float | None]:
 
 
 def test_work_was_asked_for_when_its_launch_began() -> None:
-    """Launched work is requested when its call starts; work without a known launch, when it starts itself."""
+    """Work is requested when its launch call starts, or, if the launch is unknown, when the work itself starts."""
     builder = TraceBuilder().kernel("launched", start_us=10, duration_us=5, launch_us=2)
     assert asked_us(builder.kernel("unknown", start_us=20, duration_us=5)) == {"launched": 2, "unknown": 20}
 
 
 def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_recording() -> None:
-    """Two kernels of stream 20 run before its first recorded launch; stream 7 is independent."""
+    """Two kernels on stream 20 run before its first recorded launch, so they predate the recording."""
     builder = TraceBuilder().kernel("early", start_us=5, duration_us=5, launch_us=1)
     builder.kernel("left 1", start_us=0, duration_us=9, stream=20).kernel(
         "left 2", start_us=10, duration_us=9, stream=20
@@ -187,7 +187,7 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Stream 20 has no launches (some versions omit NCCL's), so only its work before all launches predates the recording."""
+    """Stream 20 has no launches (some versions omit NCCL's); only work before all launches predates the recording."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 
@@ -195,6 +195,6 @@ def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_befo
 
 
 def test_without_any_launch_the_start_counts() -> None:
-    """If no host calls were recorded, the request time of each kernel is its own start."""
+    """Without recorded host calls, each kernel counts as requested when it starts."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
     assert asked_us(builder) == {"a": 0, "b": 8}

@@ -7,7 +7,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_gap_knows_when_the_next_work_was_launched() -> None:
-    """Device 0 idles from 10 to 60 µs before a kernel launched at 5 µs; device 1's launches were not recorded."""
+    """Device 0 idles from 10 to 60 µs before a kernel launched at 5 µs; on device 1, no launches were recorded."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -34,5 +34,5 @@ def test_only_the_longest_gaps_are_returned() -> None:
 
 
 def test_a_rank_without_device_work_has_no_gaps() -> None:
-    """For a rank without device work, the table is empty and no error is raised."""
+    """A rank without device work has an empty table."""
     assert longest_idle_gaps(TraceBuilder().build().ranks[0], shortest_ns=0, most=20).is_empty()

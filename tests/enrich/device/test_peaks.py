@@ -1,4 +1,4 @@
-"""Tests of the table of devices."""
+"""Tests of peak rates of devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.enrich.device.peaks import (
 from holotrace.errors import InvalidOptionError
 
 KNOWN = (
-    # full name, bfloat16 TFLOP/s, GB/s
+    # full name, bfloat16 TFLOP/s, memory bandwidth in GB/s
     ("NVIDIA H100 80GB HBM3", 989.4, 3352),
     ("NVIDIA H100 PCIe", 756, 2039),
     ("NVIDIA H100 NVL", 835.5, 3938),
@@ -51,7 +51,7 @@ def no_added_devices() -> Iterator[None]:
 
 @pytest.mark.parametrize(("name", "tflops", "bandwidth"), KNOWN)
 def test_the_full_name_decides(name, tflops, bandwidth) -> None:
-    """The full name distinguishes cards of one generation."""
+    """The full name distinguishes variants of a card."""
     device = device_named(name)
     assert device is not None
     assert device.flops_per_s("bfloat16", matrix=True) == pytest.approx(1e12 * tflops)
@@ -62,7 +62,7 @@ def test_the_full_name_decides(name, tflops, bandwidth) -> None:
     "name", ["", None, "H100", "NVIDIA H100", "AMD Instinct MI300", "GeForce GTX 1080 Ti", "NVIDIA H800 PCIe", "CPU"]
 )
 def test_other_names_are_unknown(name) -> None:
-    """A partial name matches no device: H100 exists as SXM, PCIe and NVL."""
+    """A partial name matches no device, because "H100" alone may be SXM, PCIe or NVL."""
     assert device_named(name) is None
 
 
@@ -75,7 +75,7 @@ def test_only_one_line_matches_each_known_name() -> None:
 
 
 def test_rates_without_support_are_unknown() -> None:
-    """The rate of bfloat16 on V100's tensor cores is unknown, and so is that of float4 on H100."""
+    """V100 has no bfloat16 tensor cores and H100 no float4, so these rates are unknown."""
     volta, hopper = device_named("Tesla V100-SXM2-16GB"), device_named("NVIDIA H100 80GB HBM3")
     assert volta is not None
     assert hopper is not None
@@ -86,7 +86,7 @@ def test_rates_without_support_are_unknown() -> None:
 
 
 def test_dense_rates_halve_with_twice_the_bits() -> None:
-    """Doubling the bits halves a dense rate, within 2 % of rounding; a sparse rate, or one of another card, does not fit."""
+    """Dense rates halve when the bits double, within 2 %; sparse rates, or rates of another card, would not."""
     for device in DEVICES:
         rates = dict(device.matrix_tflops)
         if "GeForce" in device.pattern:  # float16 with float16 accumulation; bfloat16 has float32 accumulation
@@ -98,7 +98,7 @@ def test_dense_rates_halve_with_twice_the_bits() -> None:
 
 
 def test_measured_rates_are_below_their_peaks() -> None:
-    """A measured rate is between 40 % and 100 % of the peak of the same precision."""
+    """A measured rate is between 40 % and 100 % of the peak for the same precision."""
     for device in DEVICES:
         peaks = dict(device.matrix_tflops)
         assert all(0.4 * peaks[name] < rate < peaks[name] for name, rate in device.attainable_tflops), device.pattern
@@ -107,13 +107,13 @@ def test_measured_rates_are_below_their_peaks() -> None:
 
 
 def test_sizes_of_caches_are_in_decimal_megabytes() -> None:
-    """The driver reports 52,428,800 bytes (50 MiB) for H100 and 41,943,040 (40 MiB) for A100."""
+    """The driver reports 52,428,800 bytes (50 MiB) for H100 and 41,943,040 (40 MiB) for A100, as the table does."""
     assert device_named("NVIDIA H100 80GB HBM3").cache_megabytes == pytest.approx(52.43, abs=0.05)
     assert device_named("NVIDIA A100-SXM4-40GB").cache_megabytes == pytest.approx(41.94, abs=0.05)
 
 
 def test_unconfirmed_figures_say_so() -> None:
-    """Only figures of the device are listed as unconfirmed, and `source` says of these that they are not confirmed."""
+    """Unconfirmed figures are figures of the device, and `source` marks them as not confirmed."""
     for device in DEVICES:
         assert set(device.unconfirmed) <= {"memory", "cache", "float32", "float64", *dict(device.matrix_tflops)}
     device = device_named("NVIDIA H100 NVL")
@@ -123,12 +123,12 @@ def test_unconfirmed_figures_say_so() -> None:
 
 @pytest.mark.parametrize("name", ["NVIDIA B300 SXM6 AC", "NVIDIA GB300"])
 def test_figures_on_which_sources_disagree_are_unknown(name) -> None:
-    """Published int8 figures of Blackwell Ultra differ by a factor of 30."""
+    """Published int8 figures of Blackwell Ultra differ by a factor of 30, so the figure is unknown."""
     assert device_named(name).flops_per_s("int8", matrix=True) is None
 
 
 def test_users_override_figures(tmp_path, monkeypatch) -> None:
-    """An added device has priority over a device in a file, and both have priority over the table."""
+    """A device added in Python takes precedence over one in a file, and both over the built-in table."""
     entry = {"pattern": "NVIDIA H20", "bandwidth_gb_per_s": 4022, "matrix_tflops": {"bfloat16": 140}}
     file = tmp_path / "devices.json"
     file.write_text(json.dumps({"rules": [entry]}))

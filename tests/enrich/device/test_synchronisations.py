@@ -21,10 +21,10 @@ def only_rank(builder: TraceBuilder):
 
 
 def two_streams() -> TraceBuilder:
-    """Return a trace where stream 20 waits for the work launched into stream 7 before a record at 3 µs.
+    """Return a trace in which stream 20 waits for work launched into stream 7 before a record at 3 µs.
 
-    Of the rows 0 to 9, the tests use row 1 (the kernel before the record), 2 (the record), 5 (the call that waits), 7 (the
-    kernel that waits) and 8 (the wait).
+    The tests use row 1 (the kernel before the record), row 2 (the record), row 5 (the call that waits), row 7 (the
+    kernel that waits) and row 8 (the wait).
     """
     return (
         TraceBuilder()
@@ -61,7 +61,7 @@ def test_a_stream_waits_for_work_launched_before_the_record() -> None:
 
 
 def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -> None:
-    """Older profilers write no record; then the stream waits for all work launched before the call."""
+    """Older profilers write no record, so the stream waits for all work launched before the call."""
     builder = (
         TraceBuilder()
         .kernel("producer", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """A wait names the record at 3 µs, so its stream is known; no wait names the record at 20 µs, so its stream is null."""
+    """A wait names the record at 3 µs and thus its stream; no wait names the record at 20 µs: its stream is null."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -85,7 +85,7 @@ def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
 
 
 def test_a_record_knows_its_stream_from_the_row_of_the_event() -> None:
-    """Since 2025 the profiler writes a device row for each record, which names the stream."""
+    """Profilers since 2025 write a device row for each record, which gives its stream."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -112,7 +112,7 @@ def waits_of(builder: TraceBuilder) -> list[tuple[int | str | None, ...]]:
 
 
 def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
-    """A wait for stream 7 depends on the last of its two kernels, not on the kernel of stream 20."""
+    """A wait for stream 7 depends on the last of the stream's two kernels, not on the kernel of stream 20."""
     builder = (
         TraceBuilder()
         .kernel("first", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -127,7 +127,7 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 @pytest.mark.parametrize("row", [7, None])
 def test_a_device_wait_covers_all_streams(row: int | None) -> None:
-    """A device wait covers the last work of each stream that was launched before it, even if it has no row."""
+    """A device wait covers the last work launched on each stream before it, even if the wait has no row."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -142,7 +142,7 @@ def test_a_device_wait_covers_all_streams(row: int | None) -> None:
 
 
 def test_the_host_waits_for_an_event_up_to_its_record() -> None:
-    """The wait depends on the kernel launched before the record, not on the one launched after."""
+    """The wait depends on the kernel launched before the record, not on the kernel launched after it."""
     builder = (
         TraceBuilder()
         .kernel("before", start_us=10, duration_us=20, stream=7, launch_us=0)
@@ -163,7 +163,7 @@ def test_the_host_waits_for_an_event_up_to_its_record() -> None:
 
 
 def test_without_rows_the_stream_is_inferred_from_work_that_ended_before_the_call() -> None:
-    """Stream 20 is still busy when the call returns at 21 µs, so the call waited for stream 7."""
+    """Stream 20 is still busy when the call returns at 21 µs, so the call must have waited for stream 7."""
     builder = (
         TraceBuilder()
         .kernel("waited for", start_us=10, duration_us=10, stream=7, launch_us=0)
@@ -182,7 +182,7 @@ def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """A copy that ends before its call returns has blocked the call; kernels never block calls."""
+    """A copy that ends before its call returns blocked the call; a kernel never does."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)
@@ -194,7 +194,7 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """A call named cudaDeviceSynchronize alone does not count as a recorded wait."""
+    """Without a row of the profiler, a call named cudaDeviceSynchronize is not a recorded wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 

@@ -1,4 +1,4 @@
-"""Tests of event_ranges: events of some kinds."""
+"""Tests of event_ranges, which selects events by kind."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_events_of_some_kinds_come_in_file_order() -> None:
 
 
 def test_without_events_of_a_kind_there_are_no_rows() -> None:
-    """The empty table has the requested columns."""
+    """If no event has the kind, the table is empty and has the requested columns."""
     events = event_ranges(_rank_trace(), [EventKind.DRIVER], ["start_ns", "end_ns"])
 
     assert (events.columns, events.height) == (["start_ns", "end_ns"], 0)
 
 
 def test_only_events_with_one_of_the_names_are_listed() -> None:
-    """Kernel a, event 3, is listed even if names are not requested as a column; an empty list of names selects no rows."""
+    """Kernel a, event 3, is listed even without the column of names; an empty list of names selects nothing."""
     rank_trace = _rank_trace()
     kinds = [EventKind.KERNEL, EventKind.GPU_MEMCPY]
     named = (rank_trace.strings == "a").arg_true().cast(pl.UInt32)

@@ -1,4 +1,4 @@
-"""Tests of the pairs of replayed kernels and captured launches."""
+"""Tests of pairing replayed kernels with captured launches."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ KERNEL, COPY = 6, 4
 
 
 def pairs(replayed: str, streams: str, captured: str) -> list[int]:
-    """Align letters: each is a kernel, `c` a copy, `?` a captured launch without a name."""
+    """Align two texts: each letter is a kernel, `c` a copy, and `?` a captured launch without a name."""
     return aligned(work(replayed), np.array([int(stream) for stream in streams]), work(captured)).tolist()
 
 
 def work(letters: str) -> Work:
-    """Return one piece of work for each letter."""
+    """Return the work that the letters describe."""
     numbers = [UNNAMED if letter == "?" else ord(letter) for letter in letters]
     kinds = [COPY if letter == "c" else KERNEL for letter in letters]
     return Work(np.array(numbers, np.int64), np.array(kinds, np.int64))
 
 
 def test_launches_that_were_not_replayed_are_skipped():
-    """The capture has two launches more than the replay: b and e."""
+    """Launches b and e were captured but not replayed."""
     assert pairs("acd", "777", "abcde") == [0, 2, 3]
 
 
 def test_kernels_that_were_not_captured_stay_unknown():
-    """No launch of the capture ran x."""
+    """Kernel x was replayed but not captured, so it has no launch."""
     assert pairs("axb", "777", "ab") == [0, -1, 1]
 
 
 def test_streams_interleave_in_any_way():
-    """The launches are a x b y. Stream 7 runs a b, stream 8 runs x y, and the kernels start in another order."""
+    """The launches are a x b y; stream 7 runs a b, stream 8 runs x y, and the kernels may start in any order."""
     assert pairs("abxy", "7788", "axby") == [0, 2, 1, 3]
     assert pairs("xyab", "8877", "axby") == [1, 3, 0, 2]
 
 
 def test_equal_kernels_on_two_streams_use_each_launch_once():
-    """Two streams run the same kernel; each launch is paired with only one of them."""
+    """Two streams run the same kernel, and each kernel gets a different launch."""
     assert sorted(pairs("aa", "78", "aa")) == [0, 1]
 
 
 def test_launches_without_names_pair_in_order_if_their_number_and_kinds_agree():
-    """NVIDIA's launches have no names; the copy between them is known by its call."""
+    """NVIDIA's launches have no names, but the call shows which one is a copy."""
     assert pairs("abcd", "7777", "??c?") == [0, 1, 2, 3]
 
 
 def test_launches_without_names_stay_unpaired_if_their_number_differs():
-    """One launch is missing before the copy, so only the work after the copy is certain."""
+    """The replay lacks a launch before the copy, so only the work from the copy on is paired."""
     assert pairs("abcd", "7777", "???c?") == [-1, -1, 2 + 1, 4]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("78")), max_size=30), st.randoms())
 def test_a_complete_capture_explains_all_work_of_one_stream(launched, random):
-    """On one stream, every kernel finds a launch with its name, whatever else was captured."""
+    """On one stream, every kernel gets a launch with its name, whatever else was captured."""
     letters = "".join(letter for letter, _ in launched)
     captured = "".join(letter + random.choice(["", "x"]) for letter in letters)
     partner = pairs(letters, "7" * len(letters), captured)

@@ -1,4 +1,4 @@
-"""Tests of the operators and modules behind replayed graphs: hand-built captures and replays with a known answer."""
+"""Operators and modules of replayed graphs are found in hand-built captures with a known answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIRST_CORRELATION = 1_000
 
 
 def capture_of(*kernels: tuple[str, str], begin: int = 0, builder: TraceBuilder | None = None) -> TraceBuilder:
-    """Record the capture of (operator, kernel) pairs on ROCm, each operator inside the module Linear_<n> of Model_0."""
+    """Record the capture of (operator, kernel) pairs on ROCm, each operator in a module Linear_<n> of Model_0."""
     builder = TraceBuilder() if builder is None else builder
     builder.runtime("hipStreamBeginCapture", start_us=begin, duration_us=1)
     end = begin + 10 + 10 * len(kernels)
@@ -37,7 +37,7 @@ def frame(builder: TraceBuilder, name: str, start: int, duration: int) -> TraceB
 
 
 def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> TraceBuilder:
-    """Replay graphs one after another; each is a list of kernels of 10 µs with their streams."""
+    """Replay graphs one after another; each is a list of (kernel, stream), and a kernel takes 10 µs."""
     builder = TraceBuilder()
     for number, kernels in enumerate(graphs):
         start = 1_000 * number
@@ -51,7 +51,7 @@ def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> 
 
 
 def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> holotrace.Trace:
-    """Write the replay, and the captures under these names into `capture_traces`, and open the folder."""
+    """Write the replay, and the captures by name into `capture_traces`; open the folder."""
     replayed.write(folder)
     (folder / "capture_traces").mkdir(exist_ok=True)
     for name, builder in captures.items():
@@ -60,13 +60,13 @@ def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> ho
 
 
 def operators_of(trace: holotrace.Trace) -> list[str | None]:
-    """Return the operator of each kernel of rank 0, by start."""
+    """Return the operators of the kernels of rank 0, by start."""
     rank_trace = trace.ranks[0]
     return rank_trace.texts(launching_operator(rank_trace)["operator_name"]).to_list()
 
 
 def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
-    """The capture called mm and relu; they take no time on the host, because the replay does not call them."""
+    """The capture called mm and relu; the replay does not call them, so they take no time on the host."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)], [("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
     result = holotrace.operators(trace)
@@ -108,7 +108,7 @@ def test_modules_shapes_and_frames_come_from_the_capture(tmp_path):
 
 
 def test_modules_around_both_the_capture_and_the_replay_count_once(tmp_path):
-    """Model_0 was running when the graph was captured and when it is replayed; the path contains Model_0 once."""
+    """Model_0 runs both when the graph is captured and when it is replayed, but the path contains Model_0 only once."""
     replayed = replay_of([("gemm", 7)])
     frame(replayed, "nn.Module: Model_0", 1, 400)
     trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))
@@ -120,7 +120,7 @@ def test_modules_around_both_the_capture_and_the_replay_count_once(tmp_path):
 
 
 def test_two_streams_and_a_missing_launch(tmp_path):
-    """The capture has gemm, copy_k, relu, gemm; the replay runs copy_k on another stream, and lacks relu."""
+    """The capture has gemm, copy_k, relu, gemm; the replay runs copy_k on another stream and lacks relu."""
     kinds = (("aten::mm", "gemm"), ("aten::copy_", "copy_k"), ("aten::relu", "relu"), ("aten::bmm", "gemm"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("gemm", 7), ("copy_k", 8)]), bs_1_rank0=capture_of(*kinds))
 
@@ -128,7 +128,7 @@ def test_two_streams_and_a_missing_launch(tmp_path):
 
 
 def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
-    """Two layers have the same kernels; a step replays them one after the other."""
+    """Two graphs with equal kernels are replayed in turn, so their operators follow the order of the capture."""
     captured = capture_of(("aten::mm", "gemm"))
     capture_of(("aten::addmm", "gemm"), begin=100, builder=captured)
     graph = [("gemm", 7)]
@@ -138,7 +138,7 @@ def test_graphs_of_equal_kernels_follow_the_order_of_their_capture(tmp_path):
 
 
 def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
-    """Batches of 3 run the graph for 4; the captures have equal kernels and different operators."""
+    """Batches of 3 run the graph for 4, not another one with equal kernels and different operators."""
     sizes = {f"bs_{size}_rank0": capture_of((f"op::of_{size}", "gemm")) for size in (2, 4, 8)}
     trace = opened(tmp_path, replay_of([("gemm", 7)], annotation="step[DECODE bs=3]"), **sizes)
 
@@ -146,7 +146,7 @@ def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
 
 
 def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
-    """Two captures have the same kernel but different shapes; without a batch size, a finding calls the shapes uncertain."""
+    """Two captures differ only in shapes; without a batch size, a finding says that the shapes are uncertain."""
     first, second = capture_of(("aten::mm", "gemm")), TraceBuilder()
     second.operator("aten::mm", start_us=5, duration_us=6, args={"Input Dims": [[8, 64]]})
     second.runtime("hipStreamBeginCapture", start_us=0, duration_us=1)
@@ -163,7 +163,7 @@ def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
 
 
 def test_details_of_the_engine_state_the_batch_size(tmp_path):
-    """The list in execution_details.json has the batch size of each file, as vLLM writes it."""
+    """execution_details.json gives the batch size of each capture file, as vLLM writes it."""
     files = {name: capture_of((f"op::{name}", "gemm")) for name in ("graph_capture_rank_0_a", "graph_capture_rank_0_b")}
     trace_folder = tmp_path / "capture_traces"
     trace_folder.mkdir()
@@ -179,7 +179,7 @@ def test_details_of_the_engine_state_the_batch_size(tmp_path):
 
 
 def test_a_capture_of_other_work_explains_nothing(tmp_path):
-    """Only one of three kernels is in the capture, so the capture is of another graph; the finding says what to record."""
+    """Only one of three kernels is in the capture, so it is of another graph; the finding says what to record."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
 
@@ -190,7 +190,7 @@ def test_a_capture_of_other_work_explains_nothing(tmp_path):
 
 
 def test_launches_without_kernel_names_are_counted(tmp_path):
-    """NVIDIA's launches do not name their kernels; three launches match three pieces of work of the same kinds, in order."""
+    """NVIDIA's launches do not name their kernels; three launches match three work items of the same kinds in order."""
     captured = TraceBuilder().runtime("cudaStreamBeginCapture", start_us=0, duration_us=1)
     for place, (operator, call) in enumerate(
         [("aten::mm", "cudaLaunchKernel"), ("aten::copy_", "cudaMemcpyAsync"), ("aten::add", "cuLaunchKernelEx")]
@@ -207,7 +207,7 @@ def test_launches_without_kernel_names_are_counted(tmp_path):
 
 
 def test_an_eager_step_of_the_same_recording_explains_the_graph():
-    """The warm-up ran the same kernels without a graph."""
+    """The warm-up runs the same kernels without a graph, so it shows their operators."""
     builder = replay_of([("gemm", 7), ("relu", 7)])
     for place, (operator, kernel) in enumerate([("aten::mm", "gemm"), ("aten::relu", "relu")]):
         start = 5_000 + 100 * place
@@ -220,7 +220,7 @@ def test_an_eager_step_of_the_same_recording_explains_the_graph():
 
 
 def test_an_eager_recording_can_be_given(tmp_path):
-    """`capture` also takes a trace of the same step without graphs."""
+    """`capture` also accepts a trace of the same step recorded without graphs."""
     eager = TraceBuilder()
     for place, (operator, kernel) in enumerate([("aten::mm", "gemm"), ("aten::relu", "relu")]):
         eager.operator(operator, start_us=100 * place, duration_us=50)
@@ -233,7 +233,7 @@ def test_an_eager_recording_can_be_given(tmp_path):
 
 
 def test_annotations_of_graph_nodes_name_the_module(tmp_path):
-    """Node 41 is annotated in the trace, node 42 in a file; node 43 is unknown."""
+    """Node 41 is annotated in the trace, node 42 in a file, and node 43 nowhere."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for node in (41, 42, 43):
         said = {"module_fqn": "layers.0.wq"} if node == 41 else {}
@@ -252,7 +252,7 @@ def test_annotations_of_graph_nodes_name_the_module(tmp_path):
 
 
 def test_kernels_of_torch_compile_have_the_name_of_their_operator():
-    """Inductor records an operator with the name of each kernel that it generates."""
+    """Inductor records an operator named after each kernel that it generates."""
     trace = replay_of([("triton_poi_fused_add_0", 7), ("gemm", 7)]).build()
 
     assert operators_of(trace) == ["triton_poi_fused_add_0", None]
@@ -261,7 +261,7 @@ def test_kernels_of_torch_compile_have_the_name_of_their_operator():
 
 @pytest.mark.slow
 def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
-    """A rank pickles with its captures; results for the same cached trace differ with and without captures."""
+    """A rank is pickled with its captures, and the cache separates results with and without captures."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     (path,) = replay_of([("gemm", 7)]).write(tmp_path / "replay")
     capture = tmp_path / "capture.json"
@@ -275,7 +275,7 @@ def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
 
 
 def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
-    """Engines record the capture of rank 0 alone; all ranks run the same model."""
+    """Engines record a capture on rank 0 only, which serves all ranks because they run the same model."""
     builder = replay_of([("gemm", 7)])
     builder.rank(1).runtime("hipGraphLaunch", start_us=0, duration_us=5, correlation=9)
     builder.kernel("gemm", start_us=10, duration_us=5, correlation=9)

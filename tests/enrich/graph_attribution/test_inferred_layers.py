@@ -1,4 +1,4 @@
-"""Tests of the layers of replayed graphs whose operators are unknown: hand-built replays, and recordings with a known answer."""
+"""If the operators of replayed graphs are unknown, layers are inferred from the kernels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL = ("embedding", *LAYER * 3, "head")
 
 
 def graph(builder: TraceBuilder, kernels: tuple[str, ...], start: int, grid: int = 8) -> TraceBuilder:
-    """Replay these kernels, of 10 µs each, with one launch."""
+    """Replay these kernels with one launch; each takes 10 µs."""
     builder.runtime("cudaGraphLaunch", start_us=start + 1, duration_us=5, correlation=start)
     for place, kernel in enumerate(kernels):
         shape = {"grid": [grid, 1, 1], "block": [128, 1, 1]}
@@ -28,12 +28,12 @@ def graph(builder: TraceBuilder, kernels: tuple[str, ...], start: int, grid: int
 
 
 def layers(builder: TraceBuilder) -> list[tuple[int, int, int]]:
-    """Return (layer, number of layers, position) of each kernel inside layers."""
+    """Return (layer, number of layers, position) of each kernel in a layer."""
     return inferred_layers(builder.build().ranks[0]).select("layer", "layer_count", "position").rows()
 
 
 def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
-    """Three layers of 4 kernels take 120 of 140 µs. Embedding and head are outside, and no work counts as attributed."""
+    """Three layers of 4 kernels take 120 of 140 µs; embedding and head are outside, and no work has an operator."""
     trace = graph(TraceBuilder(), MODEL, 1_000).build()
     rank_trace = trace.ranks[0]
 
@@ -60,7 +60,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
 
 
 def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
-    """Decode has different kernels and a different grid from prefill; both have layers 1 to 3, which `modules` adds up."""
+    """Decode runs other kernels with another grid than prefill; both have layers 1 to 3, which `modules` adds up."""
     builder = graph(
         graph(TraceBuilder(), MODEL, 1_000), ("embedding", *("norm", "gemv", "paged_attention") * 3), 2_000, 1
     )
@@ -71,7 +71,7 @@ def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
 
 
 def test_piecewise_graphs_are_divided_together():
-    """In two passes, attention runs outside the graphs; each graph has the end of one layer and the start of the next."""
+    """In two passes, attention runs outside the graphs; a graph has the end of one layer and the start of the next."""
     first, middle, last = (
         ("embedding", "norm", "qkv"),
         ("out", "norm2", "silu", "norm", "qkv"),
@@ -86,14 +86,14 @@ def test_piecewise_graphs_are_divided_together():
 
 
 def test_a_backward_pass_runs_the_layers_in_reverse():
-    """The first layer that a graph inside a backward operator runs is the last of the model."""
+    """Inside a backward operator, the layer that a graph runs first is the model's last layer."""
     builder = TraceBuilder().operator("CompiledFunctionBackward", start_us=1_000, duration_us=100)
 
     assert [layer for layer, *_ in layers(graph(builder, MODEL, 1_000))] == [3] * 4 + [2] * 4 + [1] * 4
 
 
 def test_work_on_a_second_stream_has_no_layer():
-    """The order across streams may change from layer to layer, so only work on the main stream gets layers."""
+    """Across streams the order may change from layer to layer, so only work on the main stream gets layers."""
     builder = graph(TraceBuilder(), MODEL, 1_000)
     for place in range(3):
         builder.kernel("copy", start_us=1_015 + 40 * place, duration_us=5, correlation=1_000, stream=9)
@@ -102,7 +102,7 @@ def test_work_on_a_second_stream_has_no_layer():
 
 
 def test_generated_kernels_keep_their_operators_inside_the_layer():
-    """A kernel of torch.compile has the name of its operator; the layer around it is inferred."""
+    """A kernel of torch.compile has the name of its operator; its layer is inferred."""
     kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3)
     trace = graph(TraceBuilder(), kernels, 1_000).build()
 
@@ -113,7 +113,7 @@ def test_generated_kernels_keep_their_operators_inside_the_layer():
 
 
 def test_the_roofline_divides_kernels_without_operators_by_layer():
-    """Modules of the roofline add up to those of `modules`: 20 µs of each layer without an operator, 10 µs with one."""
+    """In each replay, a layer of the roofline has 20 µs without an operator and 10 µs with one."""
     kernels = ("embedding", *("triton_red_fused_norm_0", "gemm", "flash_fwd") * 3, "head")
     result = holotrace.roofline(graph(graph(TraceBuilder(), kernels, 1_000), kernels, 2_000).build())
     columns = ("module", "phase", "call_count", "busy_ns", "covered_fraction")
@@ -135,7 +135,7 @@ def test_a_graph_without_repetition_has_no_layers():
 
 
 def test_layers_of_an_eager_step_suggest_operators():
-    """The eager prefill has different attention kernels, so only its norm, gemm and silu match those of the replay."""
+    """The eager prefill has other attention kernels, so only norm, gemm and silu of the replay get its operators."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=900)
     eager = ("embedding", *("rms_norm", "gemm", "fmha_prefill", "write_cache", "silu") * 3, "gather", "sort", "head")
     for place, kernel in enumerate(eager):
@@ -150,7 +150,7 @@ def test_layers_of_an_eager_step_suggest_operators():
 
 
 def recorded_layers(rank_trace: holotrace.RankTrace, pattern: str) -> dict[int, int]:
-    """Return the layer of each kernel, from 1, by the modules that its capture recorded."""
+    """Return the layer of each kernel, counted from 1, according to the modules in the capture."""
     nodes, owners = grafts(rank_trace)
     names, above = rank_trace.texts(nodes["name"]).to_list(), nodes["above"].to_list()
     layer_of: dict[int, int] = {}
@@ -164,7 +164,7 @@ def recorded_layers(rank_trace: holotrace.RankTrace, pattern: str) -> dict[int, 
 
 
 def check_against_capture(path: Path, pattern: str, count: int) -> None:
-    """Compare the inferred layer of each kernel with the module of the capture beside the file."""
+    """Compare the inferred layer of each kernel with the module recorded in the capture."""
     with_capture, without = holotrace.open_trace(path.parent), holotrace.open_trace({0: path}, capture=())
     inferred = dict(inferred_layers(without.ranks[0]).select("event_index", "layer").rows())
 
@@ -185,7 +185,7 @@ def test_layers_of_sglang_equal_those_of_the_capture(real_traces):
 
 
 def test_piecewise_graphs_of_vllm_have_24_layers(real_traces):
-    """The capture contains operators but no modules: each layer has one router with its top-k."""
+    """The capture contains operators but no modules; it shows 24 layers, because each has one router with a top-k."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     rank_trace = holotrace.open_trace({0: path}, capture=()).ranks[0]
     found = inferred_layers(rank_trace)

@@ -1,4 +1,4 @@
-"""Tests of names that several recordings give to one kernel."""
+"""Tests of recognising one kernel under different names."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from holotrace.enrich.graph_attribution.kernel_names import function_name, numbe
     ],
 )
 def test_mangled_and_demangled_names_have_one_function(name, function):
-    """Mangled and demangled names map to one function; a damaged name maps to some text and raises no error."""
+    """Mangled and demangled names map to the same function; a damaged name raises no error."""
     assert function_name(name) == function
 
 
 def test_equal_names_have_equal_numbers():
-    """Copies in all directions share a name. A kernel whose exact name is in replay and capture is not matched by its function alone."""
+    """All copies share a name. f<1> does not match f<2> by its function, because both replay and capture have f<2>."""
     replayed, captured = numbered_names(
         ["void a::f<1>()", "void a::f<2>()", "Memcpy DtoD (Device -> Device)", "_ZN1b1gEv", "__amd_rocclr_fillBuffer"],
         ["void a::f<2>()", None, "Memcpy", "void b::g()", "Memset"],

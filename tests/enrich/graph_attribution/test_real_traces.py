@@ -1,4 +1,4 @@
-"""Graphs of inference engines and of an H100, compared with TraceLens and with a recording without graphs."""
+"""Replayed graphs of inference engines and of an H100 agree with TraceLens and with a recording without graphs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ENGINES = {
 }
 
 WITHOUT_WORK = {"sglang_decode": {("aten::copy_", "[[32], [32], []]"): 2}, "vllm_prefilldecode_piecewise": {}}
-"""Calls between tensors on the host, which launch no work; TraceLens lists only calls that do."""
+"""Copies between tensors on the host, which launch no device work; TraceLens lists only operators that do."""
 
 
 def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return {(operator, shapes): (calls, µs of device time)} of TraceLens; it lists calls without an operator as operators."""
+    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}, without the hip calls that it lists too."""
     sums: dict[tuple[str, str], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -39,7 +39,7 @@ def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
 
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, goldens, name):
-    """Counts are equal for every operator and shape; times are equal up to TraceLens' rounding to 1/1024 µs."""
+    """For every operator and shape, counts are equal, and times are equal up to TraceLens' rounding to 1/1024 µs."""
     file, count = ENGINES[name]
     trace = holotrace.open_trace(real_traces / "inference" / name / file)
     theirs = tracelens_sums(goldens / "tracelens" / name / "ops_unique_args.csv")
@@ -62,7 +62,7 @@ def test_all_replayed_work_has_the_operators_that_tracelens_gives(real_traces, g
 
 
 def test_the_capture_and_a_run_without_graphs_agree():
-    """Launches on NVIDIA name no kernels, so they match the capture by order; an eager run confirms the operators."""
+    """NVIDIA's launches name no kernels, so they match the capture by order; an eager run confirms the operators."""
     replayed = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     by_capture = holotrace.open_trace(replayed)
     by_eager = holotrace.open_trace(replayed, capture=EXAMPLES / "generation" / "rank0.pt.trace.json.gz")
@@ -78,7 +78,7 @@ def test_the_capture_and_a_run_without_graphs_agree():
 
 
 def test_a_compiled_model_without_graphs_explains_its_graphs():
-    """torch.compile with and without CUDA graphs runs the same kernels; all 304 are attributed, including backward kernels."""
+    """torch.compile runs the same kernels with and without CUDA graphs; all 304 are attributed, even backward ones."""
     folder = EXAMPLES / "training-compiled_graphs" / "rank0.pt.trace.json.gz"
     trace = holotrace.open_trace(folder, capture=EXAMPLES / "training-compiled" / "rank0.pt.trace.json.gz")
 
@@ -87,7 +87,7 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """Shapes come from the capture: without it, the roofline covers 28.6 % of the time, with it all of the time."""
+    """With shapes from the capture, the roofline covers all of the time, without them 28.6 %."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 

@@ -1,4 +1,4 @@
-"""Tests of the layers in a sequence of kernels: models of known structure, one letter for each kernel."""
+"""Layers are found in sequences of kernels, written as one letter per kernel."""
 
 from __future__ import annotations
 
@@ -25,68 +25,68 @@ NAMES = {
 
 
 def layers_of(sequence: str) -> str:
-    """Return the layer of each letter as a digit from 0, `.` outside layers; empty if there are none."""
+    """Return each kernel's layer as a digit from 0, or `.` outside layers; return an empty text without layers."""
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
     layers = repeated_layers(numbers, [NAMES.get(letter, f"kernel_{letter}") for letter in sequence])
     return "" if layers is None else "".join("." if layer < 0 else str(layer % 10) for layer in layers.layer)
 
 
 def expected(prefix: str, layers: list[str], suffix: str) -> str:
-    """Return what `layers_of` should return for a model of these layers."""
+    """Return the text that `layers_of` should return for a model with these layers."""
     inside = "".join(str(number % 10) * len(layer) for number, layer in enumerate(layers))
     return "." * len(prefix) + inside + "." * len(suffix)
 
 
 def check(prefix: str, layers: list[str], suffix: str) -> None:
-    """Compare the layers of a model with those that were found."""
+    """Check that the found layers equal those of the model."""
     assert layers_of(prefix + "".join(layers) + suffix) == expected(prefix, layers, suffix)
 
 
 def test_embedding_and_head_are_outside_the_layers():
-    """The model has an embedding, four equal layers, a final normalisation and a head."""
+    """A model with an embedding, four equal layers, a final normalisation and a head has four layers."""
     check("e", ["nqraonGsd".replace("n", "N")] * 4, "nh")
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual to the next normalisation, in all layers but the first and in the final normalisation."""
+    """Fused kernels add the residual in every normalisation except the first; each layer still begins with its own."""
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 
 def test_kernels_that_a_layer_runs_twice_belong_to_it():
-    """The same normalisation runs twice in each layer, and once at the end."""
+    """The same normalisation runs twice in each layer and once at the end, and does not divide a layer."""
     check("e", ["nqraongsd"] * 3, "nh")
 
 
 def test_layers_with_different_experts_are_layers():
-    """Each layer runs a different number of experts, between the same other kernels."""
+    """Each layer runs a different number of experts between otherwise equal kernels."""
     check("e", [f"nqraont{'u' * count}d" for count in (3, 1, 4, 2, 5)], "nh")
 
 
 def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
-    """Dense layers alternate with layers with experts, and local with global attention."""
+    """If dense layers alternate with layers with experts, or local with global attention, each one is a layer."""
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
 
 
 def test_without_attention_a_layer_is_what_repeats_exactly():
-    """Half a layer, normalisation and product, does not count as a layer."""
+    """The exact repetition is the layer, not half of it (normalisation and product)."""
     check("e", ["nqronNod"] * 4, "h")
 
 
 def test_dense_layers_before_layers_with_experts():
-    """The first two layers of eight have no experts."""
+    """The first two of eight layers have no experts."""
     check("e", ["nqraongsd"] * 2 + ["nqraontuuv"] * 6, "nh")
 
 
 def test_several_passes_through_the_model_count_their_own_layers():
-    """The graph contains two decoding steps, each of which begins with the embedding."""
+    """The graph runs two decoding steps, and each step has layers 0 to 2."""
     layers = ["nqraongsd"] * 3
     once = expected("e", layers, "nh")
     assert layers_of(("e" + "".join(layers) + "nh") * 2) == once * 2
 
 
 def test_forward_and_backward_are_two_parts():
-    """The graph runs three layers forward, then three backward with other kernels."""
+    """The graph runs three layers forward, then three backward with other kernels; each pass has its own layers."""
     forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
     sequence = forward + backward
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """No layers are found in one or two layers, without repetition, or in repetitions of a single kernel."""
+    """One or two layers, a sequence without repetition, and repetitions of one or two kernels have no layers."""
     assert layers_of(sequence) == ""
 
 
@@ -109,7 +109,7 @@ def test_a_repetition_in_a_small_part_of_the_graph_is_no_layer():
 
 
 def test_noise_moves_borders_by_one_kernel_at_most():
-    """With copies at random positions in 100 sequences of 12 layers, 99 % of the other kernels keep their layer."""
+    """With copies at random positions in 100 sequences of 12 layers, 99 % of the other kernels stay in their layer."""
     layers = ["nqraoNgsd", *["NqraoNgsd"] * 11]
     truth = expected("e", layers, "Nh")
     wrong = []
@@ -128,7 +128,7 @@ def test_noise_moves_borders_by_one_kernel_at_most():
 
 @pytest.mark.parametrize(("length", "different"), [(2_000, 20), (2_000, 200), (2_000, 1_000), (500, 50)])
 def test_random_kernels_have_no_layers(length, different):
-    """Some kernels occur equally often and in the same order by chance, but they are few."""
+    """A few random kernels form regular patterns by chance, but not enough for layers."""
     numbers = np.random.default_rng(length + different).integers(0, different, length)
 
     assert repeated_layers(numbers, ["kernel"] * length) is None

@@ -1,4 +1,4 @@
-"""Tests of call stacks: which host range contains which."""
+"""Tests of call stacks: the host range that contains each host range."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_calls_are_inside_operators_inside_annotations():
 
 
 def test_threads_do_not_mix():
-    """If two ranges on different threads overlap, neither contains the other."""
+    """Overlapping ranges on different threads do not contain each other."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=40, thread=1)
@@ -43,7 +43,7 @@ def test_threads_do_not_mix():
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_flagged():
-    """B begins in A and ends after it, so B is A's sibling and flagged; C is inside B."""
+    """B begins in A and ends after it, so B is flagged and becomes A's sibling; C is inside B."""
     builder = (
         TraceBuilder()
         .operator("A", start_us=0, duration_us=10)
@@ -80,7 +80,7 @@ def test_stacks_equal_those_of_an_oracle(calls):
 
 
 def test_a_trace_without_calls_has_empty_stacks():
-    """A trace of one kernel has a table of stacks without rows but with all columns."""
+    """For a trace with only a kernel, the table has all columns and no rows."""
     stacks = call_stacks(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build().ranks[0])
 
     assert stacks.height == 0

@@ -1,4 +1,4 @@
-"""Tests of forward_of: the forward operator of each backward operator."""
+"""Tests of forward_of, which links each backward operator to its forward operator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def numbered(sequence, forward_thread=0):
 
 @pytest.mark.parametrize("category", ["fwdbwd", "forward_backward"])
 def test_arrows_lead_from_forward_to_backward(category):
-    """An arrow links the operators that start at its ends; `fwdbwd` and `forward_backward` are both in use."""
+    """An arrow links the operators at its two ends; profilers call it `fwdbwd` or `forward_backward`."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=5)
@@ -38,7 +38,7 @@ def test_arrows_lead_from_forward_to_backward(category):
 
 
 def test_sequence_numbers_choose_between_operators_with_equal_starts():
-    """The arrow starts where aten::linear and aten::t do; aten::linear has the backward sequence number."""
+    """aten::linear and aten::t both start at the arrow; only aten::linear has the backward sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))
@@ -70,7 +70,7 @@ def test_sequence_numbers_replace_arrows():
 
 
 def test_a_reused_number_means_the_preceding_forward_operator():
-    """Both steps use the sequence number 4; each backward operator belongs to the forward operator of its step."""
+    """Both steps use sequence number 4; each backward operator is linked to the forward operator of its own step."""
     builder = TraceBuilder()
     for begin in (0, 100):
         builder.operator("aten::mm", start_us=begin, duration_us=5, args=numbered(4))
@@ -80,7 +80,7 @@ def test_a_reused_number_means_the_preceding_forward_operator():
 
 
 def test_operators_inside_a_backward_operator_are_not_forward_operators():
-    """AddmmBackward0 does not belong to aten::zeros, which has its number but runs inside MulBackward0."""
+    """aten::zeros has the number of AddmmBackward0 but runs inside MulBackward0, so it is not the forward operator."""
     builder = (
         TraceBuilder()
         .operator("aten::addmm", start_us=0, duration_us=5, args=numbered(4))

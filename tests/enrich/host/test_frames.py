@@ -1,4 +1,4 @@
-"""The names of frames distinguish the user's frames from those of libraries, generated files and Python."""
+"""User frames are distinguished by name from frames of libraries, generated files and Python."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ NOT_OF_USER = (
 
 @pytest.mark.parametrize("name", OF_USER)
 def test_frames_of_the_user(name: str) -> None:
-    """The user's files are user frames, also in notebooks and in folders named like a module of Python."""
+    """Files of the user are user frames, even in notebooks or in folders named like a Python module."""
     assert is_user_frame(pl.Series([name])).to_list() == [True]
 
 
 @pytest.mark.parametrize("name", NOT_OF_USER)
 def test_other_frames(name: str) -> None:
-    """PyTorch, installed libraries, generated files, Python itself, built-in functions and modules are not user frames."""
+    """PyTorch, installed libraries, generated files, Python, built-in functions and modules are not user code."""
     assert is_user_frame(pl.Series([name])).to_list() == [False]
 
 
 def test_a_frame_has_a_file_a_line_and_a_function() -> None:
-    """File names may contain parentheses, and names may lack a line; a line too large for int64 is null."""
+    """File names may contain parentheses, and frames may lack a line; a line too large for int64 becomes null."""
     names = pl.Series(["model(v2).py(3): Net.forward", "aten::mm", f"a.py({'9' * 30}): f"])
     assert frame_parts(names).rows() == [
         ("model(v2).py", 3, "Net.forward"),

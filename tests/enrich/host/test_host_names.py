@@ -1,4 +1,4 @@
-"""Tests of names of host events, which must be the same in every process."""
+"""Names of host events must be the same in every process."""
 
 from __future__ import annotations
 

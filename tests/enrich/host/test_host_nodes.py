@@ -1,4 +1,4 @@
-"""Tests of the host trees and of the device work of their nodes."""
+"""Tests of host trees and of the device work of their nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def nodes_of(builder: TraceBuilder, *columns: str) -> list[tuple[object, ...]]:
 
 
 def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
-    """Return the names of the node and of the operator of each device row of rank 0."""
+    """Return the names of the node and the operator of each device row of rank 0."""
     rank_trace = builder.build().ranks[0]
     names = dict(enumerate(node_texts(rank_trace, host_nodes(rank_trace))))
     owners = device_owner(rank_trace).select("node", "operator")
@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """Linear_0 contains aten::mm of the same length; the function in functional.py has no node."""
+    """The module Linear_0 contains aten::mm, which is as long; the function in functional.py is not a node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 
@@ -39,7 +39,7 @@ def test_modules_are_nodes_and_other_functions_are_not():
 
 
 def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
-    """Files of 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm is one."""
+    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm is one."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#3", start_us=0, duration_us=90)
@@ -76,7 +76,7 @@ def test_an_annotation_inside_an_operator_is_not_a_node():
 
 
 def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
-    """aten::b (8 to 15 µs) overlaps its sibling aten::a (2 to 10 µs), so it takes 5 of its 7 µs from the parent."""
+    """aten::b (8 to 15 µs) overlaps aten::a (2 to 10 µs), so only 5 of its 7 µs are subtracted from their parent."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=20)
@@ -88,7 +88,7 @@ def test_a_range_that_overlaps_its_sibling_subtracts_only_the_rest():
 
 
 def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
-    """A cuLaunchKernel inside cudaLaunchKernel is not subtracted from aten::mm's self time a second time."""
+    """A cuLaunchKernel inside a cudaLaunchKernel is not subtracted again from the self time of aten::mm."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10)
@@ -100,7 +100,7 @@ def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
 
 
 def test_an_operator_inside_a_call_subtracts_nothing_more():
-    """The call in aten::outer takes 8 µs, which include aten::inner."""
+    """aten::inner runs inside a call of aten::outer, whose 8 µs are subtracted once."""
     builder = (
         TraceBuilder()
         .operator("aten::outer", start_us=0, duration_us=10)
@@ -112,7 +112,7 @@ def test_an_operator_inside_a_call_subtracts_nothing_more():
 
 
 def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
-    """A kernel launched in a record_function outside operators belongs to the annotation only."""
+    """A kernel launched in a record_function outside operators belongs to the annotation and has no operator."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=50)
@@ -123,7 +123,7 @@ def test_work_launched_in_an_annotation_has_a_node_but_no_operator():
 
 
 def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
-    """A kernel without a recorded launch has an operator by its external id, or none without an id."""
+    """If a kernel's launch was not recorded, its external id gives the operator; without an id, it has none."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10, args={"External id": 7})
@@ -135,7 +135,7 @@ def test_work_without_a_call_belongs_to_the_operator_with_its_external_id():
 
 
 def test_threads_of_two_processes_are_separate():
-    """An operator on thread 1 of one process does not contain an operator on thread 1 of another."""
+    """An operator on thread 1 of one process does not contain operators on thread 1 of another process."""
     builder = TraceBuilder().operator("aten::mm", start_us=5, duration_us=2)
     builder.event(ph="X", cat="cpu_op", name="aten::outer", pid=77, tid=1, ts=0, dur=50)
 

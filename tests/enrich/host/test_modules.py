@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def modules_of(builder):
-    """Return event_index and module name of the operators of rank 0 that have a module."""
+    """Return the event_index and module name of each operator of rank 0 that has a module."""
     rank_trace = builder.build().ranks[0]
     table = module_of(rank_trace)
     return list(zip(table["event_index"].to_list(), rank_trace.texts(table["module"]).to_list(), strict=True))
@@ -20,7 +20,7 @@ def frame(builder, name, start, duration):
 
 
 def test_the_innermost_module_counts_and_other_functions_do_not():
-    """aten::mm is in Linear_1, inside Block_0; aten::add is in Block_0 only; thread 2 has no module."""
+    """aten::mm is in Linear_1 (inside Block_0), aten::add only in Block_0, and thread 2 has no module."""
     builder = frame(TraceBuilder(), "nn.Module: Block_0", 0, 100)
     frame(frame(builder, "nn.Module: Linear_1", 10, 50), "functional.py(1): linear", 11, 40)
     builder.operator("aten::mm", start_us=12, duration_us=5)
@@ -47,7 +47,7 @@ FUNCTION = "autograd::engine::evaluate_function: "
 
 
 def passes_of(builder):
-    """Return the names of each part of rank 0's backward pass and of its forward operator."""
+    """Return the names of each part of rank 0's backward pass and of the forward operator of the part."""
     rank_trace = builder.build().ranks[0]
     names = rank_trace.texts(host_nodes(rank_trace)["name"])
     return [(names[node], names[forward]) for node, forward in backward_passes(rank_trace).iter_rows()]
@@ -67,7 +67,7 @@ def forward(*sequences):
 
 
 def test_a_part_is_the_function_that_autograd_evaluates():
-    """A part of the backward pass is an `evaluate_function` range, not the operator inside or the range around."""
+    """A part of the backward pass is an `evaluate_function` range, not an operator inside it or a range around it."""
     builder = forward(4).operator("## backward ##", start_us=90, duration_us=100, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
     builder.operator("Op4Backward0", start_us=101, duration_us=18, thread=2, args=numbered(4, 1))
@@ -76,14 +76,14 @@ def test_a_part_is_the_function_that_autograd_evaluates():
 
 
 def test_before_autograd_named_its_functions_the_operator_itself_is_the_part():
-    """PyTorch 1.8 has no `evaluate_function` ranges, so each backward operator is a part of the backward pass."""
+    """PyTorch 1.8 has no `evaluate_function` ranges, so each backward operator is a part."""
     builder = forward(4).operator("Op4Backward", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
 
     assert passes_of(builder) == [("Op4Backward", "aten::op4")]
 
 
 def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
-    """Checkpointing runs a backward pass inside another one; only the part of the outer pass counts."""
+    """Checkpointing runs a backward pass inside another one; only the outer one has parts."""
     builder = forward(4, 5)
     builder.operator(f"{FUNCTION}CheckpointBackward", start_us=100, duration_us=90, thread=2, args=numbered(4, 1))
     builder.operator(f"{FUNCTION}Op5Backward0", start_us=150, duration_us=20, thread=2, args=numbered(5, 1))
@@ -92,7 +92,7 @@ def test_a_backward_pass_inside_another_belongs_to_the_outer_one():
 
 
 def test_accumulations_belong_to_the_part_before_them_on_their_thread():
-    """One of three gradient accumulations follows op4's part of the backward pass on the same thread and belongs to it."""
+    """Of three gradient accumulations, only the one that follows op4's part on the same thread belongs to a part."""
     accumulate = f"{FUNCTION}torch::autograd::AccumulateGrad"
     builder = forward(4, 5).operator(accumulate, start_us=90, duration_us=5, thread=2)
     builder.operator(f"{FUNCTION}Op4Backward0", start_us=100, duration_us=20, thread=2, args=numbered(4, 1))
@@ -108,6 +108,6 @@ def test_accumulations_belong_to_the_part_before_them_on_their_thread():
 
 
 def test_without_links_there_are_no_parts():
-    """A trace without sequence numbers and one without events have no backward parts."""
+    """A trace without sequence numbers, or without events, has no backward parts."""
     assert passes_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)) == []
     assert passes_of(TraceBuilder()) == []

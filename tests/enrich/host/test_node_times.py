@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """The self time of aten::linear is 50 - 20 - 3 µs, without aten::mm and its own call; aten::mm has 20 - 2 - 1 µs."""
+    """The self time of aten::linear is 50 µs minus 20 of aten::mm and 3 of its call; that of aten::mm is 20 - 2 - 1."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),
@@ -54,7 +54,7 @@ def test_device_time_is_summed_over_streams_and_children():
 
 
 def test_tensor_cores_are_counted_by_kernel():
-    """The 8 µs of the tensor-core kernel are aten::mm's own and part of aten::linear's total."""
+    """The 8 µs of the tensor-core kernel count as aten::mm's own time and toward aten::linear's total."""
     assert times_of(linear(), "tensor_core_total_ns", "tensor_core_self_ns") == {
         "aten::linear": (8_000, 0),
         "aten::mm": (8_000, 8_000),
@@ -62,7 +62,7 @@ def test_tensor_cores_are_counted_by_kernel():
 
 
 def test_operators_are_eligible_by_name_kernel_or_inner_operator():
-    """aten::mm is eligible for tensor cores by name, my::op by its kernel, my::outer by its inner one; other operators are not."""
+    """aten::mm is eligible for tensor cores by its name, my::op by its kernel, and my::outer by an inner operator."""
     builder = (
         TraceBuilder()
         .annotation("part", start_us=0, duration_us=99)
@@ -84,13 +84,13 @@ def test_operators_are_eligible_by_name_kernel_or_inner_operator():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return a rank of each trace with plugin goldens, including unusual ones."""
+    """Return a rank of each trace with goldens of the plugin, including unusual traces."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 
 @pytest.mark.slow
 def test_no_time_is_lost_or_made_up(real):
-    """Self times add up to the times of the outermost nodes, and device times to all device work."""
+    """Self times add up to the times of the outermost nodes, and device times to the time of all device work."""
     nodes, times, calls = host_nodes(real), node_times(real), runtime_owner(real)
     outermost = times.filter(nodes["parent"] == -1)
     called_ns = calls.filter(pl.col("node") >= 0)["of_parent_ns"].sum()
@@ -115,7 +115,7 @@ def test_both_attributions_have_the_same_columns(real):
 
 
 def test_nodes_come_after_the_nodes_that_contain_them(real):
-    """Parents come first, subtrees are contiguous, and children are within the times of their parents."""
+    """Parents precede their children, subtrees are contiguous, and children lie within the times of their parents."""
     nodes = host_nodes(real)
     parent = nodes["parent"].to_numpy()
     inside = parent >= 0

@@ -18,7 +18,7 @@ def stacks_of(builder: TraceBuilder) -> dict[int, str]:
 
 
 def test_recorded_stacks_are_used_unchanged():
-    """Two operators keep their recorded stack; one without a stack and one with an empty stack have none."""
+    """Recorded stacks stay unchanged; an operator whose stack is missing or empty has none."""
     builder = TraceBuilder()
     for place, stack in enumerate(["f.py(1): g;h.py(2): main", "f.py(1): g;h.py(2): main", None, ""]):
         builder.operator("aten::a", start_us=10 * place, duration_us=5, args={"Call stack": stack})
@@ -27,7 +27,7 @@ def test_recorded_stacks_are_used_unchanged():
 
 
 def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
-    """An operator's stack lists g or h inside main, or main alone; thread 2 has no Python functions."""
+    """The stack of an operator is g or h inside main, or main alone; thread 2 has no Python functions."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 100), "g", 10, 20), "h", 40, 20)
     builder.operator("aten::in_g", start_us=12, duration_us=5).operator("aten::in_main", start_us=32, duration_us=5)
     builder.operator("aten::in_h", start_us=40, duration_us=20).operator(
@@ -38,7 +38,7 @@ def test_stacks_are_rebuilt_from_the_functions_around_the_operator():
 
 
 def test_depth_orders_functions_with_equal_starts():
-    """The functions main and g begin together with the operator; the shorter one, g, is the inner one."""
+    """The functions main and g begin together with the operator; g is shorter, so it is the inner one."""
     builder = frame(frame(TraceBuilder(), "g", 0, 20), "main", 0, 100)
     builder.operator("aten::a", start_us=0, duration_us=5)
 
@@ -54,7 +54,7 @@ def test_an_operator_that_outlives_a_function_was_not_called_from_it():
 
 
 def test_equal_stacks_are_stored_once():
-    """Three calls of g, two from main and one from h, have two distinct stacks."""
+    """Three calls of g, two of them from main and one from h, have two distinct stacks."""
     builder = frame(frame(frame(TraceBuilder(), "main", 0, 50), "g", 5, 5), "g", 15, 5)
     frame(frame(builder, "h", 60, 20), "g", 65, 5)
     for start in (6, 16, 66):
@@ -66,7 +66,7 @@ def test_equal_stacks_are_stored_once():
 
 
 def test_recorded_stacks_exclude_rebuilt_ones():
-    """`recorded_stacks` omits stacks rebuilt from Python functions, as the plugin does."""
+    """Like the plugin, `recorded_stacks` omits stacks rebuilt from Python functions."""
     builder = frame(TraceBuilder(), "main", 0, 100).operator("aten::a", start_us=5, duration_us=5)
 
     assert recorded_stacks(builder.build().ranks[0]).stack_of.is_empty()

@@ -1,4 +1,4 @@
-"""Tests of launching_operator: the operator of each piece of device work."""
+"""Tests of launching_operator, which finds the operator of device work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def operators_of(builder):
 
 
 def test_a_kernel_has_an_innermost_and_an_outermost_operator():
-    """Between aten::linear and aten::mm there is an annotation, which does not count as an operator."""
+    """The annotation between aten::linear and aten::mm is not an operator."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=50)
@@ -29,7 +29,7 @@ def test_a_kernel_has_an_innermost_and_an_outermost_operator():
 
 
 def test_an_operator_on_another_thread_does_not_count():
-    """The kernel that thread 1 launches in aten::mm does not belong to aten::add on thread 2."""
+    """A kernel that thread 1 launches in aten::mm does not belong to aten::add on thread 2."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=50)
@@ -41,7 +41,7 @@ def test_an_operator_on_another_thread_does_not_count():
 
 
 def test_every_kernel_of_a_graph_belongs_to_the_operator_that_launched_the_graph():
-    """Two kernels of one cudaGraphLaunch share its correlation and so its operator."""
+    """Two kernels of one cudaGraphLaunch have its correlation and therefore its operator."""
     builder = (
         TraceBuilder()
         .operator("replay", start_us=0, duration_us=20)
@@ -53,7 +53,7 @@ def test_every_kernel_of_a_graph_belongs_to_the_operator_that_launched_the_graph
 
 
 def test_any_call_with_the_correlation_is_a_launch():
-    """Work launched by driver calls such as cuLaunchKernelEx, or by hipLaunchKernel on stream 0, also has an operator."""
+    """Driver calls such as cuLaunchKernelEx, and hipLaunchKernel on stream 0, are launches too."""
     builder = (
         TraceBuilder()
         .operator("triton_op", start_us=0, duration_us=20)

@@ -1,4 +1,4 @@
-"""The line of user code behind each event of the host and of devices."""
+"""Tests of the line of user code behind each host and device event."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def rank_of(builder: TraceBuilder) -> RankTrace:
 
 
 def lines(rank_trace: RankTrace, *columns: str) -> list[tuple]:
-    """Return these columns of the lines of all events of a rank, in file order."""
+    """Return the given columns of the lines of all events of a rank, in file order."""
     events = rank_trace.table("events", ["event_index"])["event_index"]
     return lines_of_events(rank_trace, events).select(columns).rows()
 
 
 def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
-    """Frames of torch, built-in functions and modules inherit the user's line; annotations are never callees."""
+    """Frames of torch, built-in functions and modules take the user's line; annotations are never callees."""
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=100)
     builder.annotation("forward", start_us=5, duration_us=50)
     builder.python("nn.Module: Net_4", start_us=10, duration_us=40).python(
@@ -56,7 +56,7 @@ def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
 
 
 def test_functions_of_the_user_in_the_backward_pass_keep_their_line() -> None:
-    """Backward work has the line of its forward operator, except inside a Python function of the user."""
+    """Backward work has the line of its forward operator, unless it runs in a Python function of the user."""
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=20)
     builder.operator("Custom", start_us=5, duration_us=5, args={"Sequence number": 3, "Fwd thread id": 0})
     builder.operator(f"{FUNCTION}CustomBackward", start_us=30, duration_us=30, thread=2)
@@ -74,7 +74,7 @@ def test_functions_of_the_user_in_the_backward_pass_keep_their_line() -> None:
 
 
 def test_without_stacks_no_event_has_a_line() -> None:
-    """If no Python function was recorded, all columns are null and keep their types."""
+    """If no Python functions were recorded, all columns are null and keep their types."""
     rank_trace = rank_of(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5))
     table = lines_of_events(rank_trace, pl.Series([0], dtype=pl.UInt32))
     assert table.row(0) == (None,) * 7
@@ -91,7 +91,7 @@ def test_without_stacks_no_event_has_a_line() -> None:
 @settings(max_examples=60)
 @given(ranges)
 def test_line_times_cover_what_the_threads_recorded(items: list[tuple[int, int, int, str]]) -> None:
-    """Even if ranges cross, each microsecond of a thread has one line, which belongs to a range around it."""
+    """Even if ranges cross, each recorded microsecond of a thread has the line of a range that contains it."""
     builder = TraceBuilder().python("main.py(1): main", start_us=0, duration_us=1, thread=3)
     for thread, start, length, name in items:
         add = builder.operator if "::" in name else builder.runtime if name == "cudaFree" else builder.python

@@ -1,4 +1,4 @@
-"""Steps of inference are found by names or, without names, by repeated forward passes."""
+"""Inference steps are found by their names or, without names, by repeated forward passes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def found(builder: TraceBuilder, *patterns: str) -> InferenceSteps:
 
 
 def rows(builder: TraceBuilder, *columns: str) -> list[tuple[Any, ...]]:
-    """Return columns of the steps; times are in µs."""
+    """Return the given columns of the steps; times are in µs."""
     table = found(builder).table.with_columns(pl.col("start_ns", "end_ns", "until_ns") // 1_000)
     return table.select(columns).rows()
 
@@ -46,7 +46,7 @@ def attention(builder: TraceBuilder, start_us: int, queries: int, keys: int, *, 
 
 
 def test_work_after_a_range_of_an_engine_belongs_to_its_step() -> None:
-    """In vLLM, sampling follows the range, so a step lasts until the next begins, the last one until the recording ends."""
+    """In vLLM, sampling follows the range, so a step lasts until the next one begins, or until the recording ends."""
     builder = TraceBuilder()
     builder.annotation("execute_context_1(7)_generation_0(0)", start_us=0, duration_us=10)
     builder.annotation("execute_context_0(0)_generation_1(1)", start_us=30, duration_us=10)
@@ -55,14 +55,14 @@ def test_work_after_a_range_of_an_engine_belongs_to_its_step() -> None:
 
 
 def test_a_range_of_a_user_ends_where_it_ends() -> None:
-    """Work between a user's `decode` ranges belongs to no step."""
+    """Work between the `decode` ranges of a user belongs to no step."""
     builder = TraceBuilder().annotation("decode bs=2", start_us=0, duration_us=10)
     builder.annotation("decode bs=2", start_us=30, duration_us=10).operator("aten::sum", start_us=80, duration_us=5)
     assert rows(builder, "start_ns", "until_ns") == [(0, 10), (30, 40)]
 
 
 def test_a_range_with_one_step_inside_is_the_same_step() -> None:
-    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`: both are one step, with the sums of the outer name."""
+    """TraceLens' patch puts `execute_…` around SGLang's `step[…]`; both are one step, with sums from the outer name."""
     outer = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
     builder = TraceBuilder().annotation(outer, start_us=0, duration_us=100)
     builder.annotation("step[DECODE bs=32]", start_us=10, duration_us=50)
@@ -72,7 +72,7 @@ def test_a_range_with_one_step_inside_is_the_same_step() -> None:
 
 
 def test_a_range_with_several_steps_inside_is_none() -> None:
-    """If a user's `decode` range contains several steps of an engine, only the engine's steps count."""
+    """If a user's `decode` range contains several steps of an engine, only the engine's steps are found."""
     builder = TraceBuilder().annotation("decode", start_us=0, duration_us=100)
     for start in (10, 50):
         builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=20)
@@ -80,19 +80,19 @@ def test_a_range_with_several_steps_inside_is_none() -> None:
 
 
 def test_pairs_under_the_causal_mask() -> None:
-    """3 new tokens after 2 cached ones see 3, 4 and 5 tokens; a decoding token sees all 7."""
+    """3 new tokens after 2 cached ones attend to 3, 4 and 5 tokens; a decoding token attends to all 7."""
     name = "execute_4_context_1(sq3sk5sqsq9sqsk15)_generation_1(sq1sk7sqsq1sqsk7)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(12 + 7,)]
 
 
 def test_impossible_sums_give_no_pairs() -> None:
-    """If 3 new tokens see only 2 tokens according to the sums, the pairs are unknown."""
+    """If 3 new tokens attend to only 2 tokens according to the sums, the number of pairs is unknown."""
     name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
 
 
 def test_decoding_beside_verification_may_be_drafting() -> None:
-    """SGLang's draft model runs steps of the same name, so their tokens do not count as output, and a finding says so."""
+    """SGLang's draft model runs steps with the same name, so their tokens are not counted, and a finding says so."""
     builder = TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=5)
     builder.annotation("step[TARGET_VERIFY bs=4]", start_us=10, duration_us=5)
     assert rows(builder, "request_count", "decode_token_count") == [(4, None), (4, None)]
@@ -100,7 +100,7 @@ def test_decoding_beside_verification_may_be_drafting() -> None:
 
 
 def test_padding_shows_in_the_embedding() -> None:
-    """SGLang pads 5 requests to 8 tokens: the lookup has 8 indices. Without padding, the padded count is null."""
+    """SGLang pads 5 requests to 8 tokens, so the lookup has 8 indices; without padding, the padded count is null."""
     builder = TraceBuilder()
     for start, index_count in ((0, 8), (50, 5)):
         builder.annotation("step[DECODE bs=5]", start_us=start, duration_us=20)
@@ -109,7 +109,7 @@ def test_padding_shows_in_the_embedding() -> None:
 
 
 def test_shapes_complete_a_name_without_numbers() -> None:
-    """`decode` says nothing about the batch; the lookup of [4, 1] indices shows 4 requests with a token each."""
+    """The name `decode` has no batch size, but the lookup of [4, 1] indices shows 4 requests with one token each."""
     builder = TraceBuilder().annotation("prefill", start_us=0, duration_us=20)
     embedding(builder, 1, [4, 128])
     builder.annotation("decode", start_us=30, duration_us=20)
@@ -119,9 +119,9 @@ def test_shapes_complete_a_name_without_numbers() -> None:
 
 
 def test_cached_requests_with_a_token_each_decode() -> None:
-    """Old vLLM names only say how many requests are cached.
+    """Names of old vLLM versions only give the number of cached requests.
 
-    As many tokens as requests mean decoding; with more tokens, the kind of the step is unknown.
+    If there are as many tokens as requests, the step decodes; with more tokens, its kind is unknown.
     """
     builder = TraceBuilder()
     for start, tokens in ((0, 4), (50, 9)):
@@ -131,7 +131,7 @@ def test_cached_requests_with_a_token_each_decode() -> None:
 
 
 def test_names_that_look_like_steps_are_reported() -> None:
-    """If a name of an engine has a form that no rule matches, a finding says so."""
+    """If a name resembles an engine's step but matches no rule, a finding says so."""
     builder = TraceBuilder().annotation("execute_context_2(6144)_gen_3(3)", start_us=0, duration_us=5)
     builder.annotation("step[DECODE bs=1]", start_us=10, duration_us=5)
     result = found(builder)
@@ -143,20 +143,20 @@ def test_names_that_look_like_steps_are_reported() -> None:
 
 
 def test_a_pattern_of_the_user_finds_steps() -> None:
-    """The kind and the number of requests come from the named groups of the pattern."""
+    """Named groups of the pattern give the kind and the number of requests."""
     builder = TraceBuilder().annotation("tick decode x7", start_us=0, duration_us=5)
     table = found(builder, r"tick (?P<kind>\w+) x(?P<requests>\d+)").table
     assert table.select("engine", "kind", "request_count", "token_count").row(0) == ("pattern", "decode", 7, 7)
 
 
 def test_annotations_of_old_files_are_operators() -> None:
-    """Files from before 2022 write annotations with the category of operators."""
+    """Files from before 2022 record annotations as operators."""
     builder = TraceBuilder().operator("step[DECODE bs=3]", start_us=0, duration_us=10)
     assert rows(builder, "kind", "request_count") == [("decode", 3)]
 
 
 def test_denoising_steps_inside_a_range_of_xdit() -> None:
-    """The range contains all steps; calls of the transformer are steps, and the decoding of the image is not."""
+    """One range contains all steps; each call of the transformer is a step, but decoding the image is not."""
     builder = TraceBuilder().annotation("execute_diffusion_2_1024x1024", start_us=0, duration_us=100)
     module(builder, "T5EncoderModel_0", 1, 5)
     for start in (10, 30, 50):
@@ -168,7 +168,7 @@ def test_denoising_steps_inside_a_range_of_xdit() -> None:
 
 
 def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
-    """A recording of xDiT has no stacks; `torch.compile` marks calls of graphs, and the repeated graph is the transformer."""
+    """If xDiT is recorded without stacks, the repeated compiled graph is the transformer, and its calls are steps."""
     builder = TraceBuilder().annotation("model_inference", start_us=0, duration_us=100)
     builder.annotation("## Call CompiledFxGraph text ##", start_us=1, duration_us=2)
     for start in (10, 30):
@@ -178,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe also names a range `model_inference`; with one compiled call or with tokens, it is not denoising."""
+    """PyTorch's recipe also names a range `model_inference`, which is not denoising if it has tokens or one call."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -194,7 +194,7 @@ def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
 
 
 def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
-    """For a range of xDiT without modules and compiled graphs, one finding names the profiler option that records them."""
+    """For a range of xDiT without modules and compiled graphs, a finding names the profiler option to use."""
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
@@ -204,7 +204,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """Old vLLM names no steps, but each call of `execute_model` is one; whether 3 tokens are prefill or decode is unknown."""
+    """Old vLLM versions name no steps, but each call of `execute_model` is one; 3 tokens may be prefill or decode."""
     builder = TraceBuilder()
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
     for start in (0, 50):
@@ -235,7 +235,7 @@ def test_repeated_calls_of_a_module_are_steps() -> None:
 
 
 def test_token_embeddings_show_steps_without_stacks() -> None:
-    """Lookups in the largest table begin passes; those of positions, in a smaller table, do not."""
+    """A pass begins with a lookup in the largest table; lookups of positions, in a smaller table, begin none."""
     builder = TraceBuilder()
     for start, length in ((0, 16), (40, 1), (80, 1)):
         embedding(builder, start, [2, length])
@@ -250,7 +250,7 @@ def test_token_embeddings_show_steps_without_stacks() -> None:
 
 
 def test_a_pass_in_each_profiler_step_makes_those_the_steps() -> None:
-    """If each profiler step contains one forward pass, profiler steps are taken as inference steps."""
+    """If each profiler step contains one forward pass, the profiler steps are the inference steps."""
     builder = TraceBuilder()
     for number, start in ((1, 0), (2, 50), (3, 100)):
         builder.step(number, start, 45)
@@ -272,7 +272,7 @@ def test_attention_shows_the_kind_where_embeddings_do_not() -> None:
 
 
 def test_passes_of_an_encoder_are_no_steps() -> None:
-    """Attention without a causal mask over whole sequences is neither prefill nor decode."""
+    """Attention over whole sequences without a causal mask is neither prefill nor decode."""
     builder = TraceBuilder()
     for start in (0, 50):
         module(builder, "BertModel_0", start, 40)
@@ -299,7 +299,7 @@ def test_training_has_no_steps_of_inference() -> None:
 
 
 def test_shapes_of_training_show_no_kind() -> None:
-    """A user's pattern may name training steps; causal attention in them is not prefill."""
+    """If a user's pattern matches training steps, causal attention in them does not make them prefill."""
     builder = TraceBuilder().step(1, 0, 50)
     attention(builder, 5, 128, 128, is_causal=True)
     builder.operator("autograd::engine::evaluate_function: MmBackward0", start_us=20, duration_us=5)
@@ -307,7 +307,7 @@ def test_shapes_of_training_show_no_kind() -> None:
 
 
 def test_damaged_shapes_are_ignored() -> None:
-    """Strings, negative sizes and nested sizes in place of shapes show no tokens and raise no error."""
+    """Strings, negative sizes and nested sizes instead of shapes give no tokens and raise no error."""
     damaged = (
         [["a", 2], [4, 1]],
         [[8, -2], [4, 1]],

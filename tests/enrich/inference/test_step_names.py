@@ -1,4 +1,4 @@
-"""Every form of an engine's step names is read in full, and malformed names are not read."""
+"""Every form of an engine's step names is parsed completely; malformed names are rejected."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NAMES = {
 
 
 def said(name: str, *patterns: str) -> StepName:
-    """Return what the name of a step says."""
+    """Return the contents of a step's name."""
     step = step_of_name(name, patterns)
     assert step is not None
     return step
@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """From each form of a name, engine, kind, requests and tokens are read; values that the name does not state are None."""
+    """Each form of a name gives engine, kind, requests and tokens; values missing from the name are None."""
     step = said(name)
     assert (
         step.rule.engine,
@@ -122,19 +122,19 @@ def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
     ],
 )
 def test_other_names_are_no_steps(name: str | None) -> None:
-    """Malformed, cut and long names, and names of other ranges, are not steps."""
+    """Malformed, truncated and long names, and names of other ranges, are not names of steps."""
     assert step_of_name(name) is None
 
 
 def test_only_verified_drafts_and_drafting_are_marked() -> None:
-    """The rules for speculative decoding mark steps of the draft model, and steps that verify its tokens."""
+    """The rules for speculative decoding mark the steps of the draft model and the steps that verify its tokens."""
     drafting = {"step[DRAFT_EXTEND_V2 bs=4]", "draft[0/3 bs=64]", "dspark[bs=4 T=7]"}
     assert {name for name in NAMES if said(name).rule.is_draft} == drafting
     assert {name for name in NAMES if said(name).rule.is_verifying} == {"step[TARGET_VERIFY bs=4]"}
 
 
 def test_sums_over_requests_come_from_every_engine() -> None:
-    """Paged attention needs all eight sums of a step's name; the sums of a phase without requests are 0."""
+    """The cost of paged attention needs all eight sums of a step's name; a phase without requests has sums of 0."""
     of_prefill = {"c_sq": 8155, "c_sk": 8430, "c_sqsq": 7475785, "c_sqsk": 7671310}
     assert request_sums(DETAILED) == of_prefill | {"g_sq": 37, "g_sk": 34489, "g_sqsq": 37, "g_sqsk": 34489}
     sglang = request_sums("step[EXTEND bs=2 toks=14721 c_sqsq=108745533 c_sqsk=108745533 c_sk=14721]")
@@ -146,13 +146,13 @@ def test_sums_over_requests_come_from_every_engine() -> None:
 
 
 def test_every_engine_has_a_source() -> None:
-    """Each rule of an engine links the code that writes the name, and says which versions write it."""
+    """The rule of an engine links to the code that writes the name, and states the versions."""
     of_engines = [rule for rule in RULES if rule.engine != "annotation"]
     assert all(rule.source.startswith("https://github.com/") and rule.versions for rule in of_engines)
 
 
 def test_users_add_names() -> None:
-    """A pattern given to the analysis comes before a user's rule, and both before built-in rules; its groups are the numbers."""
+    """A pattern passed to the analysis precedes a user's rule, and both precede the built-in rules."""
     add_step_name(r"my (?P<kind>prefill|decode) of (?P<requests>\d+) \((?P<tokens>\d+)\)", engine="mine")
     step = said("my prefill of 3 (77)")
     assert (step.rule.engine, step.kind, step.request_count, step.prefill_token_count) == ("mine", "prefill", 3, 77)
@@ -160,7 +160,7 @@ def test_users_add_names() -> None:
 
 
 def test_a_file_adds_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`HOLOTRACE_STEP_NAMES` names a file of rules."""
+    """`HOLOTRACE_STEP_NAMES` is the path of a file with rules."""
     path = tmp_path / "names.json"
     path.write_text(json.dumps({"rules": [{"pattern": r"tick (?P<requests>\d+)", "engine": "own", "kind": "decode"}]}))
     monkeypatch.setenv("HOLOTRACE_STEP_NAMES", str(path))
@@ -169,12 +169,12 @@ def test_a_file_adds_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("pattern", ["(", "", r"(?P<batch>\d+)", 3])
 def test_a_wrong_pattern_is_an_error(pattern: object) -> None:
-    """An invalid regular expression, or one with an unknown group, raises an error that says where the pattern is."""
+    """An invalid regular expression, or one with an unknown group, raises an error that names the argument."""
     with pytest.raises(InvalidOptionError, match="patterns"):
         checked_step_pattern(pattern, "patterns")
 
 
 def test_a_wrong_kind_is_an_error() -> None:
-    """The message lists the kinds."""
+    """The message lists the valid kinds."""
     with pytest.raises(InvalidOptionError, match="prefill, decode, mixed, denoising"):
         add_step_name("x", kind="training")

@@ -1,4 +1,4 @@
-"""Tests of the reasons why the traces of a folder may not be one whole job."""
+"""Tests of warnings that the traces in a folder may not be one complete job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SINGLE_JOBS = (
 
 
 def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **header: object) -> TraceBuilder:
-    """Return ranks with a kernel of 100 µs each; rank n + 1 starts `apart_us` after the end of rank n."""
+    """Return ranks with one kernel of 100 µs each; each rank starts `apart_us` after the previous one has ended."""
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in range(ranks):
         builder.rank(rank).header(**header)
@@ -46,18 +46,18 @@ def opened(folder: Path) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("ranks", [1, 2, 16])
 def test_a_job_gives_no_reasons(ranks) -> None:
-    """There is no warning about a job of 1, 2 or 16 ranks."""
+    """A job of 1, 2 or 16 ranks has no warning."""
     assert sentences_of(job(ranks)) == ()
 
 
 @pytest.mark.parametrize("name", SINGLE_JOBS)
 def test_a_real_job_gives_no_reasons(real_traces, name) -> None:
-    """There is no warning about slightly different clocks, sampled ranks, and unnamed hosts and devices."""
+    """Slightly different clocks, missing ranks, and unnamed hosts and devices cause no warning."""
     assert opened(real_traces / name) == ()
 
 
 def test_traces_of_different_times_are_not_one_job() -> None:
-    """Recordings 9 s apart may be one job with different clocks; 60 s apart, they are two."""
+    """Recordings 9 s apart may be one job with different clocks; recordings 60 s apart are two jobs."""
     assert sentences_of(job(apart_us=9 * SECOND_US)) == ()
     (sentence,) = sentences_of(job(apart_us=60 * SECOND_US))
     times = "2023-11-14 22:13:20 UTC (rank 0), 2023-11-14 22:14:20 UTC (rank 1)"
@@ -65,7 +65,7 @@ def test_traces_of_different_times_are_not_one_job() -> None:
 
 
 def test_a_long_recording_joins_the_others() -> None:
-    """Two recordings 60 s apart are one job if a third rank's recording covers both."""
+    """Two recordings 60 s apart are one job if the recording of a third rank covers both."""
     builder = job(apart_us=60 * SECOND_US)
     builder.rank(2).kernel("gemm", start_us=0, duration_us=61 * SECOND_US)
     assert sentences_of(builder) == ()
@@ -85,7 +85,7 @@ def test_a_long_recording_joins_the_others() -> None:
     ],
 )
 def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
-    """The warning names each property that differs, with the values of the ranks."""
+    """The warning names each property that differs, and its values on the ranks."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == (f"These 2 traces do not look like one job: {sentence}.",)
@@ -99,7 +99,7 @@ def test_properties_of_a_job_distinguish_jobs(header, sentence) -> None:
     ],
 )
 def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
-    """Files with different hardware are two jobs, unless each file says that its job has two ranks."""
+    """Files with different hardware are two jobs, unless every file says that its job has two ranks."""
     unknown, known = (job(deviceProperties=V100, cuda_runtime_version=12040, **size) for size in (NO_SIZE, {}))
     for builder in (unknown, known):
         builder.rank(1).header(**header)
@@ -108,7 +108,7 @@ def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
 
 
 def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
-    """Two files that each claim to be a job of one rank are two jobs, listed with their files."""
+    """Two files that each claim to be a job of one rank are listed as two jobs."""
     trace = job(world_size=1).build()
     whole = wholeness(trace)
     assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)
@@ -116,7 +116,7 @@ def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
 
 
 def test_ranks_that_agree_are_one_of_the_jobs() -> None:
-    """Three ranks of world size 4, and two of world size 8 recorded at the same time, are two jobs."""
+    """Three ranks with world size 4, and two with world size 8 recorded at the same time, are two jobs."""
     builder = job(ranks=5, world_size=4)
     for rank in (1, 4):
         builder.rank(rank).header(distributedInfo={"rank": rank, "world_size": 8, "backend": "nccl"})
@@ -135,21 +135,21 @@ def test_ranks_that_agree_are_one_of_the_jobs() -> None:
     ],
 )
 def test_unknown_properties_are_no_reason(header) -> None:
-    """There is no warning about missing or invalid properties, and different hosts or trace names."""
+    """Missing or invalid properties, different hosts and different trace names cause no warning."""
     builder = job(deviceProperties=V100, cuda_runtime_version=12040)
     builder.rank(1).header(**header)
     assert sentences_of(builder) == ()
 
 
 def test_only_the_first_of_many_groups_are_named() -> None:
-    """For 20 recordings one minute apart, the warning names the first times and counts the rest."""
+    """For 20 recordings one minute apart, the warning lists the first times and counts the others."""
     (sentence,) = sentences_of(job(ranks=20, apart_us=60 * SECOND_US))
     assert sentence.endswith(f"(rank {MOST_NAMED - 1}), {20 - MOST_NAMED} more.")
 
 
 @pytest.mark.parametrize(("first", "second"), [("diff/control", "diff/test"), ("dlrm_8rank", "ddp_gloo_4rank")])
 def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first, second) -> None:
-    """Two real jobs copied to one folder differ in time and in world size."""
+    """If two real jobs are copied to one folder, the warning says that they differ in time and world size."""
     for name in (first, second):
         for path in (real_traces / name).iterdir():
             shutil.copy(path, tmp_path / path.name)
@@ -160,7 +160,7 @@ def test_real_jobs_in_one_folder_are_distinguished(real_traces, tmp_path, first,
 
 @pytest.mark.parametrize("form", ["plain", "gzip"])
 def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> None:
-    """The warning names the byte at which a file ends, in the middle of an event or of the gzip stream."""
+    """The warning gives the byte at which a file ends in the middle of an event or of the gzip stream."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     if form == "gzip":
@@ -175,7 +175,7 @@ def test_a_file_that_is_cut_off_is_named_with_its_position(tmp_path, form) -> No
 
 
 def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
-    """A file whose last event is complete but whose closing text is missing counts as cut off."""
+    """A file is cut off if its closing text is missing, even if its last event is complete."""
     _, path = job().write(tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: content.rindex(b"}", 0, content.rindex(b"]")) + 1])
@@ -184,13 +184,13 @@ def test_a_file_without_its_end_is_cut_off(tmp_path) -> None:
 
 
 def test_a_list_of_events_may_stay_open(tmp_path) -> None:
-    """Tools that append events while they run leave the list open, so a file with an open list counts as complete."""
+    """Tools that append events while they run leave the list open, so an open list is not a cut-off file."""
     (tmp_path / "rank0.json").write_text('[{"ph":"X","name":"a","cat":"cpu_op","pid":1,"tid":1,"ts":1,"dur":2}\n')
     assert opened(tmp_path) == ()
 
 
 def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
-    """For many files that are cut off, the warnings name `MOST_NAMED` files and count 3 more."""
+    """For many cut-off files, the warnings name `MOST_NAMED` files and count 3 more."""
     for path in job(ranks=MOST_NAMED + 3).write(tmp_path):
         path.write_bytes(path.read_bytes()[:-40])
     sentences = opened(tmp_path)
@@ -209,7 +209,7 @@ def test_only_the_first_of_many_cut_off_files_are_named(tmp_path) -> None:
     ids=["cut in its first block", "empty", "a hole", "cut in its header"],
 )
 def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
-    """A file that looks like a trace but has no complete event is reported by its name, without its folder."""
+    """A file that looks like a trace but has no complete event is reported by name, without its folder."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     (sentence,) = opened(tmp_path)
@@ -221,14 +221,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, name, content) -> None:
     ("name", "content"), [("config.json", b'{"lr": 1}'), ("notes.txt", b""), ("rank0.log", b"done"), ("data.json", b"")]
 )
 def test_other_files_are_ignored(tmp_path, name, content) -> None:
-    """There is no warning about settings, notes and logs in the folder."""
+    """Settings, notes and logs in the folder cause no warning."""
     job().write(tmp_path)
     (tmp_path / name).write_bytes(content)
     assert opened(tmp_path) == ()
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Two files claim rank 0, and their names differ in more than numbers, so they are from different jobs."""
+    """Two files claim rank 0, but their names differ in more than numbers, so they are from different jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")
@@ -245,7 +245,7 @@ def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
     ],
 )
 def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> None:
-    """A profiler schedule writes several files per rank, whose names differ in numbers only."""
+    """A profiler schedule writes several files per rank whose names differ only in numbers; this causes no warning."""
     for name in names:
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / name)
@@ -253,7 +253,7 @@ def test_several_recordings_of_one_process_are_no_reason(tmp_path, names) -> Non
 
 
 def test_a_store_gives_the_same_reasons(tmp_path) -> None:
-    """The warnings about cut-off, unreadable and duplicate files are the same for a store and for the folder."""
+    """A store gives the same warnings about cut-off, unreadable and duplicate files as the folder."""
     folder = tmp_path / "job"
     paths = job(ranks=3).write(folder)
     paths[2].write_bytes(paths[2].read_bytes()[:-40])

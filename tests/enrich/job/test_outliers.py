@@ -1,4 +1,4 @@
-"""Tests for values that stand out from their peers."""
+"""Tests of finding outliers among peers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.enrich.job.outliers import stands_out
 
 
 def _outliers(*groups: list[float]) -> list[float]:
-    """Return the values that stand out from the others of their group."""
+    """Return the values that are outliers in their group."""
     rows = pl.DataFrame([{"group": n, "value": float(v)} for n, values in enumerate(groups) for v in values])
     return rows.filter(stands_out(rows, "value", ["group"]))["value"].to_list()
 
@@ -27,10 +27,10 @@ def _outliers(*groups: list[float]) -> list[float]:
     ids=["twice", "less than a quarter more", "all differ", "too few peers", "faster", "zero"],
 )
 def test_values_far_above_their_peers_stand_out(values, slow):
-    """An outlier is a value above the median by more than 25 % and 5 robust deviations, among at least 4 values."""
+    """With at least 4 values, an outlier exceeds the median by more than 25 % and by more than 5 robust deviations."""
     assert _outliers(values) == slow
 
 
 def test_peers_are_compared_only_with_each_other():
-    """Values of a slow group are not outliers, although another group is faster."""
+    """Values are compared only within their group, so no value of a slow group is an outlier."""
     assert _outliers([100] * 5, [300] * 5) == []

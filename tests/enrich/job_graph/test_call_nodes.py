@@ -1,4 +1,4 @@
-"""Tests of call_graph: where a rank's communication starts and ends in its graph, and who waits for it."""
+"""Tests of call_graph, which adds the start, end and waits of a rank's communication to its event graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def of_step(builder: TraceBuilder) -> CallGraph:
 
 
 def times_us(result: CallGraph) -> list[tuple[int, ...]]:
-    """Return the request, the start and the end of each call in the graph."""
+    """Return the request, start and end of each call in the graph."""
     times = result.graph.nodes["time_ns"] // 1_000
     begin = times[0]
     columns = [times.gather(result.calls[name]) - begin for name in ("asked_node", "start_node", "end_node")]
@@ -27,7 +27,7 @@ def times_us(result: CallGraph) -> list[tuple[int, ...]]:
 
 
 def binding_us(result: CallGraph, node: int) -> tuple[str, int, int]:
-    """Return the type of the edge that binds a node, and its ends in µs after the start of the step."""
+    """Return the type of a node's binding edge, and the times of its two ends in µs after the start of the step."""
     edge = result.graph.edges.row(result.graph.binding[node], named=True)
     times = result.graph.nodes["time_ns"]
     from_us, to_us = ((times[edge[end]] - times[0]) // 1_000 for end in ("source", "target"))
@@ -35,7 +35,7 @@ def binding_us(result: CallGraph, node: int) -> tuple[str, int, int]:
 
 
 def with_receive() -> TraceBuilder:
-    """Return a thread that requests a receive, waits for it, and continues, as gloo's annotations show it."""
+    """Return a thread that requests a receive, waits for it and continues, with the annotations of gloo."""
     return (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -47,7 +47,7 @@ def with_receive() -> TraceBuilder:
 
 
 def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
-    """The receive is requested at 10, starts at 14 and ends at 60; `aten::mm` within it is still an operator."""
+    """The receive is requested at 10, starts at 14 and ends at 60; the thread runs `aten::mm` meanwhile."""
     result = of_step(with_receive())
     assert times_us(result) == [(10, 14, 60)]
     (start, end) = result.calls.select("start_node", "end_node").row(0)
@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If nothing runs between request and wait, the end of the receive is bound by its start."""
+    """If the thread waits at once, the start of the receive binds its end."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -69,7 +69,7 @@ def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
 
 
 def test_a_thread_waits_for_the_end_of_a_receive() -> None:
-    """From 25 to 62 the thread does nothing while the receive runs: the end at 60 lets it continue."""
+    """The thread does nothing from 25 to 62; the receive, which ends at 60, lets it continue."""
     result = of_step(with_receive())
     activity = result.graph.activities.with_row_index("row").filter(start_ns=result.graph.window_start_ns + 62_000)
     nodes = result.graph.nodes.with_row_index("node").filter("is_start", activity=activity["row"][0])
@@ -77,7 +77,7 @@ def test_a_thread_waits_for_the_end_of_a_receive() -> None:
 
 
 def test_a_recorded_wait_ends_with_the_call() -> None:
-    """The Python function that waits holds the thread for less than half of a gap, but its name shows the wait."""
+    """A Python function covers less than half of the gap, but its name shows that the thread waits."""
     frame = {"Python id": 1, "Python parent id": None}
     wait = "<built-in method wait of pybind11_builtins.pybind11_detail_function_record object at 0x7f>"
     builder = with_receive().event(ph="X", cat="python_function", name=wait, pid=1000, tid=1, ts=58, dur=3, args=frame)
@@ -90,7 +90,7 @@ def test_a_recorded_wait_ends_with_the_call() -> None:
 
 
 def test_kernels_are_asked_for_where_they_start() -> None:
-    """A collective on a device has the nodes of its kernel."""
+    """A collective on a device is requested when its kernel starts, and has the nodes of the kernel."""
     builder = (
         TraceBuilder().step(1, 0, STEP_US).collective(group_ranks=(0, 1), start_us=30, duration_us=20, launch_us=10)
     )
@@ -98,7 +98,7 @@ def test_kernels_are_asked_for_where_they_start() -> None:
 
 
 def test_threads_that_only_communicate_keep_their_order() -> None:
-    """Of two collectives on one gloo worker, the second starts after the first."""
+    """On one gloo worker, the second of two collectives starts after the first one ends."""
     builder = TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=80)
     for start_us in (10, 31):
         builder.annotation("gloo:all_reduce", start_us=start_us, duration_us=20, thread=7)
@@ -108,7 +108,7 @@ def test_threads_that_only_communicate_keep_their_order() -> None:
 
 
 def test_a_window_without_calls_has_none() -> None:
-    """Without calls, the table has no rows, and its columns keep their types."""
+    """Without calls, the table has no rows and keeps its column types."""
     result = of_step(TraceBuilder().step(1, 0, STEP_US).operator("aten::mm", start_us=1, duration_us=5))
     assert result.calls.schema == dict.fromkeys(
         ("event_index", "activity", "asked_node", "start_node", "end_node"), pl.UInt32

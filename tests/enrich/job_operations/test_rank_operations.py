@@ -1,4 +1,4 @@
-"""Tests of the operations of a rank and of a job: where computation ends, and the kind of each piece."""
+"""Tests of the operations of a rank and of a job: where computation ends, and the kind of each operation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _rows(operations: pl.DataFrame, rank: int) -> list[tuple[str, float, float]]
 
 
 def test_a_wait_is_no_computation_but_a_gap_is() -> None:
-    """The device computes 10-110 µs, waits for the all-reduce until 300, idles until 350 and computes until 400."""
+    """The device computes 10-110 µs, waits for the all-reduce until 300, idles until 350, and computes until 400."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 400)
@@ -41,7 +41,7 @@ def test_a_wait_is_no_computation_but_a_gap_is() -> None:
 
 
 def test_hidden_communication_divides_computation_where_it_begins() -> None:
-    """A call at 50..90 µs runs during a kernel at 0..200 µs: no rank waits, and both parts of the kernel are one operation."""
+    """A call at 50..90 µs divides a kernel at 0..200 µs into two rows, which have the same sequence number."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 200)
@@ -59,7 +59,7 @@ def test_hidden_communication_divides_computation_where_it_begins() -> None:
 
 
 def test_kernels_belong_to_the_phase_that_launched_them() -> None:
-    """Each phase includes its kernel and the idle time before the kernel."""
+    """A phase includes its kernel and the idle time before that kernel."""
     builder = TraceBuilder().step(1, 0, 1_000)
     builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start_us=0, duration_us=100)
     builder.operator("aten::mm", start_us=110, duration_us=20)
@@ -78,7 +78,7 @@ def test_kernels_belong_to_the_phase_that_launched_them() -> None:
 
 
 def _gloo(builder: TraceBuilder, name: str, start_us: int, end_us: int, peer: int) -> None:
-    """Add the operator that requests a message, and the annotation that lasts until the host waits for it."""
+    """Add the operator that requests a message, and an annotation from the request until the host has waited for it."""
     args = {"Concrete Inputs": ["", "", str(peer), "0"], "Input Dims": [[[8]], [], [], []]}
     family = "recv_" if name == "recv" else name
     builder.operator(f"c10d::{family}", start_us=start_us, duration_us=2, args=args)
@@ -90,8 +90,8 @@ def _gloo(builder: TraceBuilder, name: str, start_us: int, end_us: int, peer: in
 def pipeline_on_the_host(late_us: int = 0) -> TraceBuilder:
     """Return two stages on the CPU that pass one microbatch forward and back; annotations name the passes.
 
-    Stage 0 sends at 100 µs and notices the end of the send at 900 µs. Stage 1 waits for this message inside its first
-    pass, computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient inside its pass.
+    Stage 0 sends at 100 µs and notices the end of the send at 900 µs. Stage 1 waits for the message in its first pass,
+    computes until 300 µs + `late_us`, and sends the gradient back. Stage 0 waits for the gradient in its pass.
     """
     builder = TraceBuilder()
     back = 500 + late_us
@@ -114,7 +114,7 @@ def pipeline_on_the_host(late_us: int = 0) -> TraceBuilder:
 
 
 def test_a_message_ends_when_the_first_rank_notices_it() -> None:
-    """Stage 0 waits for its send at the end of the step; stage 1 received it at 110 µs."""
+    """Stage 1 receives the message at 110 µs, so the send ends then, although stage 0 notices the end only later."""
     operations = _operations(pipeline_on_the_host())
 
     sends = operations.filter(pl.col("kind") == "forward-send").select("rank", "start_ns", "end_ns", "instance")
@@ -125,7 +125,7 @@ def test_a_message_ends_when_the_first_rank_notices_it() -> None:
 
 
 def test_an_annotated_pass_may_contain_a_wait() -> None:
-    """The annotation of stage 0's backward pass begins at 110 µs, but the pass computes only from 510 µs."""
+    """The annotation of stage 0's backward pass begins at 110 µs, but the pass waits and computes only from 510 µs."""
     operations = _operations(pipeline_on_the_host())
 
     passes = operations.filter(pl.col("kind").str.ends_with("-compute") & (pl.col("rank") == 0))
@@ -141,7 +141,7 @@ def test_an_annotated_pass_may_contain_a_wait() -> None:
 
 @pytest.mark.parametrize("late_us", [0, 200])
 def test_a_sleep_belongs_to_the_rank_that_sleeps(late_us: int) -> None:
-    """Stage 1 sleeps before it computes; the sleep is part of its pass, and stage 0 waits meanwhile."""
+    """Stage 1 sleeps before it computes; the sleep counts for its pass, while stage 0 waits."""
     operations = _operations(pipeline_on_the_host(late_us))
     sums = operations.group_by("rank", "kind").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("us"))
     lengths = {(rank, kind): us for rank, kind, us in sums.iter_rows()}

@@ -15,7 +15,7 @@ TABLE = pl.DataFrame({"rank": [1, 0], "kind": ["gc", "optimizer"], "start_ns": [
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow", "ndjson"])
 def test_every_format_gives_the_same_table(tmp_path: Path, ending: str) -> None:
-    """Parquet, CSV, Arrow and line-delimited JSON hold the same rows."""
+    """Parquet, CSV, Arrow and line-delimited JSON files with the same rows give the same table."""
     path = tmp_path / f"job.{ending}"
     write = {"arrow": "write_ipc"}.get(ending, f"write_{ending}")
     getattr(TABLE, write)(path)
@@ -33,7 +33,7 @@ def test_a_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
-    """The error for a trace, a text file named like Parquet, or a table of another kind names the file."""
+    """A trace, a text file named like Parquet, and a table with other columns raise errors that name the file."""
     (tmp_path / "trace.json").write_text("{}")
     (tmp_path / "text.parquet").write_text("no table")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")

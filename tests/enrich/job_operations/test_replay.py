@@ -1,4 +1,4 @@
-"""Tests of the replay: recorded times reproduce the recorded step, and another simulation's times reproduce its step."""
+"""Replaying operations with recorded times gives the recorded step; with other times, it predicts another step."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000))
 def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int], seed: int) -> None:
-    """Without launch delays, every operation of a simulated pipeline ends in the replay when it ended in the simulation."""
+    """Without launch delays, every operation ends in the replay when it ended in the simulated pipeline."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     dependencies = by_kind(operations)
 
@@ -42,7 +42,7 @@ def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000), st.integers(0, 1_000))
 def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, int], seed: int, other: int) -> None:
-    """A pipeline replayed with the times of another one takes as long as the other pipeline's own simulation."""
+    """A pipeline replayed with the times of another simulation takes as long as that simulation."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     expected = pipelined_step(*shape, drawn(other))
     needs = drawn(other)
@@ -53,7 +53,7 @@ def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, in
 
 
 def test_rows_in_any_order_and_several_steps_give_the_same() -> None:
-    """Shuffled rows of two steps are replayed like each step alone."""
+    """Each of two steps is replayed as if it were the only one, even if the rows are shuffled."""
     steps = [pipelined_step(3, 4, 2, drawn(seed), step=seed) for seed in (5, 2)]
     operations = _numbered(pl.concat(steps).sample(fraction=1.0, shuffle=True, seed=1))
     dependencies = by_kind(operations)
@@ -64,7 +64,7 @@ def test_rows_in_any_order_and_several_steps_give_the_same() -> None:
 
 
 def test_operations_that_wait_for_one_another_are_an_error() -> None:
-    """Two ranks with two shared communications in opposite order can never have run."""
+    """Two ranks that run two shared communications in opposite order wait for each other forever."""
     rows = [(0, "dp-all-reduce", 0, 5, 1), (0, "dp-all-reduce", 5, 5, 2)]
     rows += [(1, "dp-all-reduce", 0, 5, 2), (1, "dp-all-reduce", 5, 5, 1)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))
@@ -74,7 +74,7 @@ def test_operations_that_wait_for_one_another_are_an_error() -> None:
 
 
 def test_communication_waits_for_its_last_rank() -> None:
-    """Rank 0 reduces from 10 to 30 ns, rank 1 from 24 to 30 ns: 6 ns are transfer. If rank 1 arrives 10 ns earlier, both ranks end at 20 ns."""
+    """Rank 1 reduces from 24 to 30 ns, so the transfer takes 6 ns; if rank 1 arrives 10 ns earlier, 10 ns are saved."""
     rows = [(0, "forward-compute", 0, 10, None), (0, "dp-all-reduce", 10, 20, 1)]
     rows += [(1, "forward-compute", 0, 24, None), (1, "dp-all-reduce", 24, 6, 1), (1, "optimizer", 30, 5, None)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))
@@ -88,7 +88,7 @@ def test_communication_waits_for_its_last_rank() -> None:
 
 
 def test_a_send_that_ends_before_its_receive_begins_waits_for_nobody() -> None:
-    """A buffered send of 3 ns ends at 13 ns; its receive begins at 50 ns. A later receive would not delay the sender."""
+    """A buffered send ends at 13 ns and its receive begins at 50 ns, so a later receive would not delay the sender."""
     rows = [(0, "forward-compute", 0, 10, None), (0, "forward-send", 10, 3, 1), (0, "optimizer", 13, 7, None)]
     rows += [(1, "optimizer", 0, 50, None), (1, "forward-recv", 50, 4, 1)]
     operations = _numbered(pl.DataFrame(rows, ["rank", "kind", "start_ns", "duration_ns", "instance"], orient="row"))

@@ -16,7 +16,7 @@ def _table(*rows: dict[str, object]) -> pl.DataFrame:
 
 
 def test_missing_columns_get_their_defaults() -> None:
-    """A table with the four necessary columns belongs to step 0 and stage 0; ranks are replicas."""
+    """For a table with only the four required columns, step and stage are 0, and ranks are replicas."""
     table = _table({**ROW, "rank": 7}, {**ROW, "rank": 3})
 
     assert table.schema == COLUMNS
@@ -27,7 +27,7 @@ def test_missing_columns_get_their_defaults() -> None:
 
 
 def test_rows_are_sorted_and_numbered_by_start() -> None:
-    """Rows may come in any order; the sequence counts the operations of a kind on a rank in a step."""
+    """Rows may be in any order; `sequence` counts the operations of a kind on a rank within a step."""
     late, early, other = ({**ROW, "start_ns": start, "step": step} for start, step in ((9, 1), (2, 1), (0, 2)))
 
     assert _table(other, late, early).select("step", "start_ns", "sequence").rows() == [(1, 2, 0), (1, 9, 1), (2, 0, 0)]
@@ -54,7 +54,7 @@ def test_names_and_units_of_the_published_files_are_accepted() -> None:
 
 @pytest.mark.parametrize(("ending", "unit"), [("_us", 1_000), ("_ms", 1_000_000), ("_s", 1_000_000_000)])
 def test_times_come_in_any_unit(ending: str, unit: int) -> None:
-    """A column's unit follows from the ending of its name."""
+    """The ending of a column's name gives its unit."""
     [found] = _table({"rank": 0, "kind": "gc", f"start{ending}": 2, f"duration{ending}": 0.5}).to_dicts()
 
     assert (found["start_ns"], found["duration_ns"]) == (2 * unit, unit // 2)
@@ -75,7 +75,7 @@ def test_times_come_in_any_unit(ending: str, unit: int) -> None:
     ],
 )
 def test_a_wrong_table_is_one_error_that_says_what_and_where(rows: list[dict[str, object]], message: str) -> None:
-    """The error names the file, the column or row, and what to do."""
+    """The error names the file, gives the column or row, and says what to do."""
     with pytest.raises(InvalidOperationsError, match=message):
         _table(*rows)
 
@@ -88,6 +88,6 @@ def test_an_unknown_kind_is_answered_with_the_nearest_known_ones() -> None:
 
 
 def test_an_empty_table_is_an_error() -> None:
-    """A table without rows has nothing to replay."""
+    """A table without rows raises an error, because there is nothing to replay."""
     with pytest.raises(InvalidOperationsError, match="has no rows"):
         operations_table(pl.DataFrame(schema=ROW.keys()))

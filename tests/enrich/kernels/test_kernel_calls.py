@@ -28,7 +28,7 @@ THREADS = 608 * 256
 
 
 def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, int] = (256, 1, 1)) -> TraceBuilder:
-    """Return a launch with its shape in the args of the call, the kernel, or both."""
+    """Return a launch whose shape is in the args of the call, of the kernel, or of both."""
     shape = {"grid": grid, "block": list(block)}
     builder = TraceBuilder().header(deviceProperties=[MI300])
     args = {"call": (shape, {}), "kernel": ({}, shape), "both": (shape, shape)}[where]
@@ -58,14 +58,14 @@ def test_the_grid_counts_blocks_for_every_launching_call(call: str, grid: list[i
 
 
 def test_a_partial_last_block_counts() -> None:
-    """1,000 threads in blocks of 256 are 4 blocks, and 3 threads in blocks of 2 are 2 blocks."""
+    """1,000 threads in blocks of 256 make 4 blocks, and 3 threads in blocks of 2 make 2 blocks."""
     builder = launched("hipExtModuleLaunchKernel", [1_000, 3, 1], block=(256, 2, 1), where="both")
 
     assert kernel_calls(builder.build().ranks[0]).select(GRID).row(0) == (4, 2, 1)
 
 
 def test_a_shape_of_zeros_is_unknown() -> None:
-    """Kineto writes zeros for launches whose arguments it does not read, such as those on several devices."""
+    """Kineto writes zeros if it does not read a launch's arguments, for example for launches on several devices."""
     call = "hipExtLaunchMultiKernelMultiDevice"
     row = kernel_calls(launched(call, [0, 0, 0], block=(0, 0, 0), where="both").build().ranks[0]).row(0, named=True)
 
@@ -73,14 +73,14 @@ def test_a_shape_of_zeros_is_unknown() -> None:
 
 
 def test_the_shape_remains_if_the_launch_is_not_selected() -> None:
-    """The grid is converted from threads to blocks even if only the kernel is selected, not its call."""
+    """The grid is converted from threads to blocks even if the selection has the kernel without its call."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert kernel_calls(rank_trace.where(without_calls))["grid_x"].to_list() == [608]
 
 
 def test_the_plugin_shows_the_grid_as_written() -> None:
-    """The plugin shows the grid as recorded, even if it counts threads instead of blocks."""
+    """The plugin shows the recorded grid, even if it counts threads instead of blocks."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert plugin_kernel_calls(rank_trace)["grid_x"].to_list() == [THREADS]
@@ -88,7 +88,7 @@ def test_the_plugin_shows_the_grid_as_written() -> None:
 
 @pytest.mark.parametrize("count", [1, 8])
 def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
-    """ROCm numbers GPUs after two CPUs, so GPU 7 is device 9; it gets the properties that all GPUs share."""
+    """ROCm numbers two CPUs before the GPUs, so GPU 7 is device 9; it gets the properties that all GPUs share."""
     gpus = [{**MI300, "id": number} for number in range(count)]
     builder = launched("hipLaunchKernel", [608, 1, 1], where="both").header(deviceProperties=gpus)
     shape = {"grid": [304, 1, 1], "block": [256, 1, 1]}
@@ -99,7 +99,7 @@ def test_rocm_counts_the_cpus_among_the_devices_of_kernels(count: int) -> None:
 
 @pytest.mark.parametrize("name", ["models/mi300_bert", "inference/vllm_prefilldecode_piecewise/graph_execution"])
 def test_the_blocks_of_real_kernels(name: str, real_traces: Path) -> None:
-    """Blocks per SM equal those computed from the JSON text; hipExtModuleLaunchKernel counts threads."""
+    """Blocks per SM equal those computed from the JSON text; for hipExtModuleLaunchKernel, the grid counts threads."""
     path = real_traces / f"{name}.json.gz"
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
     calls = {event["args"].get("correlation"): event["name"] for event in events if event.get("cat") == "cuda_runtime"}

@@ -225,7 +225,7 @@ def test_kernels_of_every_communication_library_communicate(name: str) -> None:
     ],
 )
 def test_other_kernels_compute(name: str) -> None:
-    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange, count as computation."""
+    """Kernels that sort, permute, gather, reduce or combine on one device, or prepare an exchange, are computation."""
     assert kind_of_name(name) is COMPUTATION
 
 
@@ -243,7 +243,7 @@ def test_other_kernels_compute(name: str) -> None:
     ],
 )
 def test_copies_written_as_kernels_are_memory(name: str) -> None:
-    """ROCm copies with kernels, and old files record copies as kernels; both are memory."""
+    """ROCm copies with kernels, and old files record copies as kernels; both kinds of kernels are memory."""
     assert kind_of_name(name) is MEMORY
 
 
@@ -261,12 +261,12 @@ def test_copies_written_as_kernels_are_memory(name: str) -> None:
     ],
 )
 def test_mtia_rows(name: str, kind: KernelKind | None) -> None:
-    """On MTIA, DMA counts as memory, `remote` as computation, and waits of queues do not count as work."""
+    """On MTIA, DMA is memory, `remote` is computation, and a queue's waits are not work."""
     assert kind_of_name(name, EventKind.ACCELERATOR) is kind
 
 
 def test_mtia_rules_do_not_apply_to_gpu_kernels() -> None:
-    """CUDA kernels named packet_sort, dma_gather and event_wait count as computation."""
+    """CUDA kernels named packet_sort, dma_gather and event_wait are computation."""
     assert [kind_of_name(name) for name in ("packet_sort", "dma_gather", "event_wait")] == [COMPUTATION] * 3
 
 
@@ -278,7 +278,7 @@ def test_every_rule_has_a_reason() -> None:
 
 @pytest.mark.parametrize("part", ["dispatch_", "a2a_", "ep::", "p2p_", "mori_", "all_to_all_", "_Z1f", "a<"])
 def test_only_the_beginning_of_a_name_is_classified(part: str) -> None:
-    """A name of millions of characters is classified by its beginning; the rest is ignored."""
+    """Only the beginning of a name with millions of characters is used for classification."""
     long = part * 1_000_000
     assert kind_of_name(f"{long}_ncclDevKernel_AllReduce_Sum_f32") == kind_of_name(long)
 
@@ -298,7 +298,7 @@ def test_the_event_kind_decides_before_the_name() -> None:
 
 
 def test_collective_arguments_make_a_kernel_communicate() -> None:
-    """The arg "Collective name" makes a kernel of unknown name count as communication, but not a copy."""
+    """An arg "Collective name" makes a kernel with an unknown name communication, but not a copy."""
     trace = (
         TraceBuilder()
         .kernel("my_kernel", start_us=0, duration_us=1, args={"Collective name": "allreduce", "Group size": 2})
@@ -311,7 +311,7 @@ def test_collective_arguments_make_a_kernel_communicate() -> None:
 
 
 def test_an_added_rule_comes_first_and_the_latest_first_of_all() -> None:
-    """The latest added rule has priority over earlier ones and over the built-in rules."""
+    """The rule added last takes precedence over rules added before and over built-in rules."""
     add_rule("^gemm", "communication", reason="a fused gemm and all-reduce")
     assert kind_of_name("gemm_ar") is COMMUNICATION
 
@@ -340,7 +340,7 @@ def _kinds(rank_trace) -> list[int]:
 
 @pytest.mark.slow
 def test_added_rules_travel_to_worker_processes() -> None:
-    """A worker process, in which `add_rule` was never called, uses the added rule."""
+    """A worker process uses the added rule although it never called `add_rule`."""
     trace = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build()
     add_rule("my_ring", "communication")
 
@@ -350,7 +350,7 @@ def test_added_rules_travel_to_worker_processes() -> None:
 
 @pytest.mark.parametrize("ending", ["json", "toml"])
 def test_a_file_of_rules(tmp_path, monkeypatch, ending: str) -> None:
-    """The environment variable names a JSON or TOML file whose rules have priority over the built-in ones."""
+    """The environment variable names a JSON or TOML file; its rules take precedence over the built-in ones."""
     if ending == "toml" and sys.version_info < (3, 11):
         pytest.skip("TOML needs Python 3.11")
     texts = {
@@ -392,7 +392,7 @@ def test_a_bad_rule_file_is_refused_with_the_rule(tmp_path, monkeypatch, text: s
 
 
 def test_a_missing_file_of_rules_is_an_error(tmp_path, monkeypatch) -> None:
-    """A mistyped path raises an error instead of silently using the built-in rules."""
+    """If the file does not exist, an error is raised; built-in rules are not used silently."""
     monkeypatch.setenv(RULES_VARIABLE, str(tmp_path / "none.json"))
 
     with pytest.raises(InvalidOptionError, match="cannot be read"):
@@ -414,7 +414,7 @@ def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None
 
 
 def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
-    """The rules run twice for 20 calls of two kernels."""
+    """For 20 calls of two kernels, the rules run only twice."""
     classified_names: list[str] = []
 
     def classifier(_event_kind):

@@ -1,4 +1,4 @@
-"""Tests of which kernels run on tensor or matrix cores, and which operators could."""
+"""Tests of whether kernels run on tensor or matrix cores, and whether operators could."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """Names show which kernels use tensor cores (Volta to Blackwell, CDNA) and which do not; others are unknown."""
+    """Names show whether a kernel uses tensor cores (Volta to Blackwell, CDNA); for other names, this is unknown."""
     assert answer_of_name(name) is uses
 
 
 @pytest.mark.parametrize("part", ["aiter", "matmul_", "Cijk_", "Cijk_MT1x1x1_", "ck_tile::", "fp8_", "pa_", "xxxx"])
 def test_only_the_beginning_of_a_name_is_read(part: str) -> None:
-    """The traced program chooses the names, so the rules read only the first 8,000 characters."""
+    """The rules read only the first 8,000 characters, because the traced program can choose any name."""
     beginning = part * (SCANNED_LENGTH // len(part))
     assert answer_of_name(beginning) is not True
     assert answer_of_name(f"{beginning[: SCANNED_LENGTH - 10]}_s884gemm_") is True
@@ -155,13 +155,13 @@ def test_only_the_beginning_of_a_name_is_read(part: str) -> None:
 
 
 def test_every_rule_has_a_reason_and_all_are_in_force() -> None:
-    """All built-in rules are active, and each gives its reason."""
+    """All built-in rules are active and give a reason."""
     assert active_rules() == RULES
     assert all(rule.reason for rule in RULES)
 
 
 def test_kernels_are_in_file_order_and_null_if_unknown() -> None:
-    """A copy has no row; the plugin never returns null and does not know Hopper's nvjet."""
+    """A copy has no row. The plugin returns false instead of null, and does not recognise Hopper's nvjet."""
     builder = TraceBuilder()
     for name in ("nvjet_tst_64x8", "triton_tem_fused_mm_0", "relu", "volta_h884gemm"):
         builder.kernel(name, start_us=0, duration_us=1)
@@ -196,7 +196,7 @@ NOT = ("aten::relu", "aten::mm_x", "my::aten::mm", "aten::conv1d_weight_norm", "
 
 
 def test_operators_that_could_use_tensor_cores() -> None:
-    """The plugin knows only the names in `OLD`; only whole names match."""
+    """Only whole names match; the plugin recognises only the names in `OLD`."""
     names = pl.Series([*OLD, *NEW, *NOT])
 
     assert names.filter(is_tensor_core_eligible(names)).to_list() == [*OLD, *NEW]
@@ -204,7 +204,7 @@ def test_operators_that_could_use_tensor_cores() -> None:
 
 
 def test_the_last_added_rule_decides_until_removed() -> None:
-    """The later of two added rules decides, and removing both restores the built-in result."""
+    """The later of two added rules decides; after both are removed, the result is the built-in one."""
     (rank_trace,) = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -217,7 +217,7 @@ def test_the_last_added_rule_decides_until_removed() -> None:
 
 
 def test_communication_kernels_are_not_on_tensor_cores() -> None:
-    """A kernel rule that makes my_ring communication changes its use of tensor cores from null to false."""
+    """A rule that makes my_ring communication also changes its use of tensor cores from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -244,7 +244,7 @@ def test_an_invalid_rule_is_refused_with_the_reason(pattern, cores, message) -> 
 
 
 def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
-    """The environment variable names a file whose rules have priority over the built-in ones."""
+    """The environment variable names a file whose rules take precedence over the built-in ones."""
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"rules": [{"pattern": "^relu", "cores": "tensor"}]}), encoding="utf-8")
     monkeypatch.setenv(RULES_VARIABLE, str(path))
@@ -260,7 +260,7 @@ def test_rules_of_a_file(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.slow
 def test_rules_travel_to_other_processes() -> None:
-    """A worker process uses a rule that was added in this process."""
+    """A worker process uses a rule added in this process."""
     add_rule("^my_gemm", "tensor")
     trace = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build()
     with processes(1) as executor:

@@ -1,4 +1,4 @@
-"""Tests of memory events, and of the host node around each."""
+"""Tests of memory events and of the host node around each of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_memory(builder: TraceBuilder, thread: int, time_us: int, **args: int) -
 @pytest.mark.slow
 @given(ranges, event_times)
 def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
-    """For random ranges, the node is the thread's running range that began last, the shortest if several did."""
+    """For random ranges, the node is the thread's open range that began last, or the shortest if several did."""
     builder = TraceBuilder()
     for thread, start, length in calls:
         builder.operator(f"{thread}.{start}.{length}", start_us=start, duration_us=length, thread=thread)
@@ -46,7 +46,7 @@ def test_the_innermost_node_has_begun_last_and_not_ended(calls, times) -> None:
 
 
 def test_blocks_are_pairs_of_rows() -> None:
-    """A block is allocated in row 0 and freed in row 2, one is never freed, and one was allocated earlier."""
+    """One block is allocated in row 0 and freed in row 2, one is never freed, and one was allocated earlier."""
     builder = TraceBuilder()
     for time, size, address in ((1, 8, 1), (2, 4, 2), (3, -8, 1), (4, -9, 3)):
         with_memory(builder, 1, time, Bytes=size, Addr=address)
@@ -70,7 +70,7 @@ def test_blocks_are_pairs_of_rows() -> None:
     ],
 )
 def test_devices_have_the_names_of_pytorch(number: int, name: str) -> None:
-    """Device types have the names of `torch.device`, where HIP GPUs are cuda; unknown types are shown as numbers."""
+    """Device types are named as in `torch.device`, where HIP GPUs are cuda; unknown types are shown as numbers."""
     builder = with_memory(TraceBuilder(), 1, 1, **{"Device Type": number})
     assert memory_events(builder.build().ranks[0])["device_type"].to_list() == [name]
 

@@ -1,4 +1,4 @@
-"""Tests of the operator calls to which work belongs, of their time, and of their phase."""
+"""Tests of the operator calls that work is assigned to, with their time and phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named(builder: TraceBuilder) -> list[tuple[str | None, int, int | None]]:
 
 
 def test_work_counts_for_the_innermost_operator_with_a_rule() -> None:
-    """The kernel of aten::linear > aten::mm > mylib::launch counts toward aten::mm."""
+    """A kernel launched in aten::linear > aten::mm > mylib::launch counts toward aten::mm."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20)
     builder.operator("aten::mm", start_us=1, duration_us=10, args=MATRICES).operator(
         "mylib::launch", start_us=2, duration_us=5
@@ -31,7 +31,7 @@ def test_work_counts_for_the_innermost_operator_with_a_rule() -> None:
 
 
 def test_a_whole_operator_includes_what_is_inside() -> None:
-    """Kernels of operators inside aten::layer_norm count toward it; overlapping kernels count once."""
+    """Kernels of inner operators count toward aten::layer_norm; overlapping kernels count once."""
     args = {
         "Input Dims": [[8, 4], [], [], []],
         "Input type": ["float", "ScalarList", "", ""],
@@ -46,7 +46,7 @@ def test_a_whole_operator_includes_what_is_inside() -> None:
 
 
 def test_an_operator_on_a_dtensor_costs_what_this_rank_computes() -> None:
-    """aten::mm on a DTensor has the shapes of the whole tensor; the inner aten::mm, on this rank's part, does the work."""
+    """aten::mm on a DTensor has the whole tensor's shapes; the inner aten::mm on this rank's shard does the work."""
     whole = {"Input Dims": [[8, 4], [4, 6]], "Input type": ["float", "float"]}
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20, args=whole)
     builder.operator("aten::div", start_us=1, duration_us=2, args=MATRICES)
@@ -59,7 +59,7 @@ def test_an_operator_on_a_dtensor_costs_what_this_rank_computes() -> None:
 
 
 def test_communication_and_earlier_work_do_not_count() -> None:
-    """Collectives have no cost, and work launched before the recording has no operator."""
+    """Collectives have no cost; work launched before the recording has no operator."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=10, duration_us=7, correlation=99)
     builder.kernel("gemm", start_us=70, duration_us=4, launch_us=51).collective(
@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, aten::mm counts with its 8 µs, which include 3 µs in an operator without a rule; aten::linear has no rule."""
+    """On the CPU, the 8 µs of aten::mm count, including 3 µs of an operator without a rule inside it."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3
@@ -79,7 +79,7 @@ def test_without_a_device_operators_count_with_their_own_time() -> None:
 
 
 def test_the_work_of_a_graph_has_other_operators() -> None:
-    """The work of a CUDA graph does not belong to the operator that launches it; the reason says that a graph did the work."""
+    """The work of a CUDA graph is not assigned to the operator that launches the graph; the reason says so."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=MATRICES)
     builder.kernel("gemm", start_us=20, duration_us=4, launch_us=1, launch_name="cudaGraphLaunch")
     rank_trace = builder.build().ranks[0]
@@ -87,7 +87,7 @@ def test_the_work_of_a_graph_has_other_operators() -> None:
 
 
 def test_sizes_that_no_device_holds_are_unknown() -> None:
-    """A damaged size of 2^70 does not fit a column; its reason says so."""
+    """A damaged size of 2^70 does not fit into the column, so the cost is unknown with a reason."""
     args = {"Input Dims": [[1 << 70, 4], [4, 2]], "Input type": ["float", "float"]}
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10, args=args)
     builder.operator("aten::mm", start_us=20, duration_us=10, args={"Input Dims": "[" * 9})
@@ -99,7 +99,7 @@ def test_sizes_that_no_device_holds_are_unknown() -> None:
 
 
 def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
-    """On the CPU, aten::mean computes with aten::sum: only aten::sum counts, and aten::empty counts separately."""
+    """On the CPU, aten::mean calls aten::sum; aten::sum counts instead of aten::mean, and aten::empty separately."""
     args = {"Input Dims": [[8, 4], [], [], []], "Input type": ["float", "ScalarList", "Scalar", ""]}
     builder = TraceBuilder().operator("aten::mean", start_us=0, duration_us=10, args=args)
     builder.operator("aten::empty", start_us=1, duration_us=1).operator(
@@ -109,7 +109,7 @@ def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
 
 
 def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recomputed() -> None:
-    """Checkpointing runs aten::relu again inside MulBackward0; then only aten::mul computes a gradient."""
+    """With checkpointing, MulBackward0 runs aten::relu again; only aten::mul then computes a gradient."""
     builder = TraceBuilder().operator(
         "aten::relu", start_us=0, duration_us=5, args={"Sequence number": 1, "Fwd thread id": 0}
     )
@@ -127,7 +127,7 @@ def test_operators_inside_a_backward_operator_that_record_for_autograd_are_recom
 
 
 def test_the_kernel_shows_the_precision() -> None:
-    """float32 is TF32 on NVIDIA's tensor cores and float32 on AMD's matrix cores; all FP8 formats are `float8`."""
+    """float32 means TF32 on NVIDIA's tensor cores and float32 on AMD's matrix cores; all FP8 formats are `float8`."""
     assert computed_precision("float32", "sm80_xmma_gemm_f32f32_tf32f32_f32_tn", is_on_tensor_cores=True) == "tf32"
     assert computed_precision("float32", "ampere_sgemm_128x64_tn", is_on_tensor_cores=False) == "float32"
     assert computed_precision("float32", "Cijk_Ailk_Bljk_SB_MT64x64_MI16x16x4", is_on_tensor_cores=True) == "float32"

@@ -1,4 +1,4 @@
-"""Tests of the costs of operators: hand-counted operations and bytes, unknown costs, and rules of users."""
+"""Tests of operator costs: hand-counted operations and bytes, unknown costs, and rules of users."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ HAND_COUNTED = (
         4 * (2 * 3 * 64 + 4 * 27 + 2 * 4 * 16),
     ),
     (
-        "aten::convolution",  # transposed: each element of the input meets the whole filter
+        "aten::convolution",  # transposed: each input element is multiplied by the whole filter
         [[2, 4, 4, 4], [4, 3, 2, 2], [], [], [], [], [], [], []],
         [F32] * 2 + [""] + ["ScalarList"] * 3 + ["Scalar", "ScalarList", "Scalar"],
         ["", "", "", "[2, 2]", "[0, 0]", "[1, 1]", "True", "[0, 0]", "1"],
@@ -101,7 +101,7 @@ HAND_COUNTED = (
         73_269_248,
     ),
     (
-        "aten::_scaled_dot_product_flash_attention",  # 8 heads of queries share 2 heads of keys
+        "aten::_scaled_dot_product_flash_attention",  # 8 query heads share 2 key heads
         [[1, 8, 4, 16], [1, 2, 6, 16], [1, 2, 6, 16], [], [], [], []],
         [BF16] * 3 + ["Scalar"] * 4,
         ["", "", "", "0.", "False", "False", ""],
@@ -142,7 +142,7 @@ HAND_COUNTED = (
         2 * 192 + 64 + 48,
     ),
     (
-        "aten::layer_norm",  # statistics of bfloat16 are float32
+        "aten::layer_norm",  # for bfloat16, the statistics are float32
         [[6, 8], [], [8], [8], [], []],
         [BF16, "ScalarList", BF16, BF16, "Scalar", "Scalar"],
         ["", "[8]"],
@@ -247,21 +247,21 @@ def test_unknown_costs_have_a_reason(operator, dims, types, values, reason) -> N
 @pytest.mark.parametrize("odd", [["s0", 4], [[2, 3], [4, 3]], [-1, 4]], ids=["symbolic", "nested", "negative"])
 @pytest.mark.parametrize(("operator", "dims", "types", "values", "flops", "moved"), HAND_COUNTED)
 def test_odd_shapes_never_change_a_cost_in_silence(operator, dims, types, values, flops, moved, odd) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If a tensor has a symbolic, nested or negative shape, the cost has a reason, or does not depend on the tensor."""
+    """If a tensor's shape is symbolic, nested or negative, the cost is the same as before, or unknown with a reason."""
     for place in (index for index, shape in enumerate(dims) if shape):
         cost = call(operator, [*dims[:place], odd, *dims[place + 1 :]], types, values)
         assert cost.reason or (cost.flops, cost.bytes) == (flops, moved)
 
 
 def test_an_unknown_element_type_leaves_the_operations_known() -> None:
-    """Sizes are enough to count operations; bytes need the element type."""
+    """Operations need only sizes; bytes also need the element type."""
     cost = call("aten::mm", [[2, 3], [3, 4]], ["c10::Strange", "c10::Strange"], [])
     assert (cost.flops, cost.bytes) == (48, None)
     assert "c10::Strange" in cost.reason
 
 
 def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient() -> None:
-    """Gradients of input and filter cost as much as the forward pass each; FlopCounterMode counts the same."""
+    """The gradients of input and filter each cost as much as the forward pass, as in FlopCounterMode."""
     dims = [[2, 4, 4, 4], [2, 3, 8, 8], [4, 3, 3, 3], [], [], [], [], [], [], [], []]
     types = [F32] * 3 + ["ScalarList"] * 4 + ["Scalar", "ScalarList", "Scalar", "ScalarList"]
     values = ["", "", "", "[4]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"]
@@ -274,21 +274,21 @@ def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient()
 
 
 def test_dense_operations_have_neither_bias_nor_mask() -> None:
-    """Only 2·M·N·K and all pairs of queries and keys count, as in PyTorch's FlopCounterMode."""
+    """As in PyTorch's FlopCounterMode, only 2·M·N·K, or all pairs of queries and keys, count."""
     assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
     causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])
     assert call(*causal[:4]).dense_flops == 2 * 10_239_377_408
 
 
 def test_a_stride_of_0_repeats_elements_in_one_place() -> None:
-    """An expanded tensor is read from one place, so its bytes count once."""
+    """An expanded tensor is stored once, so its bytes count once."""
     strides = ([5, 1], [0, 1])
     cost = cost_of(Arguments("aten::add", ([4, 5], [4, 5]), (F32, F32), strides))
     assert cost.bytes == 80 + 20 + 80
 
 
 def test_the_kernel_shows_the_element_type_of_a_list() -> None:
-    """Lists of tensors have no element type, but the template arguments of their kernel name it."""
+    """Lists of tensors have no element type, so it comes from the template arguments of the kernel's name."""
     lists = [[[2, 8], [2, 8]], []], ["TensorList", "Scalar"], ["", "0"]
     assert (
         call(
@@ -309,7 +309,7 @@ def test_the_kernel_shows_the_element_type_of_a_list() -> None:
 
 
 def test_parameters_of_a_kernel_are_not_element_types() -> None:
-    """`_chunk_cat` copies bytes into a float32 result with padding; the `long` parameters of its kernel are positions."""
+    """`_chunk_cat` copies bytes into a padded float32 result; the `long` parameters of its kernel are positions."""
     lists = [[[3], [2, 4]], [], [], [2, 6]], ["TensorList", "Scalar", "Scalar", F32], ["", "0", "2", ""]
     copied = "void at::native::detail::chunk_cat_cuda_kernel<char, char>(char**, char*, long*, long, long)"
     converted = "void at::native::detail::chunk_cat_cuda_kernel<c10::BFloat16, float>(char**, char*, long*, long)"
@@ -319,7 +319,7 @@ def test_parameters_of_a_kernel_are_not_element_types() -> None:
 
 
 def test_all_lists_are_read_and_the_first_is_written() -> None:
-    """`a += b` on lists reads both and writes one; `a *= 2` reads and writes one."""
+    """`a += b` on lists reads two and writes one; `a *= 2` reads one and writes one."""
     kernels = ("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",)
     lists = [[[2, 8], [2, 8]], [[2, 8], [2, 8]], []]
     assert (
@@ -332,20 +332,20 @@ def test_all_lists_are_read_and_the_first_is_written() -> None:
 
 
 def test_a_mask_by_number_halves_the_work() -> None:
-    """`_efficient_attention_forward` marks a causal mask by the numbers 1 and 2."""
+    """In `_efficient_attention_forward`, the numbers 1 and 2 mean a causal mask."""
     dims, types = [[2, 6, 4, 8]] * 3 + [[]] * 7, [BF16] * 3 + ["Scalar"] * 7
     full, causal = (call("aten::_efficient_attention_forward", dims, types, [""] * 9 + [mask]) for mask in ("0", "1"))
     assert (full.flops, causal.flops) == (4 * 2 * 4 * 36 * 8, 2 * 2 * 4 * 36 * 8)
 
 
 def test_what_the_compiler_recorded_comes_first() -> None:
-    """`kernel_flop` and `kernel_num_gb` of a generated kernel replace the counts from its name."""
+    """`kernel_flop` and `kernel_num_gb` of a generated kernel replace counts derived from its name."""
     cost = call(*HAND_COUNTED[-1][:4], recorded={"flops": 7.0, "bytes": 9.0})
     assert (cost.flops, cost.bytes) == (7, 9)
 
 
 def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
-    """The name of the vLLM step has sums over its requests; the counts equal those of TraceLens for the same step."""
+    """The name of a vLLM step has sums over its requests, which give the same counts as in TraceLens."""
     step = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
     dims = [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], [], [0]]
     types = [BF16] * 4 + [""] * 3 + [BF16]
@@ -370,7 +370,7 @@ def test_a_rule_that_is_a_function() -> None:
 
 
 def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
-    """Division by 0 or a missing input makes a cost unknown, not an error."""
+    """If a formula divides by 0 or lacks an input, the cost is unknown; no error is raised."""
     add_rule("mylib::odd", flops="1 // elements(0)")
     assert "cannot be computed" in call("mylib::odd", [[0]], [F32], []).reason
     add_rule("mylib::odd", flops="elements(3)")
@@ -381,7 +381,7 @@ def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
     "text", ["__import__('os')", "elements.__class__", "2 ** 9", "x", "'a'", "(", "[1]", "lambda: 1"]
 )
 def test_formulas_are_only_arithmetic(text) -> None:
-    """Names, attributes, powers and anything else but arithmetic are refused."""
+    """Everything except arithmetic is refused, such as names, attributes and powers."""
     with pytest.raises(InvalidOptionError, match="is not a formula"):
         add_rule("mylib::gemm", flops=text)
 
@@ -391,13 +391,13 @@ def test_formulas_are_only_arithmetic(text) -> None:
     [({}, "needs `flops` or `bytes`"), ({"flops": "1", "work": "magic"}, "is not one of")],
 )
 def test_an_incomplete_rule_is_refused(options, message) -> None:
-    """A rule needs a formula and a known kind of work."""
+    """A rule without a formula or a known kind of work is refused."""
     with pytest.raises(InvalidOptionError, match=message):
         add_rule("mylib::gemm", **options)
 
 
 def test_rules_from_a_file(tmp_path, monkeypatch) -> None:
-    """The environment variable names a JSON or, from Python 3.11 on, a TOML file of rules."""
+    """The environment variable names a file of rules in JSON or (Python 3.11 and later) TOML."""
     rule = {"pattern": "mylib::scale", "flops": "elements(0)", "bytes": "2 * bytes(0)"}
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": [rule]}))
@@ -488,13 +488,13 @@ kinds = st.one_of(
     st.lists(scalars, max_size=11),
 )
 def test_no_input_breaks_a_rule(operator, dims, types, strides, values) -> None:
-    """For any trace, a cost is known or has a reason; no rule raises."""
+    """Whatever the trace contains, a cost is known or has a reason, and no rule raises an error."""
     cost = cost_of(Arguments(operator, tuple(dims), tuple(types), tuple(strides), tuple(values)))
     assert cost.reason or (cost.flops is not None and cost.bytes is not None)
 
 
 def test_every_rule_has_a_formula_and_a_source() -> None:
-    """The reference page of rules shows the formula and the source."""
+    """Every rule has the formula and the source that the reference page shows."""
     for rule in RULES:
         formula = getattr(rule.formula, "func", rule.formula)
         assert formula.__doc__, rule.pattern
@@ -502,12 +502,12 @@ def test_every_rule_has_a_formula_and_a_source() -> None:
 
 
 DIFFERENCES = Path(__file__).parent / "bytes_against_tracelens.csv"
-"""Every operator and shape whose bytes TraceLens counts differently, with both numbers and the reason."""
+"""Every operator and shape for which TraceLens counts other bytes, with both numbers and the reason."""
 
 
 @pytest.mark.slow
 def test_operations_equal_those_of_tracelens(goldens) -> None:
-    """Every operator and shape that TraceLens models costs the same here."""
+    """For every operator and shape that TraceLens models, the operations are equal."""
     rows = tracelens_rows(goldens)
     assert len(rows) > 150
     for row in rows:
@@ -517,7 +517,7 @@ def test_operations_equal_those_of_tracelens(goldens) -> None:
 
 
 def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> None:
-    """The numbers that differ are exactly the listed ones; the list gives the reason of each."""
+    """Exactly the listed numbers differ, and the list gives a reason for each."""
     differing = {
         (row["name"], row["Input Dims"], str(here), str(there))
         for row in tracelens_rows(goldens)
@@ -533,7 +533,7 @@ def test_bytes_equal_those_of_tracelens_or_the_difference_is_listed(goldens) -> 
 
 
 def tracelens_rows(goldens: Path) -> list[dict[str, str]]:
-    """Return the rows of all tables that TraceLens has a model for."""
+    """Return the rows of all tables for which TraceLens has a model."""
     paths = sorted((goldens / "tracelens").glob("*/unified_perf_summary.csv"))
     return [row for path in paths for row in modelled(path)]
 
@@ -544,18 +544,18 @@ def tracelens_bytes(row: dict[str, str]) -> int | None:
 
 
 def modelled(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table that TraceLens has a model for."""
+    """Return the rows of one table for which TraceLens has a model."""
     with path.open(newline="") as file:
         return [row for row in csv.DictReader(file) if row["has_perf_model"] == "True"]
 
 
 def recorded_cost(row: dict[str, str]) -> Cost:
-    """Return our cost of the call in a row of TraceLens."""
+    """Return the cost that holotrace computes for the call in a row of TraceLens."""
     dims, strides = (lists(ast.literal_eval(row[f"Input {name}"])) for name in ("Dims", "Strides"))
     types, values = (ast.literal_eval(row[name]) for name in ("Input type", "Concrete Inputs"))
     return cost_of(Arguments(row["name"], tuple(dims), types, tuple(strides), values))
 
 
 def lists(value: Any) -> Any:
-    """Turn tuples into lists, as JSON has them."""
+    """Turn tuples into lists, as JSON does."""
     return [lists(part) for part in value] if isinstance(value, tuple) else value

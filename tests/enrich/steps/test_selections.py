@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def names_where(selection) -> set[str]:
-    """Return the names of the events that a selection keeps."""
+    """Return the names of the selected events."""
     trace = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -28,12 +28,12 @@ def names_where(selection) -> set[str]:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel launched in step 1 that runs in step 2 belongs to step 1; events outside steps belong to no step."""
+    """A kernel launched in step 1 belongs to step 1 although it runs in step 2; events outside steps have no step."""
     assert names_where(partial(in_steps, steps=[1])) == {"early", "late"}
     assert names_where(partial(in_steps, steps=[1, 2])) == {"early", "late", "inside", "elsewhere"}
     assert names_where(partial(in_steps, steps=[9])) == set()
 
 
 def test_host_events_are_kept_for_every_device() -> None:
-    """Device work is kept for the requested devices only; host events are always kept."""
+    """Device work is kept only for the requested devices; host events are always kept."""
     assert names_where(partial(on_devices, devices=[1])) == {"early", "inside", "outside", "elsewhere"}

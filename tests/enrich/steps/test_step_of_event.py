@@ -14,7 +14,7 @@ def numbers(builder: TraceBuilder) -> dict[str, int | None]:
 
 
 def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
-    """Events that begin before, between or after the steps, or at a step's end, belong to none."""
+    """Events that begin before, between or after the steps, or exactly at the end of one, have no step."""
     builder = TraceBuilder().step(4, 10, 10).step(5, 30, 10)
     for name, start in (("before", 9), ("first", 10), ("between", 20), ("last", 39), ("after", 40)):
         builder.operator(name, start_us=start, duration_us=1)
@@ -31,7 +31,7 @@ def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel launched in step 4 belongs to step 4 although it runs in step 5; without a launch, its own start decides."""
+    """A kernel launched in step 4 belongs to step 4 although it runs in step 5; without a launch, its start decides."""
     builder = (
         TraceBuilder()
         .step(4, 0, 10)
@@ -46,7 +46,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
-    """A kernel that runs before its stream's first recorded launch has no step, although it runs in one."""
+    """A kernel that runs before its stream's first recorded launch has no step, although it runs during one."""
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
 
@@ -56,5 +56,5 @@ def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
 
 
 def test_without_steps_nothing_belongs_to_one() -> None:
-    """In a trace without steps, the step of every event is null."""
+    """Without steps, the step of every event is null."""
     assert numbers(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)) == {"aten::mm": None}

@@ -1,4 +1,4 @@
-"""Tests of steps, and of the events before the last step."""
+"""Tests of steps and of dropping the last step."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def kept(builder: TraceBuilder) -> list[str]:
 
 
 def test_steps_are_the_profiler_step_ranges_with_their_numbers() -> None:
-    """Two steps on one thread are sorted by start, though the file has the later one first."""
+    """The file has the later of two steps first; the table is sorted by start."""
     (rank_trace,) = TraceBuilder().step(12, 30, 20).step(11, 10, 15).build().ranks.values()
 
     assert steps(rank_trace).drop("track_id").rows() == [(11, 10_000, 25_000), (12, 30_000, 50_000)]
 
 
 def test_step_ranges_on_the_device_do_not_count() -> None:
-    """The profiler repeats steps as GPU annotations, which do not count; old files write steps as operators."""
+    """The profiler repeats steps as GPU annotations, which are ignored; old files record steps as operators."""
     builder = (
         TraceBuilder()
         .gpu_annotation("ProfilerStep#7", start_us=40, duration_us=10)
@@ -56,7 +56,7 @@ def test_a_trace_without_steps_has_an_empty_table() -> None:
 
 @pytest.mark.parametrize("numbers", [[], [5]])
 def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
-    """All events are kept, since a trace of one step would otherwise be empty."""
+    """With one step or none, all events are kept; otherwise nothing would be left."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=1)
     for number in numbers:
         builder.step(number, 10, 100)
@@ -65,7 +65,7 @@ def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
 
 
 def test_host_events_from_the_last_step_on_are_dropped() -> None:
-    """Events that begin before the last step are kept; later events are dropped."""
+    """Events that begin before the last step are kept, and later events are dropped."""
     builder = (
         TraceBuilder()
         .operator("before", start_us=0, duration_us=1)
@@ -80,7 +80,7 @@ def test_host_events_from_the_last_step_on_are_dropped() -> None:
 
 
 def test_device_work_follows_its_launch() -> None:
-    """Work launched in step 1 is kept and work launched in step 2 is dropped, whenever they run."""
+    """Work launched in step 1 is kept, and work launched in step 2 dropped, whenever it runs."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -93,7 +93,7 @@ def test_device_work_follows_its_launch() -> None:
 
 
 def test_device_work_without_a_launch_is_kept_when_it_begins_before_the_last_step() -> None:
-    """Kernels, waits and GPU annotations without a launch are kept by their own start."""
+    """Kernels, waits and GPU annotations without a launch are kept if they start before the last step."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -122,7 +122,7 @@ def test_gpu_annotations_of_steps_do_not_move_the_boundary() -> None:
 
 
 def test_a_step_on_several_threads_begins_with_the_first_of_them() -> None:
-    """Two threads record step 2, at 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
+    """Two threads record step 2, from 30 and 34 µs; both ranges and all events from 30 µs on are dropped."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)
@@ -147,7 +147,7 @@ def test_each_rank_has_its_own_boundary() -> None:
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
-    """B/E pairs are not in file order in the table of events, and the selection still keeps the right events."""
+    """The selection keeps the right events although B/E pairs are in another order in the table than in the file."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)
@@ -174,7 +174,7 @@ def test_windows_are_the_steps_over_all_threads() -> None:
 
 
 def test_an_annotation_replaces_steps() -> None:
-    """Ranges of the annotation are numbered from 0 by start; an unknown annotation has none."""
+    """Ranges of the annotation are numbered from 0 by start; an unknown annotation has no windows."""
     builder = TraceBuilder().step(1, 0, 90).annotation("part", start_us=40, duration_us=5)
     builder.annotation("part", start_us=10, duration_us=5).annotation("part 2", start_us=20, duration_us=5)
     assert windows_of(builder, "part") == [(0, 10, 15), (1, 40, 45)]
@@ -182,14 +182,14 @@ def test_an_annotation_replaces_steps() -> None:
 
 
 def test_without_steps_the_whole_trace_is_the_window() -> None:
-    """The window extends from the first start to the last end; a trace without events has no window."""
+    """The window extends from the first start to the last end; without events, there is no window."""
     builder = TraceBuilder().operator("a", start_us=5, duration_us=1).kernel("b", start_us=20, duration_us=7)
     assert windows_of(builder) == [(0, 5, 27)]
     assert windows_of(TraceBuilder()) == []
 
 
 def test_a_time_belongs_to_the_window_that_began_last() -> None:
-    """Windows are half-open; null and times outside all windows belong to none."""
+    """Windows are half-open; null and times outside all windows have no window."""
     table = pl.DataFrame({"window": [3, 4], "start_ns": [0, 10], "end_ns": [12, 20]})
     times = pl.Series([0, 9, 10, 11, 19, 20, -1, None], dtype=pl.Int64)
     assert window_of(table, times).to_list() == [3, 3, 4, 4, 4, None, None, None]
@@ -204,7 +204,7 @@ def extended(builder: TraceBuilder, annotation: str | None = None) -> list[tuple
 
 
 def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> None:
-    """Step 1 starts at 8 µs, when earlier work ends, and lasts until its kernel ends at 130 µs, where step 2 begins."""
+    """Step 1 lasts from 8 µs, when earlier work ends, until its kernel ends at 130 µs; then step 2 begins."""
     builder = (
         TraceBuilder()
         .kernel("earlier", start_us=2, duration_us=6, launch_us=-3)
@@ -220,7 +220,7 @@ def test_a_step_lasts_until_its_device_work_ends_and_the_next_begins_then() -> N
 
 
 def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
-    """A driver call that begins in the step and ends after it extends the step to the end of its kernel."""
+    """A driver call that begins in a step and ends after it extends the step to the end of its kernel."""
     builder = TraceBuilder().step(1, 0, 10)
     builder.kernel("t", start_us=20, duration_us=5, launch_us=9, launch_duration_us=4, launch_name="cuLaunchKernelEx")
 
@@ -229,9 +229,9 @@ def test_a_call_of_the_driver_launches_too_and_may_outlast_its_step() -> None:
 
 @pytest.mark.parametrize(("last_count", "kept"), [(8, [1, 2]), (7, [1])])
 def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: int, kept: list[int]) -> None:
-    """The three steps launch ten, eight and no kernels, so the third step is left out.
+    """The three steps launch ten, eight and no kernels, so only the third is dropped.
 
-    If the second step launches only seven kernels, it is also left out.
+    If the second step launches only seven kernels, it is dropped too.
     """
     builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100).step(3, 200, 100)
     for step, count in ((0, 10), (1, last_count)):
@@ -243,12 +243,12 @@ def test_a_last_step_that_launched_less_than_80_percent_is_left_out(last_count: 
 
 
 def test_steps_without_any_device_work_stay_as_they_are() -> None:
-    """On a CPU, no step is extended or left out."""
+    """Without device work, no step is extended or dropped."""
     assert extended(TraceBuilder().step(1, 0, 10).step(2, 12, 10)) == [(1, 0, 10), (2, 12, 22)]
 
 
 def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
-    """An annotation and the whole recording both extend to the end of the work they launched."""
+    """A window from an annotation, or of the whole recording, extends to the end of the work launched in it."""
     builder = TraceBuilder().annotation("part", start_us=3, duration_us=4)
     builder.kernel("k", start_us=8, duration_us=20, launch_us=5)
 
@@ -258,7 +258,7 @@ def test_annotations_are_extended_too_and_so_is_the_whole_recording() -> None:
 
 
 def test_selecting_device_work_does_not_read_all_events(monkeypatch) -> None:
-    """Reading device work under a selection does not compute the mask of all events."""
+    """Reading the selected device work does not evaluate the selection for all events."""
     builder = (
         TraceBuilder()
         .step(1, 10, 10)

@@ -41,7 +41,7 @@ def call(external_id: int | None, name: str = "nccl:all_reduce", **placement: in
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> None:
-    """Names, ids and intervals of all nodes equal the plugin's to the microsecond."""
+    """Names, ids and intervals of all nodes equal those of the plugin to the microsecond."""
     (file,) = real_traces.glob(REAL[run])
     (internals,) = (goldens / "tb" / run).glob("internals.json*")
     content = internals.read_bytes()
@@ -50,7 +50,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 @pytest.mark.slow
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """For the inputs of the plugin's unit tests, and for the edge cases that it can read, the nodes equal the plugin's."""
+    """The nodes equal the plugin's for the inputs of its unit tests, and for the edge cases that it can read."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),
@@ -74,7 +74,7 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
-    """A node's ranges are its host range and the kernels with its external id, whatever their names."""
+    """The ranges of a node are its host range and all kernels with its external id, whatever their names."""
     builder = call(3, start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     builder.kernel("ncclDevKernel_AllReduce", start_us=50, duration_us=9, args={"External id": 4})
@@ -84,20 +84,20 @@ def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
 
 
 def test_kernels_count_only_with_nccl() -> None:
-    """A gloo node has only its host range, although a kernel has its external id."""
+    """A gloo node has only its host range, even if a kernel has its external id."""
     builder = call(3, "gloo:broadcast", start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     assert len(node_ranges(one_rank(builder))) == 1
 
 
 def test_two_libraries_leave_no_node() -> None:
-    """The plugin cannot distinguish nccl and gloo in one file, so the table is empty."""
+    """The plugin cannot distinguish nccl from gloo ranges, so the table is empty for a file with both."""
     builder = call(3, start_us=10, duration_us=5).operator("gloo:reduce", start_us=20, duration_us=5)
     assert communication_nodes(one_rank(builder)).is_empty()
 
 
 def test_of_events_with_one_id_the_last_counts() -> None:
-    """Three events with id 3 become one node with the last event's data; two events without an id share another node."""
+    """Three events with id 3 form one node with the data of the last one; two events without an id form another."""
     builder = call(3, start_us=0, duration_us=5)
     for start in (10, 20):
         builder.operator("nccl:reduce", start_us=start, duration_us=5, args={"External id": 3})
@@ -110,7 +110,7 @@ def test_of_events_with_one_id_the_last_counts() -> None:
 
 
 def test_six_types_have_a_size() -> None:
-    """Doubles, lists of tensors and unrecorded inputs have size 0; a scalar counts as one element."""
+    """Doubles, lists of tensors and unrecorded inputs have size 0; a scalar has one element."""
     builder = TraceBuilder()
     inputs = (
         ([[4, 5], []], ["c10::Half", "long int"]),
@@ -125,7 +125,7 @@ def test_six_types_have_a_size() -> None:
 
 
 def test_a_node_belongs_to_the_step_that_contains_it() -> None:
-    """Nodes before, after, or across the end of a step have a null step."""
+    """Nodes before, after or across the end of a step have no step."""
     steps = pl.DataFrame({"window": [7, 8], "start_ns": [10, 20], "end_ns": [20, 30]})
     pairs = [(5, 12), (10, 20), (19, 21), (20, 25), (30, 31)]
     nodes = pl.DataFrame(pairs, {"start_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")

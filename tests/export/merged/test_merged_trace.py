@@ -1,4 +1,4 @@
-"""Ranks of a job merged into one file, on one clock."""
+"""The ranks of a job are merged into one file, on one clock."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def nanoseconds(microseconds: float) -> int:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Write a job of two hosts whose clocks differ by up to 50 ms, and return its folder."""
+    """Write a job of two hosts with clocks up to 50 ms apart; return its folder."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=RANKS, ranks_per_host=RANKS // HOSTS, steps=3, clock_offset_us=50_000, clock_drift_ppm=100)
     return folder
@@ -47,7 +47,7 @@ def content(merged) -> dict[str, Any]:
 
 
 def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
-    """Yield ((group, number), rank, start, end) of each collective's kernel, with times from the base of the merged trace."""
+    """Yield ((group, number), rank, start, end) of each collective's kernel, from the file's base time on."""
     for event in content["traceEvents"]:
         args = event.get("args", {})
         if event.get("cat") == "kernel" and "Seq" in args:
@@ -57,7 +57,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """Recorded ends of a collective are up to 50 ms apart; on the reference clock, they are within the half-width."""
+    """The recorded ends of a collective are up to 50 ms apart; after correction, they are within the half-width."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):
@@ -69,7 +69,7 @@ def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, con
 
 
 def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None:
-    """In the file, no rank ends a collective before the last rank has begun it, as clock estimates assume."""
+    """In the file, no rank leaves a collective before the last rank enters it."""
     by_key = defaultdict(list)
     for key, _, start, end in kernels(content):
         by_key[key].append((start, end))
@@ -77,7 +77,7 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Process names begin with the rank and, unless its clock is the reference, end with the half-width."""
+    """Process names begin with the rank; unless the clock is the reference, they end with its half-width."""
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }
@@ -89,7 +89,7 @@ def test_processes_are_named_and_sorted_by_rank(content) -> None:
 
 
 def test_all_events_are_there_once(folder, content) -> None:
-    """The file contains each event with a duration, of every rank, once."""
+    """The file contains each event with a duration exactly once, for every rank."""
     trace = open_trace(folder, cache=False)
     assert len(trace.ranks) == RANKS
     written = sum(event["ph"] == "X" for event in content["traceEvents"])
@@ -100,7 +100,7 @@ def test_all_events_are_there_once(folder, content) -> None:
 
 
 def test_flows_of_ranks_are_apart_and_arrows_join_the_ranks_of_a_collective(content) -> None:
-    """Ids of launches differ between ranks; arrows between ranks end inside kernels and never lead back in time."""
+    """Launch ids differ between ranks; arrows between ranks end inside kernels and never lead back in time."""
     ends = defaultdict(list)
     for event in content["traceEvents"]:
         if event["ph"] in "sf":
@@ -130,7 +130,7 @@ def _ranks_by_key(content: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
 
 
 def test_the_metadata_say_how_each_clock_was_corrected(merged, content) -> None:
-    """The true offset of the second host is within the half-width of the one in the file."""
+    """The metadata give offset, drift and half-widths for each host, and list the ranks of the host."""
     clocks = content["metadata"]["clocks"]
     assert clocks["reference_host"] == "node-00"
     reference, other = clocks["hosts"]
@@ -142,7 +142,7 @@ def test_the_metadata_say_how_each_clock_was_corrected(merged, content) -> None:
 
 
 def test_slices_keep_their_nesting(content) -> None:
-    """On each thread, an event that begins within another one ends within it."""
+    """An event that begins within another event of its thread also ends within it."""
     rows = defaultdict(list)
     for event in content["traceEvents"]:
         if event["ph"] == "X" and event.get("cat") == "cpu_op":
@@ -154,7 +154,7 @@ def test_slices_keep_their_nesting(content) -> None:
 
 
 def test_one_rank_keeps_its_times(tmp_path) -> None:
-    """A single rank is the reference; its file has no arrows."""
+    """A single rank is the reference, so its times are unchanged and its file has no arrows."""
     (path,) = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5, launch_us=0).write(tmp_path / "job")
     merged = write_merged_trace(open_trace(path, cache=False), tmp_path / "merged.json")
     events = json.loads(merged.path.read_text())["traceEvents"]
@@ -163,7 +163,7 @@ def test_one_rank_keeps_its_times(tmp_path) -> None:
 
 
 def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
-    """Opening the folder again skips the merged file, and writing it again needs `overwrite`."""
+    """The merged file is skipped when its folder is opened, and is overwritten only with `overwrite`."""
     trace = open_trace(folder, cache=False)
     assert [file.reason for file in trace.skipped if MERGED_NAME in file.path] == [
         "not a profiler trace: several ranks merged into one timeline"
@@ -173,7 +173,7 @@ def test_the_file_is_not_a_rank_of_the_job(folder, merged) -> None:
 
 
 def test_a_file_that_changed_is_an_error_and_leaves_nothing(tmp_path) -> None:
-    """If a rank's file no longer matches its tables, nothing is written, and an existing file is kept."""
+    """If a rank's file no longer matches its tables, nothing is written, and an existing target is kept."""
     builder = TraceBuilder().kernel("gemm", start_us=1.5, duration_us=5)
     (path,) = builder.write(tmp_path / "job")
     trace = open_trace(path, cache=False)

@@ -1,4 +1,4 @@
-"""The critical path of a job in a merged timeline: a process with a track for each rank, and arrows between them."""
+"""A merged timeline shows the critical path as a process with one track per rank, and arrows between the tracks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> TraceBuilder:
-    """Return two ranks of one host: rank 1 computes until 60 µs, then both reduce, and rank 0 computes `"q"` until 100 µs."""
+    """Return two ranks of one host; rank 1 computes until 60 µs, both reduce, and rank 0 runs `"q"` until 100 µs."""
     builder = TraceBuilder()
     for rank, busy in ((0, 20), (1, 55)):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
@@ -29,7 +29,7 @@ def job() -> TraceBuilder:
 
 
 def merged_events(trace: Trace, target: Path) -> list[dict]:
-    """Write the merged trace with its path, and return the events of the path's process."""
+    """Write the merged trace with its path; return the events of the path's process."""
     write_merged_trace(trace, target, critical_path=critical_path(trace, across_ranks=True))
     events = json.loads(target.read_bytes())["traceEvents"]
     pid = next(event["pid"] for event in events if event.get("args", {}).get("name") == PROCESS_NAME)
@@ -37,7 +37,7 @@ def merged_events(trace: Trace, target: Path) -> list[dict]:
 
 
 def test_segments_are_events_on_the_track_of_their_rank(tmp_path) -> None:
-    """The path's segments cover the step without gaps, with names as the traced program gave them."""
+    """The segments of the path cover the step without gaps, under the original names."""
     events = merged_events(job().build(), tmp_path / "merged.json")
     segments = [event for event in events if event["ph"] == "X"]
     assert [(event["tid"], event["name"], event["ts"], event["dur"]) for event in segments[-3:]] == [
@@ -52,14 +52,14 @@ def test_segments_are_events_on_the_track_of_their_rank(tmp_path) -> None:
 
 
 def test_arrows_lead_from_rank_to_rank(tmp_path) -> None:
-    """One arrow leads from the end of the work of rank 1 to the transfer on rank 0."""
+    """One arrow leads from the end of rank 1's work to the transfer on rank 0."""
     events = merged_events(job().build(), tmp_path / "merged.json")
     arrows = [(event["ph"], event["tid"], event["ts"]) for event in events if event["ph"] in "sf"]
     assert arrows == [("s", 1, 59.999), ("f", 0, 60)]
 
 
 def test_the_command_adds_the_path(tmp_path, monkeypatch) -> None:
-    """`--critical-path` needs `--merge`."""
+    """`--critical-path` adds the path with `--merge`, and is refused without it."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     job().write(tmp_path / "job")
     command = ["export", str(tmp_path / "job"), "--to", "perfetto", "--critical-path", "-o", str(tmp_path / "out")]

@@ -22,14 +22,14 @@ AS_RECORDED = RankClock("a")
 
 
 def placed(*events: str, clock: RankClock = AS_RECORDED) -> list[dict[str, Any]]:
-    """Return events of rank 3, whose file has a base time 1 µs after that of the merged trace."""
+    """Return events of rank 3; its file has a base time 1 µs after the base time of the merged trace."""
     place = RankPlace(3, clock, BASE, BASE - 1_000, {4001: 3001, 0: 3002, "Spans \u00e9": 3003})
     text = place.placing().placed(",".join(events).encode()).decode()
     return json.loads(f"[{text[1:]}]", parse_float=exact_number)
 
 
 def test_times_pids_and_ids_change_and_nothing_else() -> None:
-    """The offset (5 ns) and the difference of the base times (1 µs) are added; args are unchanged."""
+    """The offset (5 ns) and the difference of base times (1 µs) are added to times; args are unchanged."""
     event = {"ph": "s", "id": 7, "pid": 0, "tid": 20, "ts": 1.5, "name": "ac2g", "args": {"pid": 0, "ts": 1, "id": 2}}
     assert placed(json.dumps(event), clock=RankClock("a", (ClockLine(BASE, 5, 0.0, 1),))) == [
         {**event, "id": (3 << 36) + 7, "pid": 3002, "ts": 2.505}
@@ -37,7 +37,7 @@ def test_times_pids_and_ids_change_and_nothing_else() -> None:
 
 
 def test_a_duration_is_that_on_the_reference_clock() -> None:
-    """A clock that is 100 ppm slow records 1 s for an event of 1.0001 s; the merged trace shows 1.0001 s."""
+    """An event of 1.0001 s, recorded as 1 s by a clock that is 100 ppm slow, has 1.0001 s in the merged trace."""
     clock = RankClock("a", (ClockLine(BASE, 0, 100_000.0, 1),))
     assert placed('{"ph":"X","pid":0,"ts":0,"dur":1000000}', clock=clock) == [
         {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}
@@ -45,7 +45,7 @@ def test_a_duration_is_that_on_the_reference_clock() -> None:
 
 
 def test_names_of_processes_are_left_out() -> None:
-    """The merged trace names and sorts processes by rank; it keeps the names of threads that have events."""
+    """The merged trace has its own names and order of processes; it keeps the names of threads with events."""
     names = [f'{{"ph":"M","name":"{name}","pid":0}}' for name in ("process_name", "process_sort_index", "thread_name")]
     assert placed(*names, '{"ph":"M","name":"thread_name","pid":7}') == [
         {"ph": "M", "name": "thread_name", "pid": 3002}
@@ -53,13 +53,13 @@ def test_names_of_processes_are_left_out() -> None:
 
 
 def test_counters_keep_their_ids_and_odd_ids_stay_apart() -> None:
-    """A counter's id is local to its process and is kept; ids that are not small numbers get the rank as a prefix."""
+    """A counter's id is kept, because it is local to its process; ids that are not small numbers get a rank prefix."""
     events = ['{"ph":"C","id":7,"pid":0}', '{"ph":"b","id":"x\\"","pid":0}', '{"ph":"X","bind_id":-1,"pid":0}']
     assert [event.get("id", event.get("bind_id")) for event in placed(*events)] == [7, 'rank 3: x"', "rank 3: -1"]
 
 
 def test_a_pid_may_be_written_in_several_ways() -> None:
-    """A pid in quotes, even with escapes, counts as a number, as in the reader; other pids get the next free numbers."""
+    """A pid in quotes, even with escapes, is read as a number; pids that are not numbers get the next free numbers."""
     pids = ["4001", '"4001"', '"Spans \\u00e9"', "1.5", '"other"', "1.5"]
     assert [event["pid"] for event in placed(*(f'{{"ph":"i","pid":{pid}}}' for pid in pids))] == [
         3001, 3001, 3003, 3004, 3005, 3004
@@ -68,7 +68,7 @@ def test_a_pid_may_be_written_in_several_ways() -> None:
 
 @given(st.integers(-(10**18), 10**18), st.integers(-(10**6), 10**6), st.floats(-1e5, 1e5))
 def test_a_time_keeps_its_nanoseconds_and_is_corrected_as_in_tables(time_ns, offset_ns, drift_ppb) -> None:
-    """The text of a time has all its digits, and equals `RankClock.corrected` to the nanosecond."""
+    """A time is written with all its digits and equals `RankClock.corrected` to the nanosecond."""
     lines = (
         ClockLine(BASE, offset_ns, drift_ppb, 1, last_ns=BASE),
         ClockLine(BASE, 2 * offset_ns, 0.0, 1, first_ns=BASE),
@@ -87,14 +87,14 @@ def test_what_is_not_a_time_stays(text) -> None:
 
 
 def test_text_that_is_not_json_is_refused() -> None:
-    """Half an event raises an error instead of an invalid file."""
+    """Half an event raises an error, so no invalid file is written."""
     with pytest.raises(_native.NotATraceError, match="expected an event at byte 9"):
         placed('{"ph": 1}{"ph"')
 
 
 @pytest.mark.parametrize("end", ["", "]}", ",]}", "NO JSON]}"])
 def test_the_events_of_a_damaged_file_are_those_of_the_whole_one(tmp_path, end) -> None:
-    """From a file that is cut off, or has an extra comma, the same events are read, only more slowly."""
+    """A file that is cut off, or has an extra comma, gives the same events, only more slowly."""
     trace = TraceBuilder().operator("aten::mm", start_us=1.001, duration_us=5).json()
     whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
     whole.write_bytes(trace)

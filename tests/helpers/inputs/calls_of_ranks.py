@@ -1,4 +1,4 @@
-"""Tables of calls, as ranks send them to be matched."""
+"""Tables of calls, in the form in which ranks send them for matching."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULTS = {"family": "all_reduce", "content": 1, "window": 0, "in_bytes": 8, "d
 
 
 def of_rank(*calls, groups: tuple[ProcessGroup, ...] = (), world_size: int | None = None, host: str = "a") -> OfRank:
-    """Return what a rank sends; each call is a dict of some columns, with `times` (start and end in µs)."""
+    """Return the data that a rank sends; each call is a dict of some columns, with `times` as (start, end) in µs."""
     rows = [_row(number, call) for number, call in enumerate(calls)]
     return OfRank(pl.DataFrame(rows, COLUMNS), RankFacts(host, world_size, groups))
 

@@ -1,4 +1,4 @@
-"""Jobs of one rank on a GPU, whose operators have shapes and whose kernels have a known time."""
+"""Jobs of one rank on a GPU, with operators of known shapes and kernels of known times."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ BFLOAT16, FLOAT32 = "c10::BFloat16", "float"
 
 
 class DeviceJob:
-    """Steps of 1 ms on one stream; the host launches far ahead, so the device determines the length of a step."""
+    """Steps of 1 ms on one stream. The host launches far ahead, so the device determines how long a step takes."""
 
     def __init__(self, device: Mapping[str, Any] = H100, steps: int = 3) -> None:
-        """Begin a job on this device."""
+        """Begin a job on the given device."""
         self._builder = TraceBuilder().header(deviceProperties=[dict(device)])
         self._steps = steps
         for number in range(steps):
@@ -89,7 +89,7 @@ class DeviceJob:
 
     @property
     def builder(self) -> TraceBuilder:
-        """The builder, for events that are not calls with a kernel."""
+        """The builder, for adding other events."""
         return self._builder
 
     def build(self) -> Trace:
@@ -99,23 +99,23 @@ class DeviceJob:
 
 @cache
 def recorded(name: str) -> Trace:
-    """Return a job of `examples/gpu/traces`; it is opened once."""
+    """Return a job of `examples/gpu/traces`; each job is opened only once."""
     return open_trace(EXAMPLES / name)
 
 
 def cases_of(trace: Trace, rule: str) -> dict[str, RankCase]:
-    """Return the cases of one rule on the first rank, by subject; empty if it does not apply."""
+    """Return the cases of a rule on the first rank by subject, or nothing if the rule does not apply."""
     (rank_trace, *_) = trace.ranks.values()
     return dict(examined(rank_trace, rules=[known for known in RULES if known.name == rule]).cases.get(rule, {}))
 
 
 def said(trace: Trace, rule: str) -> Said:
-    """Return the sentences of a rule about its only case."""
+    """Return the sentences of a rule that has one case."""
     (known,) = (known for known in RULES if known.name == rule)
     return known.say(list(cases_of(trace, rule).values()))
 
 
 def missing_for(trace: Trace, rule: str) -> str | None:
-    """Return the name of the data that the trace lacks for checking a rule; None if the rule can be checked."""
+    """Return the name of the data that a rule needs and the trace lacks, or None if the rule can be checked."""
     (rank_trace, *_) = trace.ranks.values()
     return examined(rank_trace, rules=[known for known in RULES if known.name == rule]).not_checked.get(rule)

@@ -1,4 +1,4 @@
-"""Names with control characters and formulas, and a job that has such names everywhere."""
+"""Names with control characters and formulas, and a job in which everything has such a name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ MARKUP = "<script>alert(1)</script><b>bold</b> $x$"
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
-"""A name that runs a script wherever it is treated as markup."""
+"""A name that runs a script if it is treated as markup."""
 
 
 def gpu_job() -> TraceBuilder:
@@ -32,13 +32,13 @@ def gpu_job() -> TraceBuilder:
 
 @cache
 def built_gpu_job() -> Trace:
-    """Return the trace of `gpu_job`, built once, so that tests share its derived results."""
+    """Return the trace of `gpu_job`; it is built once, so tests share its derived results."""
     return gpu_job().build()
 
 
 @cache
 def built_hostile_job() -> Trace:
-    """Return the trace of `hostile_job`, built once, so that tests share its derived results."""
+    """Return the trace of `hostile_job`; it is built once, so tests share its derived results."""
     return hostile_job().build()
 
 
@@ -65,7 +65,7 @@ def hostile_job() -> TraceBuilder:
 
 
 def cpu_job() -> TraceBuilder:
-    """Return two ranks without GPU work, with a step of 10 µs on rank 0 and one of 30 µs on rank 1."""
+    """Return two ranks without GPU work; rank 0 has a step of 10 µs, and rank 1 a step of 30 µs."""
     return (
         TraceBuilder()
         .operator("aten::mm", start_us=1, duration_us=5)
@@ -77,7 +77,7 @@ def cpu_job() -> TraceBuilder:
 
 
 def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
-    """Return a made-up result of many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
+    """Return a made-up result for many devices, each with 50 % computation, 30 % other work and 20 % idle time."""
     lengths, shares = (1_000, 500, 300, 200, 0), (0.5, 0.3, 0.2, 0.0)
     rows = [(rank, device, *lengths, *shares, 0) for rank in range(ranks) for device in range(devices)]
     parts = ["computation", "non_computation", "idle", "unknown"]
@@ -87,7 +87,7 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
 
 
 def launching_job() -> TraceBuilder:
-    """Return two ranks with an operator that launches three kernels of 2 µs, in calls of 5 µs."""
+    """Return two ranks with an operator that launches three kernels of 2 µs by calls of 5 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)
@@ -97,7 +97,7 @@ def launching_job() -> TraceBuilder:
 
 
 def module_job() -> TraceBuilder:
-    """Return the module Net_0 0..100 ms with Linear_0 10..40 ms inside, and in that an operator with two kernels."""
+    """Return the module Net_0 (0..100 ms) around Linear_0 (10..40 ms), which runs an operator with two kernels."""
     builder = TraceBuilder()
     for name, start, duration in (("Net_0", 0, 100_000), (f"Linear_0{MARKUP}", 10_000, 30_000)):
         call = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}

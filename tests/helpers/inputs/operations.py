@@ -1,4 +1,4 @@
-"""Tables of operations with known times: each operation starts when those it depends on have ended."""
+"""Tables of operations with known times; each operation starts when the operations it depends on have ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 import polars as pl
 
 Needs = Callable[[str, int, int, int], int]
-"""Kind, replica, stage and microbatch (-1 without) to the time in ns that an operation needs once it may run."""
+"""Maps kind, replica, stage and microbatch (-1 if there is none) to the duration in ns, once the operation can run."""
 
 Key = tuple[str, int, int, int]
 
@@ -17,7 +17,7 @@ _COLUMNS = ["rank", "dp_rank", "stage", "step", "microbatch", "kind", "start_ns"
 
 
 def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, *, step: int = 0) -> pl.DataFrame:
-    """Return one step of 1F1B, with the kinds of operations of the published traces; no operation starts late."""
+    """Return one step of 1F1B, with the kinds of operations in the published traces; no operation starts late."""
     job = _Job(stages, microbatches, replicas, needs)
     rows = [
         (replica * stages + stage, replica, stage, step, number, kind, job.start(key), job.end(key) - job.start(key))
@@ -28,7 +28,7 @@ def pipelined_step(stages: int, microbatches: int, replicas: int, needs: Needs, 
 
 
 def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
-    """Return random times, the same for the same operation."""
+    """Return a function that draws random times and always gives the same operation the same time."""
 
     def needs(*key: object) -> int:
         return random.Random(f"{seed} {key}").randint(low, high)  # noqa: S311 -- not a secret
@@ -37,7 +37,7 @@ def drawn(seed: int, low: int = 10, high: int = 100) -> Needs:
 
 
 def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[tuple[str, int]]:
-    """Return the passes of a stage in the order of the schedule 1F1B."""
+    """Return the passes of a stage in the order of 1F1B."""
     ahead = min(stages - stage, microbatches)
     actions = [("forward", number) for number in range(ahead)]
     for number in range(microbatches):
@@ -46,7 +46,7 @@ def one_f_one_b(stage: int, stages: int, microbatches: int) -> list[tuple[str, i
 
 
 class _Job:
-    """The operations of a step; start and end of each follow from those before it."""
+    """The operations of a step; their start and end follow from the operations before them."""
 
     def __init__(self, stages: int, microbatches: int, replicas: int, needs: Needs) -> None:
         self._stages, self._microbatches, self._replicas, self._needs = stages, microbatches, replicas, needs

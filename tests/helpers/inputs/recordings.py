@@ -1,4 +1,4 @@
-"""Recordings, opened once per process: tests share what analyses derive from them."""
+"""Recordings that are opened once per process, so tests share derived results."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from holotrace.store.trace import Trace
 
 @lru_cache(maxsize=32)
 def opened(path: Path) -> Trace:
-    """Open a recording without the cache on disk, unless another test has opened it."""
+    """Open a recording without the cache on disk, or return it if another test has opened it."""
     return open_trace(path, cache=False)

@@ -1,4 +1,4 @@
-"""Real traces and other tools' results come from a large set outside the repository, or a small set inside."""
+"""Real traces and results of other tools, from a large set outside the repository or a small set inside it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ IN_THE_REPOSITORY = TESTS / "reference"
 BUILD = TESTS.parent / "build"
 
 VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
-"""Environment variables with the folders of the large set's traces and of other tools' results."""
+"""Environment variables that name the folders of the large set: its traces, and the results of other tools."""
 
 
-class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the operating system
-    """A folder of the small set; a recording that only the large set contains skips the test.
+class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
+    """A folder of the small set; asking for a recording that only the large set has skips the test.
 
-    A folder with files is a complete recording, so a missing file in a recording is an error.
+    A folder with files is a complete recording, so a missing file in it is an error.
     """
 
     def __truediv__(self, name: Any) -> SmallSet:
@@ -43,27 +43,27 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # its class depends on the 
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder in the environment variable, else the folder beside the repository if it exists, else the small set."""
+    """Return the folder in the environment variable, else the one beside the repository, else the small set."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 
 
 def small_folder_of(kind: str) -> Path:
-    """Return the folder of the small set's `traces` or `goldens`; the 2,000 goldens are in an archive."""
+    """Return the small set's folder `traces` or `goldens`; the 2,000 goldens are unpacked from an archive."""
     return _unpacked(IN_THE_REPOSITORY / "goldens.tar.xz") if kind == "goldens" else IN_THE_REPOSITORY / kind
 
 
 @cache
 def _unpacked(archive: Path) -> Path:
-    """Unpack an archive on first use, and return the folder with its content."""
+    """Unpack an archive on first use; return the folder with its content."""
     folder = BUILD / f"reference-{hashlib.sha256(archive.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():
         BUILD.mkdir(exist_ok=True)
         with TemporaryDirectory(dir=BUILD) as part, tarfile.open(archive) as tar:
-            # Python 3.12 warns without a filter, and 3.11.3 has none: https://docs.python.org/3/library/tarfile.html
+            # Without a filter, Python 3.12 warns; 3.11.3 has no filters: https://docs.python.org/3/library/tarfile.html
             tar.extraction_filter = getattr(tarfile, "data_filter", None)
             tar.extractall(part)  # noqa: S202 -- an archive of this repository
-            with suppress(OSError):  # another worker unpacked the archive first
+            with suppress(OSError):  # if another worker unpacked the archive first
                 Path(part).rename(folder)
     return folder / "goldens"
 

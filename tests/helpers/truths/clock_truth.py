@@ -1,4 +1,4 @@
-"""Compares estimated clocks with those of a simulated job."""
+"""Compares estimated clocks with the true clocks of a simulated job."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from holotrace.testing.job_calls import CallsOptions, JobCalls, simulated_calls
 
 
 class Comparison(NamedTuple):
-    """Errors of the estimated clocks of a job; hosts whose offset is unknown are only counted.
+    """Errors of the estimated clocks of a job; hosts with an unknown offset are only counted.
 
-    outside        offsets and drifts that are not within their half-widths, as text
-    half_width_ns  of each host except the reference
+    outside        offsets and drifts that differ from the truth by more than their half-widths, as text
+    half_width_ns  half-widths of all hosts except the reference
     """
 
     hosts: int
@@ -25,13 +25,13 @@ class Comparison(NamedTuple):
 
 
 def compared(options: CallsOptions) -> Comparison:
-    """Simulate a job, and compare its clocks with the truth."""
+    """Simulate a job; compare its clocks with the truth."""
     job = simulated_calls(options)
     return with_truth(job, clocks(job.calls, job.hosts))
 
 
 def with_truth(job: JobCalls, found: Clocks) -> Comparison:
-    """Compare the offsets when recording begins, in the middle, and when it ends, and the drifts."""
+    """Compare drifts, and the offsets at the start, middle and end of the recording."""
     others = [row for row in found.per_host.iter_rows(named=True) if row["host"] != found.reference]
     known = [row for row in others if row["offset_ns"] is not None]
     outside = [text for row in known for text in (*_wrong_offsets(job, found, row), *_wrong_drift(job, found, row))]

@@ -1,4 +1,4 @@
-"""Golden tables are results in CSV files, so that reviews show every changed number."""
+"""Golden tables are results in CSV files, so every changed number is visible in a review."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GoldenTables:
-    """Golden tables in a folder; `rewrite` replaces the tables instead of comparing."""
+    """Golden tables in a folder; with `rewrite`, they are replaced instead of compared."""
 
     folder: Path
     rewrite: bool
 
     def check(self, table: pl.DataFrame, name: str) -> None:
-        """Compare `table` with `<folder>/<name>.csv`; `make golden` writes the file."""
+        """Compare `table` with `<folder>/<name>.csv`, which `make golden` writes."""
         path = self.folder / f"{name}.csv"
         if self.rewrite:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Traces for which tests compare results with those of HTA (traceinsight 0.6.1)."""
+"""Traces whose results tests compare with those of HTA (traceinsight 0.6.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Made-up traces on which HTA (traceinsight 0.6.1, pandas 2.3.3) shows a quirk, with HTA's answers from a manual run.
+"""Made-up traces that show quirks of HTA (traceinsight 0.6.1, pandas 2.3.3), with HTA's answers from a manual run.
 
-HTA and holotrace get the same calls.
+The calls of HTA and holotrace are the same.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Writes(Protocol):
 
 
 class Quirk(NamedTuple):
-    """A trace, a call, and HTA's answer."""
+    """A trace, a call, and HTA's answer to the call."""
 
     theirs: str
     builder: Writes
     call: Callable[[TraceAnalysis], str]
 
     def ours(self, folder: Path) -> str:
-        """Write the trace to an empty folder and return holotrace's answer."""
+        """Write the trace to an empty folder; return holotrace's answer."""
         self.builder.write(folder)
         return self.call(TraceAnalysis(trace_dir=str(folder)))
 
@@ -42,7 +42,7 @@ def job(name: str, **options: object) -> TraceBuilder:
 
 
 def time_of(kind: str) -> Callable[[TraceAnalysis], str]:
-    """Return a function that returns the time of one kind of work."""
+    """Return a function that reads the time of one kind of work."""
 
     def call(facade: TraceAnalysis) -> str:
         kinds = facade.get_gpu_kernel_breakdown(visualize=False)[0]
@@ -68,7 +68,7 @@ def annotations(facade: TraceAnalysis) -> str:
 
 
 class CompactFiles:
-    """Three files, of ranks 0 to 2, in JSON without spaces."""
+    """Three files, for ranks 0 to 2, in JSON without spaces."""
 
     def write(self, folder: Path) -> None:
         """Write the files to a folder."""
@@ -87,7 +87,7 @@ def without_ranks() -> TraceBuilder:
 
 
 def three_steps() -> TraceBuilder:
-    """Return three steps whose kernels and GPU annotations run beyond the end of the step."""
+    """Return three steps; the kernels and GPU annotations of each run beyond its end."""
     builder = TraceBuilder()
     for step in (1, 2, 3):
         builder.step(step, 100 * step, 100)
@@ -97,7 +97,7 @@ def three_steps() -> TraceBuilder:
 
 
 def two_threads() -> TraceBuilder:
-    """Return a launch on the backward thread, while an operator that began later runs on the main thread."""
+    """Return a launch on the backward thread, during an operator of the main thread that began later."""
     return (
         TraceBuilder()
         .operator("aten::mm_backward", start_us=0, duration_us=40, thread=2)
@@ -107,7 +107,7 @@ def two_threads() -> TraceBuilder:
 
 
 def two_depths() -> TraceBuilder:
-    """Return `aten::linear` twice: alone and within another operator."""
+    """Return two calls of `aten::linear`, one of them within another operator."""
     return (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=10)
@@ -119,7 +119,7 @@ def two_depths() -> TraceBuilder:
 
 
 def two_streams() -> TraceBuilder:
-    """Return two kernels at the same time, one of them on the stream of an annotation."""
+    """Return two simultaneous kernels, one of them on the stream of an annotation."""
     return (
         TraceBuilder()
         .gpu_annotation("forward", start_us=20, duration_us=10, stream=7)
@@ -139,7 +139,7 @@ def border() -> TraceBuilder:
 
 
 def lost_range() -> TraceBuilder:
-    """Return two launches, but the counters of only one kernel."""
+    """Return two launches, and counters of only one kernel."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=50)
     for correlation, start in ((1, 2), (2, 5)):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=correlation)

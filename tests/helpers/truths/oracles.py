@@ -1,4 +1,4 @@
-"""Slow, obviously correct algorithms, with which tests compare the fast ones."""
+"""Slow, obviously correct algorithms for comparison with the fast ones."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Pairs = Iterable[tuple[int, int]]
 
 
 def covered(pairs: Pairs) -> set[int]:
-    """Return every whole nanosecond that at least one half-open interval covers."""
+    """Return the whole nanoseconds that are covered by at least one half-open interval."""
     return {moment for start, end in pairs for moment in range(start, end)}
 
 
 def holes(pairs: Pairs) -> set[int]:
-    """Return the uncovered nanoseconds between the first and the last covered one."""
+    """Return the uncovered nanoseconds between the first and the last covered nanosecond."""
     inside = covered(pairs)
     return set(range(min(inside), max(inside) + 1)) - inside if inside else set()
 
 
 def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
-    """Return the nanoseconds of each combination of classes; bit j of a key is class j."""
+    """Return the nanoseconds of each combination of classes; bit j of a key means class j."""
     sets = [covered(pairs) for pairs in classes]
     everything = set().union(*sets) if sets else set()
     window = range(min(everything), max(everything) + 1) if everything else range(0)
@@ -29,14 +29,14 @@ def state_lengths(classes: Sequence[Pairs]) -> Counter[int]:
 
 
 def gap_lengths(pairs: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the idle time before each interval, sorted by start; 0 for the first."""
+    """Return the idle time before each interval, sorted by start; it is 0 before the first."""
     return [
         max(0, start - max(end for _, end in pairs[:index])) if index else 0 for index, (start, _) in enumerate(pairs)
     ]
 
 
 def quantile(values: Iterable[int], share: float) -> float:
-    """Return the quantile, interpolated linearly between neighbouring values."""
+    """Return the quantile, with linear interpolation between neighbouring values."""
     ordered = sorted(values)
     position = share * (len(ordered) - 1)
     below = int(position)

@@ -1,4 +1,4 @@
-"""Compares the causes of waiting that `wait_causes` names with those planted in a simulated job."""
+"""Compares the causes of waiting found by `wait_causes` with the causes planted in a simulated job."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""The error allowed in addition to the printed one: the simulation assigns some microseconds on the host to other causes."""
+"""The error allowed in addition to the printed one, because some microseconds on the host go to other causes."""
 
 
 class Named(NamedTuple):
-    """One planted cause, and what the analysis says about it.
+    """One planted cause, and the answer of the analysis.
 
-    planted_ns    how long the other ranks wait because of it, found by simulating the job without it
-    charged_ns    its cost by the definition, computed from the simulation
-    named_ns      its cost by `wait_causes`
-    printed_ns    how far `named_ns` may be off, according to `wait_causes`
-    unsure_ns     waits of unknown cause with their error, and waits that were not recorded
-    place         1 if it is the largest cause of its rank, and so on; 0 if it was not named
+    planted_ns    how long the other ranks wait because of the cause: the difference to a simulation without it
+    charged_ns    the cost of the cause by definition, computed from the simulation
+    named_ns      the cost of the cause in `wait_causes`
+    printed_ns    the error of `named_ns` in `wait_causes`
+    unsure_ns     waits of unknown cause and their error, plus unrecorded waits
+    place         1 for the largest cause of its rank, 2 for the next, and so on; 0 if it was not found
     """
 
     cause: Cause
@@ -44,16 +44,16 @@ class Named(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether the cost is correct to within its error."""
+        """Whether the cost is correct within its error."""
         error_ns = self.printed_ns + self.unsure_ns + LEAST_ERROR * self.charged_ns + LEAST_ERROR_NS
         return abs(self.named_ns - self.charged_ns) <= error_ns
 
 
 class Comparison(NamedTuple):
-    """A job with its planted causes.
+    """A job with planted causes.
 
-    summed_ns    all costs by `wait_causes`
-    unknown_ns   the costs whose cause is unknown
+    summed_ns    the sum of all costs in `wait_causes`
+    unknown_ns   the part of `summed_ns` with an unknown cause
     recorded_ns  all waiting in the recording
     waited_ns    all waiting in the job, recorded or not
     """
@@ -67,7 +67,7 @@ class Comparison(NamedTuple):
 
 
 def compared(options: PlantedOptions) -> Comparison:
-    """Simulate a job, and compare what `wait_causes` says with the truth."""
+    """Simulate a job; compare `wait_causes` with the truth."""
     job = PlantedJob(options)
     with tempfile.TemporaryDirectory() as folder:
         trace = holotrace.open_trace(job.write(Path(folder)), cache=False)
@@ -96,7 +96,7 @@ def _named(job: PlantedJob, number: int, costs: pl.DataFrame, unsure_ns: int) ->
 
 
 def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
-    """Return whether a row of `per_cause` names a planted cause."""
+    """Return whether a row of `per_cause` is a planted cause."""
     kind, name, frame = pl.col("cause").cast(pl.String), pl.col("name").fill_null(""), pl.col("frame").fill_null("")
     on_device = options.backend == "nccl"
     sleeps = (kind == "python") & name.str.contains("sleep") & frame.str.contains("augment")
@@ -119,7 +119,7 @@ def is_named(options: PlantedOptions, cause: Cause) -> pl.Expr:
 
 
 def charged_ns(job: PlantedJob, cause: Cause) -> int:
-    """Return the cost of the activity in which a cause was planted, by the definition of delay costs, over all steps."""
+    """Return the cost of a planted cause over all steps, by the definition of delay costs."""
     return round(
         sum(
             cost_ns

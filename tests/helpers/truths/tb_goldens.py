@@ -1,4 +1,4 @@
-"""Traces for which tests of `compat` compare results with the last version of the TensorBoard plugin."""
+"""Traces whose `compat` results tests compare with the last version of the TensorBoard plugin."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REAL = {
     "resnet50_num_workers_4/worker0@1": "tensorboard/resnet50_num_workers_4/*",
     "resnet50_num_workers_4/worker0@2": "tensorboard/resnet50_num_workers_4/*",
 }
-"""{golden folder: pattern of the trace}; if several files match, the span selects one."""
+"""{golden folder: pattern of the trace}; if several files match, the span in the folder's name selects one."""
 
 UNIT = (
     "test_all_categories/0",
@@ -115,7 +115,7 @@ EDGE = (
     "x_event_unknown_cat",
     "zero_duration_children_same_start",
 )
-"""Small inputs, one for each rule."""
+"""Small inputs, each of which tests one rule."""
 
 CASES = (
     *(f"tb/{name}" for name in REAL),
@@ -126,7 +126,7 @@ CASES = (
 EACH_CASE = slow_except(
     CASES, (*(f"tb/{name}" for name in REAL if "dlrm" not in name), *(f"tb_edge/{name}" for name in EDGE[::2]))
 )
-"""The cases as test parameters; quick tests use most real traces and half of `tb_edge`."""
+"""The cases as test parameters; the quick tests run most real traces and half of `tb_edge`."""
 
 LOST = (
     "bare_list_json",
@@ -151,14 +151,14 @@ class Case:
     answers: Path
 
     def view(self, name: str) -> Any:
-        """Return the plugin's answer for a view, or None; the view `internals` has unrounded numbers."""
+        """Return the plugin's answer for a view, or None; in the view `internals`, numbers are not rounded."""
         files = sorted(self.answers.glob(f"{name}.json*"))
         if not files:
             return None
         return json.loads(gzip.decompress(files[0].read_bytes()) if files[0].suffix == ".gz" else files[0].read_bytes())
 
     def rows(self, name: str) -> list[list[Any]]:
-        """Return the rows of the plugin's table, or an empty list."""
+        """Return the rows of the plugin's table, or an empty list without a table."""
         answer = self.view(name) or {"rows": []}
         rows: list[list[Any]] = answer.get("data", answer)["rows"]
         return rows

@@ -39,7 +39,7 @@ def test_an_empty_table_has_every_column(name: str) -> None:
 
 
 def test_strings_are_ids() -> None:
-    """`string` and `json` columns have the type uint32, for string ids; `text` columns are strings."""
+    """`string` and `json` columns contain uint32 ids of strings; `text` columns contain strings."""
     assert table_types("operator_inputs")["input_dims"] == pl.UInt32
     assert table_types("operator_sources")["scope"] == pl.UInt32
     assert table_types("extra_args")["json"] == pl.String
@@ -53,7 +53,7 @@ def test_memory_serves_the_requested_columns() -> None:
 
 
 def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
-    """`FolderTables` returns the columns of an Arrow file as written, each in one chunk."""
+    """`FolderTables` returns the columns of an Arrow file unchanged, each in one chunk."""
     table = FLOWS.to_arrow()
     with pyarrow.ipc.new_file(arrow_file(tmp_path, "flows"), table.schema) as file:
         file.write_table(table, max_chunksize=1)
@@ -64,7 +64,7 @@ def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other columns"])
 def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
-    """A missing, empty or truncated file, and one with other columns, raises DamagedTableError."""
+    """A file that is missing, empty, truncated or has other columns raises a DamagedTableError."""
     file = arrow_file(tmp_path, "flows")
     (FLOWS.drop("name") if damage == "other columns" else FLOWS).write_ipc(file)
     if damage == "missing":
@@ -76,20 +76,20 @@ def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
 
 
 def test_known_columns_follow_the_request() -> None:
-    """Requesting None returns all columns, and requesting a list keeps its order."""
+    """None requests all columns; a list requests columns in its order."""
     assert known_columns("strings", None) == ["text"]
     assert known_columns("events", ["name", "kind"]) == ["name", "kind"]
 
 
 @pytest.mark.parametrize(("table", "column", "listed"), [("event", "name", "events"), ("events", "ts", "start_ns")])
 def test_unknown_names_list_the_known_ones(table: str, column: str, listed: str) -> None:
-    """The error for a misspelt table or column lists those that exist."""
+    """The error for a misspelt table or column lists the existing ones."""
     with pytest.raises(InvalidOptionError, match=listed):
         known_columns(table, [column])
 
 
 def test_a_memo_loads_each_column_once() -> None:
-    """`ColumnMemo` loads only columns that were not requested before."""
+    """`ColumnMemo` loads each column only when it is first requested."""
     loaded: list[Sequence[str]] = []
 
     def load(columns: Sequence[str]) -> pl.DataFrame:

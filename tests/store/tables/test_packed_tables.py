@@ -36,7 +36,7 @@ class _Record(NamedTuple):
     )
 )
 def test_a_packed_table_comes_back_unchanged(rows) -> None:
-    """Values, nulls and types survive, in empty tables too."""
+    """Values, nulls and types are preserved, even in empty tables."""
     types = {
         "start_ns": pl.Int64,
         "number": pl.UInt64,
@@ -53,7 +53,7 @@ def test_a_packed_table_comes_back_unchanged(rows) -> None:
 
 
 def test_pickling_a_record_packs_its_tables() -> None:
-    """Ten thousand ascending times take less than 3 bytes each; other fields are not changed."""
+    """Ten thousand ascending times take less than 3 bytes each; other fields stay unchanged."""
     record = _Record(pl.DataFrame({"start_ns": range(0, 10_000_000, 1_000)}), "rank 3")
 
     content = pickle.dumps(record)

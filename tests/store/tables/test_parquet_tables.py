@@ -1,4 +1,4 @@
-"""Parquet files of a rank's tables are readable by other tools, and read back unchanged."""
+"""The Parquet files of a rank can be read by other tools, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holotrace.testing.strategies import trace_documents
 @pytest.mark.slow
 @given(trace_documents())
 def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
-    """Any trace has the same tables after writing and reading a store, and every view can be computed from it."""
+    """For any trace, tables are the same after writing and reading a store, and every view can be computed."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "trace.json"
         path.write_bytes(document)
@@ -40,12 +40,12 @@ def test_the_tables_of_any_trace_survive_a_round_trip(document) -> None:
 
 
 def assert_has_columns(rows: pl.DataFrame, types: pl.Schema) -> None:
-    """Check that the columns of a non-empty table can be cast to the declared types."""
+    """Check that a table is empty, or that its columns can be cast to the declared types."""
     assert rows.is_empty() or rows.select(pl.col(name).cast(dtype) for name, dtype in types.items()).schema == types
 
 
 def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
-    """Names and kinds are strings, and the rank of a collective is the column `recorded_rank`."""
+    """Names and kinds become strings; the rank stated by a collective is in the column `recorded_rank`."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).collective("all_reduce", start_us=2, duration_us=1)
     holotrace.write_store(trace.build(), tmp_path / "job.store")
     events = pl.read_parquet(tmp_path / "job.store" / "rank=0" / "events.parquet", hive_partitioning=False)
@@ -57,12 +57,12 @@ def test_ids_and_kinds_are_stored_as_text(tmp_path) -> None:
 
 
 def test_kinds_have_the_names_of_the_enum() -> None:
-    """KIND_NAMES has the name of each EventKind at the index of its number."""
+    """KIND_NAMES has the name of each EventKind at the index that equals its number."""
     assert [KIND_NAMES[int(kind)] for kind in EventKind] == [kind.name.lower() for kind in EventKind]
 
 
 def test_a_table_without_rows_has_no_file(tmp_path) -> None:
-    """An empty table has no file and reads back as empty, except tables that every rank has, which always have a file."""
+    """An empty table has no file and reads back empty; tables that every rank has always have a file."""
     holotrace.write_store(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build(), tmp_path / "job.store")
     file_names = {path.stem for path in (tmp_path / "job.store" / "rank=0").glob("*.parquet")}
     assert {"events", "tracks", "strings", "kernels"} <= file_names

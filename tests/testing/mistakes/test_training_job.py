@@ -1,4 +1,4 @@
-"""Simulated training jobs look like recordings, and copies with a mistake show what the mistake costs."""
+"""Simulated training jobs look like recordings, and copies with a mistake show its cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_equal_options_give_equal_files(tmp_path):
     "options", [SMALL, replace(SMALL, ranks=2, steps=3), replace(SMALL, model="images", hidden=128, tokens=64)]
 )
 def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
-    """No work overlaps on a stream, every kernel has its launch, and the diagnosis measures the step to within 5 %."""
+    """No work overlaps on a stream, every kernel has its launch, and the diagnosed step is correct within 5 %."""
     job = TrainingJob(options)
     trace = holotrace.open_trace(job.write(tmp_path))
     assert holotrace.trust(trace).doubts.is_empty()
@@ -35,14 +35,14 @@ def test_a_recording_raises_no_doubts_and_has_the_true_step(options, tmp_path):
 
 
 def test_a_pause_of_the_host_costs_its_length_where_the_device_waits_for_each_step():
-    """Each step reads the loss, so the device waits for the host, and a host pause of 5 ms costs 5 ms."""
+    """Each step reads the loss, so the device waits for the host, and a pause of 5 ms on the host costs 5 ms."""
     job = replace(SMALL, reads_loss=True)
     paused = job.with_mistake("slow_function", 5_000_000)
     assert step_ns_of(paused) - step_ns_of(job) == pytest.approx(5_000_000, rel=0.02)
 
 
 def test_a_pause_of_the_host_costs_nothing_if_the_device_has_enough_to_do():
-    """The host is many kernels ahead, so a host pause of 1 ms does not delay the device."""
+    """The host is many kernels ahead, so a pause of 1 ms on the host costs nothing."""
     assert step_ns_of(SMALL.with_mistake("slow_function", 1_000_000)) == pytest.approx(step_ns_of(SMALL), rel=0.01)
 
 
@@ -55,6 +55,6 @@ def test_a_slow_rank_delays_all_ranks():
 
 @pytest.mark.slow
 def test_every_drawn_job_is_another():
-    """Different seeds draw different jobs; the same seed draws the same pair of a job with and without the mistake."""
+    """Different seeds give different jobs; one seed gives a pair of jobs, with and without the mistake."""
     assert len({repr(drawn_healthy(seed)) for seed in range(10)}) == 10
     assert drawn_pair("casts", 1) == drawn_pair("casts", 1)

@@ -1,4 +1,4 @@
-"""`PlantedJob.delay_costs` charges all waiting to its causes."""
+"""`PlantedJob.delay_costs` assigns all waiting to its causes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_costs_add_up_to_all_waiting(seed):
-    """Every nanosecond of waiting has a cause."""
+    """The costs of all causes add up to all waiting."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert sum(job.delay_costs.values()) == pytest.approx(job.waited_ns.sum(), rel=1e-9)
 
 
 def test_a_slow_kernel_costs_what_the_others_wait_less_without_it():
-    """Without other causes, the cost equals the waiting that vanishes without the cause: 5 ms on each of seven ranks."""
+    """A single cause costs the waiting that vanishes without it: 5 ms on each of seven ranks."""
     cause = Cause("slow_kernel", 2, 5 * MS, step=FIRST_STEP)
     job = PlantedJob(PlantedOptions(layers=1, jitter=0, causes=(cause,)))
     ((rank, (kind, name, module)), cost) = job.delay_costs.most_common(1)[0]
@@ -28,7 +28,7 @@ def test_a_slow_kernel_costs_what_the_others_wait_less_without_it():
 
 
 def test_the_first_stage_is_charged_for_what_the_last_one_passes_on():
-    """Stages 1 to 3 arrive late, but only because they waited; stage 0 has most of the cost."""
+    """Stages 1 to 3 arrive late only because they have waited, so most of the cost is assigned to stage 0."""
     cause = Cause("slow_kernel", 0, 20 * MS, step=FIRST_STEP)
     job = PlantedJob(PlantedOptions("gloo", data=1, pipeline=4, microbatches=4, layers=1, causes=(cause,)))
     ((rank, (_, name, _)), cost) = job.delay_costs.most_common(1)[0]

@@ -1,4 +1,4 @@
-"""`PlantedJob` simulates jobs with planted delays, and computes what each delay costs."""
+"""`PlantedJob` simulates jobs with planted delays and computes their costs."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def recorded_waits(job, folder):
 
 @pytest.mark.parametrize("backend", ["nccl", "gloo"])
 def test_a_delay_costs_every_other_rank_its_length(backend):
-    """Without jitter, seven ranks wait 5 ms each for a data loader that is 5 ms slow in one step."""
+    """If one data loader is 5 ms slow in one step, seven ranks wait for 5 ms each (without jitter)."""
     cause = Cause("slow_loading", 3, 5 * MS, step=FIRST_STEP + 1)
     (truth,) = PlantedJob(PlantedOptions(backend, layers=1, jitter=0, causes=(cause,))).causes
     assert truth.others_ns == pytest.approx(7 * 5 * MS, rel=1e-3)
 
 
 def test_a_delay_at_the_first_stage_also_costs_the_other_pipelines():
-    """The last stage arrives late because of the first one, and its data parallel neighbours wait for it."""
+    """The last stage arrives late because of the first, and its data-parallel neighbours wait for it."""
     cause = Cause("slow_kernel", 0, 5 * MS, step=FIRST_STEP)
     options = PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, jitter=0, causes=(cause,))
     (truth,) = PlantedJob(options).causes
@@ -40,7 +40,7 @@ def test_a_delay_at_the_first_stage_also_costs_the_other_pipelines():
 
 
 def test_the_same_options_give_the_same_files(tmp_path):
-    """Files depend only on the options."""
+    """The same options give the same files."""
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):
         PlantedJob(PlantedOptions.drawn(5)).write(folder)
@@ -50,7 +50,7 @@ def test_the_same_options_give_the_same_files(tmp_path):
 
 @pytest.mark.parametrize(("tensor", "pipeline"), [(1, 1), (2, 1), (1, 4), (2, 2)])
 def test_recorded_waits_are_true(tmp_path, tensor, pipeline):
-    """The waits in the recording of one host are those of the simulation, to the nanosecond."""
+    """On one host, the recorded waits equal the simulated waits to the nanosecond."""
     options = PlantedOptions(
         data=8 // tensor // pipeline,
         tensor=tensor,
@@ -63,7 +63,7 @@ def test_recorded_waits_are_true(tmp_path, tensor, pipeline):
 
 
 def test_clocks_that_differ_hide_little(tmp_path):
-    """With clocks that are seconds apart and drift, the recorded waits differ by less than 0.1 % from the true ones."""
+    """If clocks drift and differ by seconds, the recorded waits differ from the true ones by less than 0.1 %."""
     options = PlantedOptions(
         ranks_per_host=2,
         clock_offset_ns=2_000_000_000,
@@ -76,27 +76,27 @@ def test_clocks_that_differ_hide_little(tmp_path):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_drawn_jobs_run(seed):
-    """Every randomly drawn job can run, and each of its causes costs time."""
+    """Every randomly drawn job can run, and each of its causes has a cost."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert all(truth.others_ns > 0 for truth in job.causes)
 
 
 def test_a_missing_rank_causes_nothing(tmp_path):
-    """The rank whose file is missing is never a culprit."""
+    """A rank whose file is missing is never the cause."""
     options = PlantedOptions(causes=(Cause("host_gap", 7, MS),), damage="missing_rank")
     assert PlantedJob(options).missing_rank == 6
     assert len(list(PlantedJob(options).write(tmp_path).iterdir())) == 7
 
 
 def test_causes_are_on_ranks_of_the_job():
-    """A cause on a rank that does not exist raises an error."""
+    """A cause on an unknown rank raises an error."""
     with pytest.raises(InvalidOptionError, match="a cause is planted on rank 8: the ranks are 0 to 7"):
         PlantedOptions(causes=(Cause("host_gap", 8, MS),))
 
 
 @pytest.mark.parametrize("stage", range(4))
 def test_each_microbatch_passes_forward_then_backward(stage):
-    """1F1B runs each microbatch once in each direction, the forward pass first."""
+    """In 1F1B, each microbatch has one forward pass and then one backward pass."""
     passes = list(schedule(stage, 4, 6))
     assert sorted(passes) == sorted((name, number) for name in ("forward", "backward") for number in range(6))
     assert all(passes.index(("forward", number)) < passes.index(("backward", number)) for number in range(6))

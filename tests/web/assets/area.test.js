@@ -1,4 +1,4 @@
-// The area that the server is asked about, and the layout of its flame graph.
+// The areas in a request to the server, and the layout of the flame graph.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

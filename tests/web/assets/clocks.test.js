@@ -1,4 +1,4 @@
-// Conversion of a rank's times to times on the axis, and back.
+// Converts the times of a rank to times on the axis, and back.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { clockText, compared, fromAxis, offsetAt, recorded, toAxis } from "../..
 const ORIGIN = 1_795_209_476_000_000_000n;
 
 /**
- * A clock as the server describes it; the origin of its rank is 500 ns after that of the first rank.
+  * A clock as the server describes it; its rank's origin is 500 ns after that of the first rank.
  * @param {{ at: string, offset: number, drift: number, last: string | null }[]} lines
  */
 const clockOf = (lines) =>

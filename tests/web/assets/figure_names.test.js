@@ -1,4 +1,4 @@
-// Names and titles inside a figure fit its width.
+// Names and titles in a figure are fitted to its width.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The map's brush, steps from event to event, and names of flags.
+// The brush of the map, steps from event to event, and names of flags.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Which rows are shown, and in which order.
+// Which rows are shown, and in what order.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The height of the timeline's details, set with keys and read from storage.
+// The height of the timeline's details, which keys change and the browser stores.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Conversion of the server's answers.
+// Decodes answers of the server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

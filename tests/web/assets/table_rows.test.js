@@ -1,4 +1,4 @@
-// The event, time or name on the timeline that belongs to a row of a table.
+// The event, time or name on the timeline to which a table row links.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

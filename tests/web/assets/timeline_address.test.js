@@ -1,4 +1,4 @@
-// What the address says about the timeline's view is written and read back unchanged.
+// The part of the address about the timeline's view: writing and reading it changes nothing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Formats of numbers.
+// Formatting numbers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

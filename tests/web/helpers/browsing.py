@@ -1,4 +1,4 @@
-"""Tests in a real browser share the browser, the traces, and the checks of pages."""
+"""The browser, traces and checks of pages that tests in a real browser share."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""How long to wait for a page, which is slow on a busy machine."""
+"""How long to wait for a page, because pages are slow on a busy machine."""
 
 VIEWPORT = {"width": 1440, "height": 1000}
 
 SCREENSHOTS = os.environ.get("HOLOTRACE_SCREENSHOTS")
-"""The folder for screenshots, which `make test-pages` sets; other runs take none."""
+"""The folder for screenshots, set by `make test-pages`; without it, no screenshots are taken."""
 
 REAL_TRACES = {
     "resnet50": "tensorboard/resnet50_num_workers_0",
@@ -52,7 +52,7 @@ FIRST_FIGURES = ("temporal_breakdown", "step_time")
 
 _DOWNLOADED = ("http", "ws")
 _TENSORBOARDS_OWN = "/font-roboto/"
-"""Addresses of errors that TensorBoard causes: with --path_prefix it requests its fonts at a wrong address."""
+"""Addresses whose errors TensorBoard causes: with --path_prefix, it requests its fonts at a wrong address."""
 
 
 _SEEN = """() => {
@@ -69,15 +69,15 @@ _SEEN = """() => {
     tables: grids.filter(grid => grid.querySelector('[row-index="0"]')?.innerText.trim()).length,
   };
 }"""
-"""Returns the content of a page, and whether all parts have loaded, figures are drawn and no row is blank.
+"""Returns the content of a page, and whether all parts are loaded, figures are drawn and no row is blank.
 
-Scrolls to the first table without rows, because a table requests its rows when it comes into view.
+Scrolls to the first table without rows, because a table requests its rows only when it is visible.
 """
 
 
 @dataclass
 class Visit:
-    """A tab of the browser, and the errors that occurred in the tab."""
+    """A browser tab, and the errors that occurred in it."""
 
     page: Page
     troubles: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Visit:
         self.expect(frame, title=title)
 
     def expect(self, frame: Frame, **wanted: object) -> None:
-        """Wait until the page is complete and shows what is wanted: its title, or its numbers of figures and of filled tables."""
+        """Wait until the page is complete and has the wanted title, number of figures or number of filled tables."""
         script = f"wanted => {{ const seen = ({_SEEN})(); return Object.keys(wanted).every(key => seen[key] === wanted[key]); }}"
         try:
             frame.wait_for_function(script, arg={**wanted, "isWhole": True}, timeout=PATIENCE_MS)
@@ -102,19 +102,19 @@ class Visit:
         return Timeout
 
     def keep(self, name: str) -> None:
-        """Save a screenshot, if there is a folder for screenshots."""
+        """Save a screenshot if the folder for screenshots is set."""
         if SCREENSHOTS:
             self.page.screenshot(path=Path(SCREENSHOTS) / f"{name}.jpeg", type="jpeg", quality=70)
 
 
 def value_of(page: Page | Frame, script: str) -> Any:
-    """Return the value of a function of the page, or fail if the page is frozen; Playwright's `evaluate` waits without limit."""
-    wrapped = f"async () => [await ({script})()]"  # wait_for_function waits for a true value, and a list is always true
+    """Return the value of a page's function, or fail if the page is frozen; `evaluate` would wait without a limit."""
+    wrapped = f"async () => [await ({script})()]"  # a list is always true, as wait_for_function needs
     return page.wait_for_function(wrapped, timeout=PATIENCE_MS).json_value()[0]
 
 
 def run_called(session: Session, name: str, real_traces: Path) -> str:
-    """Return the id of the run with one of the `REAL_TRACES`; skip the test if the recording is missing."""
+    """Return the id of the run for one of the `REAL_TRACES`; skip the test if its recording is missing."""
     _ = real_traces / REAL_TRACES[name]
     return next(run.id for run in session.runs if run.name == name)
 
@@ -126,7 +126,7 @@ def chromium() -> Iterator[Browser]:
     path = chromium_path()
     if path is None:
         pytest.skip(MISSING)
-    # Chromium creates sockets in its temporary folder, and the path of a socket has at most 108 bytes:
+    # Chromium creates sockets in its temporary folder, and the path of a socket may have at most 108 bytes:
     # https://man7.org/linux/man-pages/man7/unix.7.html
     with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as folder, driver.sync_playwright() as playwright:
         environment = {**os.environ, "TMPDIR": folder}
@@ -137,10 +137,10 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
-    """Open an address, and record every error and every request to another host.
+    """Open an address; record every error and every request to another host.
 
-    Visits share a tab, because a new tab takes one more second of CPU time to load the scripts. A visit that sets
-    options of Playwright's contexts gets a tab of its own.
+    Visits share a tab, because loading the scripts in a new tab takes a second of CPU time. A visit with options of
+    Playwright's contexts gets its own tab.
     """
     with _own_tab(browser, **options) if options else _shared_tab(browser) as page:
         page.emulate_media(color_scheme=color_scheme or "null")
@@ -161,7 +161,7 @@ _SHARED_TABS: WeakKeyDictionary[Browser, Page] = WeakKeyDictionary()
 
 @contextmanager
 def _shared_tab(browser: Browser) -> Iterator[Page]:
-    """Lend the shared tab, and clear what the visit left in it; after an error, the next visit starts a new one."""
+    """Lend the shared tab and clean it up afterwards; after an error, the next visit gets a new tab."""
     page = _SHARED_TABS.pop(browser, None) or browser.new_context(viewport=VIEWPORT).new_page()
     try:
         yield page
@@ -173,11 +173,11 @@ def _shared_tab(browser: Browser) -> Iterator[Page]:
 
 
 def _forget_visit(page: Page) -> None:
-    """Remove what a visit changed: other tabs, stored choices, intercepted requests, the mouse and the size."""
+    """Close other tabs, and reset stored choices, intercepted requests, the mouse and the size."""
     for other in page.context.pages:
         if other != page:
             other.close()
-    page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { } }")  # none on about:blank
+    page.evaluate("() => { try { localStorage.clear(); sessionStorage.clear(); } catch { } }")  # about:blank has none
     page.unroute_all(behavior="ignoreErrors")
     page.context.unroute_all(behavior="ignoreErrors")
     page.context.clear_cookies()
@@ -213,7 +213,7 @@ def _watching(seen: Visit, host: str) -> Iterator[None]:
 
 @contextmanager
 def serving(folder) -> Iterator[tuple[Session, str]]:
-    """Serve a folder as `holotrace serve` does, and return its address."""
+    """Serve a folder like `holotrace serve`; return the session and its address."""
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- waitress may not be installed
     from holotrace.web.session.session import Session  # noqa: PLC0415
 
@@ -238,7 +238,7 @@ def expect_rows(table: Locator, count: int) -> None:
 
 
 def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[str]:
-    """Visit all pages of a run, compare each page with the library's results, and yield its name."""
+    """Visit all pages of a run, compare each with the library's results, and yield its name."""
     for page in PAGES:
         go_to(frame, page.name)
         expect_page(seen, frame, page, session, Selection(page.name, run=scope.run))
@@ -247,7 +247,7 @@ def walk(seen: Visit, frame: Frame, session: Session, scope: Scope) -> Iterator[
 
 
 def expect_page(seen: Visit, frame: Frame, page: WebPage, session: Session, selection: Selection) -> None:
-    """Check that a page shows its figures, its tables with rows, and the reasons for missing ones."""
+    """Check that a page shows its figures, its filled tables, and the reasons for missing ones."""
     made = [_outcome(lambda make=make: len(make(session, selection).frame) > 0) for make in page.tables.values()]
     reasons = {outcome for outcome in made if isinstance(outcome, str)}
     figures = int(True in made and page.name != "health")

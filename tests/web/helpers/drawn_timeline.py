@@ -1,4 +1,4 @@
-"""A small job on the timeline in a real browser."""
+"""A small job on the timeline, in a real browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LABELS_PX, RULER_PX = 230, 34
 
 
 def job() -> TraceBuilder:
-    """Return two ranks of 400 µs with two steps; a forward operator with a launch, and its backward operator.
+    """Return two ranks of 400 µs and two steps, with a forward operator, its launch, and its backward operator.
 
     Rank 1 enters the all-reduce 60 µs after rank 0. The GPU of rank 0 is idle from 150 to 240 µs.
     """
@@ -37,17 +37,17 @@ def job() -> TraceBuilder:
 
 @contextmanager
 def serving(folder) -> Iterator[str]:
-    """Serve the runs in a folder, and return the address of the timeline."""
+    """Serve the runs in a folder; return the address of the timeline."""
     with bound_server(Session([folder], cache=False), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
         yield f"{server.url}?view=timeline"
 
 
 class Drawn:
-    """A timeline on a page, read through its own state."""
+    """A timeline on a page; its values are read from the state of the page."""
 
     def __init__(self, seen: Visit, ranks: int | None = 2) -> None:
-        """Wait until this many ranks are drawn and their rows no longer move; with None, until any rank is drawn."""
+        """Wait until this many ranks are drawn and their rows no longer move; None waits for any rank."""
         self.page = seen.page
         if ranks is None:
             self.page.wait_for_selector('#timeline[data-drawn]:not([data-drawn="0"])', timeout=PATIENCE_MS)
@@ -58,22 +58,22 @@ class Drawn:
         self.details = self.page.locator(".holotrace-timeline-details")
 
     def of(self, expression: str) -> object:
-        """Return the value of a JavaScript expression, in which `it` is the timeline."""
+        """Return the value of a JavaScript expression; `it` is the timeline."""
         return self.page.evaluate(f"() => {{ const it = window.holotrace.timeline; return {expression}; }}")
 
     def until(self, condition: str) -> None:
-        """Wait for a JavaScript condition, in which `it` is the timeline."""
+        """Wait until a JavaScript condition is true; `it` is the timeline."""
         self.page.wait_for_function(
             f"() => {{ const it = window.holotrace.timeline; return {condition}; }}", timeout=PATIENCE_MS
         )
 
     @property
     def window(self) -> tuple[float, float]:
-        """The visible time range, in ns from the first event."""
+        """The visible time range, in ns since the first event."""
         return tuple(self.of("[it.view.start, it.view.end]"))  # type: ignore[arg-type,return-value]  # two numbers
 
     def item(self, rank: int, row: str) -> str:
-        """Return the JavaScript of a row's item."""
+        """Return JavaScript code for the item of a row."""
         return f"it.view.items.find((item) => item.rank.number === {rank} && item.row && item.row.label === '{row}')"
 
     def label(self, rank: int, row: str, x: float = LABELS_PX / 2) -> tuple[float, float]:
@@ -87,22 +87,22 @@ class Drawn:
         self.page.mouse.up()
 
     def at(self, time_ns: float, rank: int, row: str, depth: int = 0) -> tuple[float, float]:
-        """Return the position of a time in a row on the page."""
+        """Return the position on the page of a time in a row."""
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({self.item(rank, row)}.top) + {depth} * 17 + 8]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def band(self, kind: str, time_ns: float, rank: int, below: float = 8) -> tuple[float, float]:
-        """Return the position of a time in the row of an overlay."""
+        """Return the position on the page of a time in an overlay's row."""
         item = f"it.view.items.find((item) => item.kind === '{kind}' && item.rank.number === {rank})"
         x, y = self.of(f"[it.view.x({time_ns}), it.view.y({item}.top) + {below}]")  # type: ignore[misc]  # two numbers
         return self.on_page(x, y)
 
     def ruler(self, time_ns: float) -> tuple[float, float]:
-        """Return the position of a time on the ruler."""
+        """Return the position on the page of a time on the ruler."""
         return self.on_page(self.of(f"it.view.x({time_ns})"), RULER_PX / 2)  # type: ignore[arg-type]  # a number
 
     def on_page(self, x: float, y: float) -> tuple[float, float]:
-        """Convert a position on the canvas to one on the page."""
+        """Convert a position on the canvas to a position on the page."""
         box = self.page.locator(".holotrace-timeline-view canvas").bounding_box()
         assert box is not None
         return box["x"] + x, box["y"] + y
@@ -121,7 +121,7 @@ class Drawn:
         self.page.keyboard.up(key)
 
     def hold_until(self, key: str, moved: Callable[[tuple[float, float]], bool]) -> None:
-        """Hold a key until the visible range has moved as expected, which takes long on a busy machine."""
+        """Hold a key until the visible range has moved as expected, because a busy machine reacts late."""
         deadline = time.monotonic() + PATIENCE_MS / 1_000
         self.page.keyboard.down(key)
         while not moved(self.window):

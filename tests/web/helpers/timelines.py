@@ -33,7 +33,7 @@ LANES = st.lists(
 
 
 def index_of(lanes: list[list[Event]]) -> TimelineIndex:
-    """Return an index of one row with these lanes, whose events are numbered from 0."""
+    """Return an index of one row with the given lanes; events are numbered from 0."""
     events = np.array([event for lane in lanes for event in lane], np.int64).reshape(-1, 2)
     bounds = np.cumsum([0, *map(len, lanes)]).astype(np.int64)
     count = len(events)
@@ -51,7 +51,7 @@ def index_of(lanes: list[list[Event]]) -> TimelineIndex:
 
 
 def two_threads() -> Trace:
-    """Return a trace with an operator that launches a kernel, and a backward operator on another thread."""
+    """Return a trace with an operator, the kernel that it launches, and its backward operator on another thread."""
     return (
         TraceBuilder(base_time_ns=1_000_000)
         .operator("aten::mm", start_us=0, duration_us=100)

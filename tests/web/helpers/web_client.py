@@ -1,4 +1,4 @@
-"""A client that requests pages and callbacks as a browser does."""
+"""A client that requests pages and calls callbacks like a browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POLL_S = 0.02
 
 
 class WebClient:
-    """Requests the pages of the runs in the given paths."""
+    """Requests the pages of the runs at the given paths."""
 
     def __init__(self, *paths: str | Path, cache: bool = False) -> None:
         self.session = Session(map(str, paths), cache=cache)
@@ -27,19 +27,19 @@ class WebClient:
         return self.http.get(path, buffered=True)
 
     def page(self, query: str) -> dict[str, Any]:
-        """Return the navigation, the selectors and the page at an address."""
+        """Return the navigation, selectors and page at an address."""
         answer = self._ask("page.children", None, {"url.search": query})
         return {name: answer[name]["children"] for name in ("nav", "selectors", "page")}
 
     def part(self, query: str, name: str, scheme: str = "light") -> Any:
-        """Wait for a part of a page, and return its content."""
+        """Wait for a part of a page; return its content."""
         begin = time.monotonic()
         while time.monotonic() - begin < DEADLINE_S:
             states = {"url.search": query, "theme.forceColorScheme": scheme}
             answer = self._ask('"part"', {"name": name}, {"n_intervals": 0, **states})
             if answer[_id_text({"name": name, "type": "poll"})]["disabled"]:
                 return answer.get(_id_text({"name": name, "type": "part"}), {}).get("children")
-            time.sleep(POLL_S)  # polling without a pause would keep the server from computing the response
+            time.sleep(POLL_S)  # without a pause, polling would slow down the server's computation
         message = f"{name} was not ready in {DEADLINE_S} s"
         raise TimeoutError(message)
 
@@ -68,7 +68,7 @@ class WebClient:
 
 
 def texts(component: Any) -> list[str]:
-    """Return every text in a component, in reading order, with plain spaces between numbers and units."""
+    """Return all texts in a component, in reading order; spaces between numbers and units are plain."""
     if isinstance(component, str):
         return [component.replace("\u00a0", " ")]
     if isinstance(component, list):
@@ -80,7 +80,7 @@ def texts(component: Any) -> list[str]:
 
 
 def components(component: Any, kind: str) -> list[dict[str, Any]]:
-    """Return the properties of every component of a kind."""
+    """Return the properties of all components of one kind."""
     if isinstance(component, list):
         return [nested for child in component for nested in components(child, kind)]
     if not isinstance(component, dict):
@@ -100,7 +100,7 @@ def _value(known: dict[str, str], wild: dict[str, str] | None, values: dict[str,
 
 
 def _filled(name: str, wild: dict[str, str] | None) -> Any:
-    """Replace `MATCH` in the id of a component by values."""
+    """Replace `MATCH` in a component's id with values."""
     if not name.startswith("{"):
         return name
     return {key: (wild or {})[key] if value == ["MATCH"] else value for key, value in json.loads(name).items()}

@@ -1,4 +1,4 @@
-"""A web server in the test process that supports byte ranges, and can cut responses or refuse requests."""
+"""A web server in the test process that supports byte ranges and can cut off or refuse responses."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 @dataclass
 class WebFiles:
-    """The files and the behaviour of a server.
+    """The files and behaviour of a server.
 
     files       {path: content}; a folder is served as a page of links
     has_ranges  whether the server supports byte ranges
-    cuts        how many responses of more than 1,000 bytes are cut off in the middle
+    cuts        how many of the responses above 1,000 bytes are cut off in the middle
     status      HTTP status that replaces every response
-    etag        the version that the server sends, "" for none
-    requests    method, path with query, and range of each request
+    etag        the version that the server sends; "" sends none
+    requests    method, path with query, and byte range of each request
     """
 
     url: str = ""
@@ -34,7 +34,7 @@ class WebFiles:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def takes_a_cut(self, byte_count: int) -> bool:
-        """Whether to cut off a response of this size."""
+        """Return whether to cut off a response of this size."""
         with self.lock:
             is_cut = byte_count > 1_000 and self.cuts > 0
             self.cuts -= is_cut
@@ -106,7 +106,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving() -> Iterator[WebFiles]:
-    """Run a server for the duration of the block."""
+    """Run a server until the block ends."""
     server = _Server(WebFiles())
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

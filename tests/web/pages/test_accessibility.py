@@ -1,6 +1,6 @@
-"""axe finds nothing serious on any page of real recordings, light and dark, wide and narrow; no page is wider than its window.
+"""On pages of real recordings, light and dark, wide and narrow, axe finds no serious faults, and no page is too wide.
 
-The package axe-playwright-python contains the script; https://github.com/dequelabs/axe-core lists the rules of axe.
+The script is in the package axe-playwright-python; the rules are listed at https://github.com/dequelabs/axe-core.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ RUNS = (
       return table && axe.run(table, { resultTypes: ['violations'], preload: false });
     }""",
 )
-"""Checks the first table after scrolling it into view, because AG Grid fills the headers of a grid only then.
+"""Scrolls to the first table before the check, because AG Grid fills the headers of a grid only when it is visible.
 
-`preload` would request every style sheet again in each run, for a rule that is off by default.
+`preload` is off, because it would request every style sheet in each run, for a rule that is off by default.
 """
 
 SCHEME = "() => document.documentElement.dataset.mantineColorScheme ?? document.documentElement.dataset.theme ?? ''"
@@ -75,17 +75,17 @@ SOME_PAGES = {
     "two_rank_128": {"overview", "kernels", "operators", "kernel_breakdown", "collectives"},
     "many_ranks": {"overview", "timeline", "stragglers", "temporal_breakdown"},
 }
-"""Each page is visited for one recording, and some pages also for a recording with long names and for a job of 128 ranks."""
+"""Pages to visit per recording: each page once, and some also with long names and with a job of 128 ranks."""
 
 MOST_PAGES = 6
-"""The most pages that one test visits.
+"""The largest number of pages that one test visits.
 
-A small number spreads the tests over the workers, and lets a page that hangs fail only one test, within minutes.
+A small number spreads the tests over the workers; if a page hangs, only one test fails, within minutes.
 """
 
 
 def visits() -> list[object]:
-    """Return a test parameter for each recording and group of its pages."""
+    """Return a test parameter for each recording with a group of its pages."""
     found: list[object] = []
     for name, names in SOME_PAGES.items():
         pages = [page for page in PAGES if page.name in names]
@@ -97,7 +97,7 @@ def visits() -> list[object]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """Serve recordings with and without a GPU, one with long names, and a job of 128 ranks."""
+    """Serve recordings with a GPU, without a GPU and with long names, and a job of 128 ranks."""
     folder = tmp_path_factory.mktemp("axe")
     for name, path in RECORDINGS.items():
         shutil.copytree(path, folder / name)
@@ -108,7 +108,7 @@ def served(tmp_path_factory):
 
 @pytest.mark.parametrize(("name", "pages"), visits())
 def test_axe_finds_nothing_serious_on_any_page(served, browser, name, pages) -> None:
-    """Each page passes, light and 1440 px wide, and dark and 390 px wide."""
+    """Each page passes twice: light at a width of 1440 px, and dark at 390 px."""
     session, url = served
     run = next(known.id for known in session.runs if known.name == name)
     with visit(browser, url + Selection("health", run=run).query(), bypass_csp=True) as seen:
@@ -119,7 +119,7 @@ def test_axe_finds_nothing_serious_on_any_page(served, browser, name, pages) -> 
 
 
 def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser) -> None:
-    """An area's totals and flame graph, a query's answer, and the list of rows have no serious fault."""
+    """The totals and flame graph of an area, the answer of a query, and the list of rows have no serious faults."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     session, url = served
     run = next(known.id for known in session.runs if known.name == "two_rank_128")
@@ -143,7 +143,7 @@ def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser)
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path, scheme: str, width: int) -> None:
-    """A report with names of several hundred letters passes with its findings, its caveats and its files open."""
+    """A report with names of several hundred letters passes with findings, caveats and files expanded."""
     holotrace.report(holotrace.open_trace(RECORDINGS["two_rank_128"]), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri(), bypass_csp=True, color_scheme=scheme) as seen:
         seen.page.evaluate(
@@ -154,7 +154,7 @@ def test_axe_finds_nothing_serious_in_a_report(browser, tmp_path, scheme: str, w
 
 
 def troubles_at(seen: Visit, page: WebPage) -> Iterator[str]:
-    """Yield what is wrong with a page, once light and wide, once dark and narrow."""
+    """Yield the faults of a page, light and wide and then dark and narrow."""
     seen.page.set_viewport_size({"width": WIDTHS[0], "height": 1000})
     go_to(seen.page.main_frame, page.name)
     seen.settle(seen.page.main_frame, page.title)
@@ -166,7 +166,7 @@ def troubles_at(seen: Visit, page: WebPage) -> Iterator[str]:
 
 
 def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
-    """Yield the faults of the page in its current state, light and dark, at all widths."""
+    """Yield the faults of the page in its current state, in light and dark, at all widths."""
     for _ in ("light", "dark"):
         for width in WIDTHS:
             yield from troubles_of(seen, width, what)
@@ -175,7 +175,7 @@ def troubles_in_both_schemes(seen: Visit, what: str) -> Iterator[str]:
 
 
 def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
-    """Return the faults of the page at a width; check again while figures and tables still adapt to the width."""
+    """Return the faults of the page at one width; repeat the check while figures and tables adapt to the width."""
     seen.page.set_viewport_size({"width": width, "height": 1000})
     seen.page.wait_for_timeout(100)
     troubles: list[str] = []
@@ -188,7 +188,7 @@ def troubles_of(seen: Visit, width: int, what: str) -> list[str]:
 
 
 def troubles_now(seen: Visit, width: int) -> Iterator[str]:
-    """Yield what is wrong with the page."""
+    """Yield the faults of the page."""
     scheme = value_of(seen.page, SCHEME)
     too_wide = value_of(seen.page, "() => document.documentElement.scrollWidth - document.documentElement.clientWidth")
     if too_wide > 0:

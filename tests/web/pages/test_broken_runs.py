@@ -1,4 +1,4 @@
-"""Every page and timeline request for a broken file gets a response, never a server error."""
+"""For a broken file, every page and timeline request gets a response that is not a server error."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ FILES = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """Serve all broken files, one run each."""
+    """Serve all broken files, each as a run."""
     folder = tmp_path_factory.mktemp("broken")
     write_broken(folder)
     return WebClient(folder)
 
 
 def run_of(client: WebClient, name: str) -> str:
-    """Return the id of the run with a broken file."""
+    """Return the id of the run with the given broken file."""
     return next(run.id for run in client.session.runs if run.name == name)
 
 
 def pages_for(name: str) -> list[Page]:
-    """Return all pages for a file of QUICK, and a third of the pages for each other file.
+    """Return all pages for a file in QUICK, and a third of the pages for any other file.
 
-    The tests of the command line already compute and draw every result; a page only shows the results differently.
+    Tests of the command line compute and draw all results; a page only shows them in another form.
     """
     third = list(BROKEN).index(name) % 3
     return [
@@ -49,7 +49,7 @@ def pages_for(name: str) -> list[Page]:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_page_answers(name, client, caplog) -> None:
-    """Every page of a broken file shows text without a traceback, and no error is logged."""
+    """Every page of a broken file shows text without a traceback, and nothing is logged as an error."""
     run = run_of(client, name)
     for page in pages_for(name):
         query = Selection(page.name, run=run).query()

@@ -1,4 +1,4 @@
-"""Every page in a real browser shows the content of the trace, and says what was not recorded."""
+"""In a real browser, every page shows the content of the trace and says what was not recorded."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from jobs import HOSTILE, gpu_job, hostile_job
 from matrices import slow_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
-"""The tests may take ten minutes, because pages are slow on a busy machine."""
+"""The time limit is long, because pages are slow on a busy machine."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def small(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "cpu_only"])
 def test_every_page_shows_its_figure_and_tables(served, browser, name, real_traces) -> None:
-    """Every page of a real trace shows its figure and rows, or the reason why it has none."""
+    """Every page of a real trace shows its figure and rows, or says why it has none."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -72,7 +72,7 @@ def test_every_page_shows_its_figure_and_tables(served, browser, name, real_trac
 
 @pytest.mark.parametrize("name", slow_except(["dlrm_8rank", "cpu_only"], ["cpu_only"]))
 def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) -> None:
-    """The overview shows the verdict of `holotrace summary`, with and without GPU work."""
+    """The overview shows the verdict of `holotrace summary`, for jobs with and without GPU work."""
     session, url = served
     scope = Scope(run_called(session, name, real_traces))
     with visit(browser, url + Selection(run=scope.run).query()) as seen:
@@ -82,7 +82,7 @@ def test_the_first_page_shows_the_verdict(served, browser, name, real_traces) ->
 
 @pytest.mark.slow
 def test_health_lists_every_file(served, browser, real_traces) -> None:
-    """The health page has one row per file of the run."""
+    """The health page lists every file of the run."""
     session, url = served
     selection = Selection("health", run=run_called(session, "dlrm_8rank", real_traces))
     count = len(file_health(session.whole(selection.scope.run)))
@@ -94,7 +94,7 @@ def test_health_lists_every_file(served, browser, real_traces) -> None:
 
 @pytest.mark.slow
 def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> None:
-    """Searching for `gemm` leaves one row, and the address with the search shows the same row."""
+    """Searching for `gemm` leaves one row; opening the address with the search shows only that row."""
     session, url = small
     address = url + Selection("kernel_breakdown", run=session.runs[0].id).query()
     with visit(browser, address) as seen:
@@ -116,7 +116,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """The token works in a typed address, in the file of `--open` and in a link; the address bar does not keep it."""
+    """The token works in a typed address, the file of `--open` and a link, and disappears from the address bar."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -146,7 +146,7 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
 
 
 def link_to(url: str, path: Path) -> Path:
-    """Write a page with a link; open.html also redirects, like the file of `--open`."""
+    """Write a page with a link; a page named open.html also redirects, like the file of `--open`."""
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')
     return path
@@ -154,7 +154,7 @@ def link_to(url: str, path: Path) -> Path:
 
 @contextmanager
 def elsewhere(folder: Path) -> Iterator[str]:
-    """Serve a folder under another name of this machine, which is another site for a browser."""
+    """Serve a folder under another name of this machine, which makes it another site for the browser."""
     handler = partial(QuietFiles, directory=str(folder))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -170,7 +170,7 @@ class QuietFiles(SimpleHTTPRequestHandler):
 
 
 def buttons_of(seen) -> set[str]:
-    """Return the names of the buttons of the figures."""
+    """Return the names of the buttons on the figures."""
     seen.page.locator(".js-plotly-plot .main-svg").first.wait_for(timeout=PATIENCE_MS)
     seen.page.locator(".js-plotly-plot").first.hover()
     return set(seen.page.eval_on_selector_all(".modebar-btn", "all => all.map(button => button.dataset.title)"))
@@ -178,7 +178,7 @@ def buttons_of(seen) -> set[str]:
 
 @pytest.mark.slow
 def test_no_figure_offers_to_upload_itself(small, browser, tmp_path) -> None:
-    """Figures on a page, in a report, and in a file from plotly have no upload button."""
+    """Figures have no upload button, whether on a page, in a report or in a file written by plotly."""
     session, url = small
     trace = session.whole(session.runs[0].id)
     whole = summary(trace)
@@ -196,7 +196,7 @@ LONG_ROWS = 500_000
 
 
 def long_page() -> Page:
-    """Return a page with a table of half a million rows."""
+    """Return a page whose table has half a million rows."""
     numbers = pl.int_range(LONG_ROWS, eager=True)
     frame = pl.DataFrame({"operator": pl.select(pl.format("operator {}", numbers)).to_series(), "call_count": numbers})
     table = Table("Many rows", frame, "call_count")
@@ -213,7 +213,7 @@ def long_page() -> Page:
 
 @pytest.mark.slow
 def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, browser, monkeypatch) -> None:
-    """After scrolling by wheel or scroll bar, every row in view has loaded."""
+    """After scrolling with the wheel or the scroll bar, every visible row is filled."""
     monkeypatch.setattr(app, "PAGES", (*PAGES, long_page()))
     gpu_job().write(tmp_path)
     rows_in_view = """() => {
@@ -244,7 +244,7 @@ def test_a_table_of_half_a_million_rows_scrolls_without_blank_rows(tmp_path, bro
 
 @pytest.mark.slow
 def test_only_the_selected_rank_is_shown(small, browser) -> None:
-    """An address with `ranks=1` shows one row."""
+    """With `ranks=1` in the address, the table has one row."""
     session, url = small
     with visit(browser, url + Selection("temporal_breakdown", run=session.runs[0].id, ranks=(1,)).query()) as seen:
         seen.settle(seen.page.main_frame, "Temporal breakdown")
@@ -253,7 +253,7 @@ def test_only_the_selected_rank_is_shown(small, browser) -> None:
 
 
 def test_selectors_and_controls_of_tables_change_page_and_address(small, browser) -> None:
-    """Selecting a rank and a grouping by mouse, and a page by key, changes the page and the address."""
+    """Selecting a rank and a grouping with the mouse, and a page with a key, changes the page and the address."""
     session, url = small
     with visit(browser, url + Selection("kernel_breakdown", run=session.runs[0].id).query()) as seen:
         page, frame = seen.page, seen.page.main_frame
@@ -280,7 +280,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
 
 @pytest.mark.slow
 def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
-    """The page shows the newest of two recordings until the first is selected."""
+    """Of two recordings, the page shows the newest until the first is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -314,7 +314,7 @@ def test_names_from_a_trace_are_text(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
-    """Names of kernels and runs with `<img onerror…>` appear as text on every page."""
+    """The names of kernels and runs, with `<img onerror…>`, appear as text on every page."""
     hostile_job().write(tmp_path / "<img src=x onerror=alert(2)>")
     hostile_job().write(tmp_path / "other")
     with serving(tmp_path) as (session, url), visit(browser, url) as seen:
@@ -331,7 +331,7 @@ def test_names_from_a_trace_are_text_on_every_page(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
-    """Names with `<img onerror…>` appear as text in a report that is opened from disk."""
+    """Names with `<img onerror…>` appear as text in a report opened from disk."""
     opened = hostile_job().build()
     write_report(Contents(HOSTILE, summary(opened), file_health(opened)), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
@@ -347,7 +347,7 @@ def test_names_from_a_trace_are_text_in_the_report(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_the_button_switches_the_colours_of_pages_figures_and_tables(small, browser) -> None:
-    """The button makes the page, its figures and its tables dark at once, and a reload keeps the choice."""
+    """The button makes the page, its figures and its tables dark at once; after a reload, they are still dark."""
     session, url = small
     with visit(browser, url + Selection("idle_time", run=session.runs[0].id).query(), color_scheme="light") as seen:
         seen.settle(seen.page.main_frame, "Idle time")
@@ -379,7 +379,7 @@ def test_tables_are_downloaded(small, browser) -> None:
 
 @pytest.mark.slow
 def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
-    """A click opens a finding, closes the one that was open, and changes the address; the address opens the same finding."""
+    """A click opens a finding and closes the previous one; the new address opens the same finding."""
     write_job(tmp_path, ranks=2, steps=3, layers=2)
     with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
         page = seen.page
@@ -401,7 +401,7 @@ def test_an_open_finding_stays_in_the_address(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_two_ticked_runs_are_compared(tmp_path, browser) -> None:
-    """The list of runs fits a phone, shows the key facts of each run, and links to the comparison of two runs."""
+    """The list of runs fits a phone, shows key facts of each run, and links to the comparison of two ticked runs."""
     for name, length_us in (("before", 100), ("after", 200)):
         builder = TraceBuilder().step(1, 0, 300).operator("aten::mm", start_us=1, duration_us=20)
         builder.kernel("gemm", start_us=40, duration_us=length_us, launch_us=10).write(tmp_path / name)

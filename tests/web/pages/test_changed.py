@@ -1,4 +1,4 @@
-"""One sentence says what changed between two runs, the step time first."""
+"""One sentence says what changed between two runs; it begins with the step time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTROL = Headline("", 78_000_000, 0.9, 8, ("A100",), ())
 
 
 def step(*operators: tuple[str, int]):
-    """Return a trace of one step with these operators, each with its length in µs."""
+    """Return a trace of one step with these operators; each has a name and a length in µs."""
     builder, begin = TraceBuilder().step(1, 0, 1_000), 0
     for name, length_us in operators:
         builder.operator(name, start_us=begin, duration_us=length_us)
@@ -26,7 +26,7 @@ def step(*operators: tuple[str, int]):
 
 
 def test_the_sentence_names_gpus_and_operators() -> None:
-    """A step of 124 ms instead of 78 ms is 59 % longer; the sentence names the GPU, a new operator and a slower one."""
+    """The step is 59 % longer (124 ms, not 78 ms); the sentence names the GPU, a new operator and a slower one."""
     operators = compare_operators(step(("aten::mm", 100)), step(("aten::mm", 200), ("CompiledFunction", 300)))
     test = replace(CONTROL, step_ns=124_000_000, gpus=("V100",))
 
@@ -46,5 +46,5 @@ def test_the_sentence_names_gpus_and_operators() -> None:
     ],
 )
 def test_what_is_unknown_or_the_same_is_not_named(test: Headline, sentence: str) -> None:
-    """Without aligned operators, the sentence compares steps, GPUs and ranks, each if it is known for both runs."""
+    """Without aligned operators, the sentence compares the steps, GPUs and ranks that are known for both runs."""
     assert changed(CONTROL, test, None) == sentence

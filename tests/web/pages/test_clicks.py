@@ -1,4 +1,4 @@
-"""From the list of runs, the answers to common questions are one or two clicks away."""
+"""Common questions are answered one or two clicks after the list of runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RECORDINGS = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> str:
-    """Serve three recordings, and two runs of one step that differ in a kernel."""
+    """Serve three recordings, and two runs of a step with different kernels."""
     folder = tmp_path_factory.mktemp("clicks")
     for name, path in RECORDINGS.items():
         shutil.copytree(path, folder / name)
@@ -46,12 +46,12 @@ class User:
     clicks: int = 0
 
     def click(self, role: str, name: str) -> None:
-        """Click on the element with this role and exact name."""
+        """Click the element with this role and exact name."""
         self.seen.page.get_by_role(role, name=name, exact=True).click()
         self.clicks += 1
 
     def click_row(self, run: str, role: str) -> None:
-        """Click on the element with this role in the row of a run."""
+        """Click the element with this role in the row of a run."""
         row = self.seen.page.locator(".holotrace-run", has=self.seen.page.get_by_role("link", name=run, exact=True))
         row.get_by_role(role, name="compare").click()
         self.clicks += 1
@@ -88,14 +88,14 @@ def user(url, browser):
     ids=["late rank", "idle cause on the host", "line of the costliest kernel", "memory peak", "bus bandwidth"],
 )
 def test_one_click_answers(user, run: str, texts: list[str]) -> None:
-    """A click on the run shows the answer."""
+    """A click on a run shows the answer."""
     user.click("link", run)
     user.reads(*texts)
     assert user.clicks == 1
 
 
 def test_two_clicks_compare_two_runs(user) -> None:
-    """Ticking a run and following the link of another compares the two; the newer run is the test, whichever was ticked."""
+    """Ticking a run and following another run's link compares them; the newer run is always the test."""
     user.click_row("before", "checkbox")
     user.click_row("after", "link")
     user.reads("A step takes 200 µs instead of 100 µs (+100 %)")

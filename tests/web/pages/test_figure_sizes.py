@@ -1,4 +1,4 @@
-"""Figures fit their width: legends leave the bars free, names are cut, and nothing is lost when the window changes."""
+"""Figures fit their width: legends cover no bars, long names are cut, and nothing is lost when the window changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LEGENDS_ARE_FREE = """(width) => {
       (legend.bottom <= bars.top + 1 || legend.left >= bars.right - 1 || legend.top >= bars.bottom - 1);
   });
 }"""
-"""Returns whether each figure has the width of its box, and its legend is above, beside or below the bars."""
+"""Returns whether each figure is as wide as its box, and its legend is above, beside or below the bars."""
 
 NAMES_FIT = """() => [...document.querySelectorAll('.js-plotly-plot')].some(plot => plot.querySelector('.annotation-text')) &&
   [...document.querySelectorAll('.annotation-text')].every(name =>
@@ -53,12 +53,12 @@ TEXTS_ARE_READABLE = """(width) => {
   const plots = [...document.querySelectorAll('.js-plotly-plot')];
   return window.innerWidth === width && plots.length > 0 && plots.every(isReadable);
 }"""
-"""Returns whether no text covers another, no label of a bar is tiny, and the titles of axes are below the names of their ticks."""
+"""Returns whether texts do not overlap, labels of bars are not tiny, and axis titles are below the tick labels."""
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory) -> Iterator[tuple[object, str]]:
-    """Serve a job of several ranks on CPUs, and one whose kernels have names of several hundred letters."""
+    """Serve a job of several ranks on CPUs, and a job whose kernel names have several hundred letters."""
     folder = tmp_path_factory.mktemp("figures")
     for name in ("ddp_gloo_4rank", "two_rank_128", "pipeline_gloo_4rank"):
         shutil.copytree(TRACES / name, folder / name)
@@ -77,19 +77,19 @@ def address(served, name: str, page: str) -> str:
     [("ddp_gloo_4rank", "step_time"), ("ddp_gloo_4rank", "overview"), ("pipeline_gloo_4rank", "parallelism")],
 )
 def test_a_legend_leaves_the_bars_free_at_every_width(served, browser, name: str, page: str) -> None:
-    """After each change of the window's width, every legend is outside of the bars, even if it needs fewer lines than before."""
+    """After each change of the window's width, no legend covers bars, even if it needs fewer lines than before."""
     with visit(browser, address(served, name, page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})
             seen.page.wait_for_function(LEGENDS_ARE_FREE, arg=width, timeout=20_000)
-            seen.page.wait_for_timeout(500)  # it stays so
+            seen.page.wait_for_timeout(500)  # the legend must not move again
             assert seen.page.evaluate(LEGENDS_ARE_FREE, width)
         assert not seen.troubles
 
 
 @pytest.mark.parametrize("page", ["critical_path", "distributed", "straggler_cost", "wait_causes"])
 def test_texts_of_figures_are_readable_at_every_width(served, browser, page: str) -> None:
-    """Figures with a colour bar and figures of two panels are readable in a narrow window and in a wide one."""
+    """Figures with a colour bar, and figures of two panels, are readable in narrow and wide windows."""
     with visit(browser, address(served, "ddp_gloo_4rank", page)) as seen:
         for width in WIDTHS:
             seen.page.set_viewport_size({"width": width, "height": 1000})
@@ -98,7 +98,7 @@ def test_texts_of_figures_are_readable_at_every_width(served, browser, page: str
 
 
 def test_a_legend_of_a_report_leaves_the_bars_free_at_every_width(browser, tmp_path) -> None:
-    """The report uses the script of the web pages, so its legends also leave the bars free at every width."""
+    """A report uses the script of the web pages, so its legends do not cover bars at any width either."""
     holotrace.report(holotrace.open_trace(TRACES / "ddp_gloo_4rank"), tmp_path / "report.html")
     with visit(browser, (tmp_path / "report.html").as_uri()) as seen:
         seen.page.evaluate("() => document.querySelectorAll('details.section').forEach(one => { one.open = true; })")
@@ -109,7 +109,7 @@ def test_a_legend_of_a_report_leaves_the_bars_free_at_every_width(browser, tmp_p
 
 
 def test_names_fit_a_figure_that_is_drawn_later(served, browser) -> None:
-    """Even if plotly.js loads after the page, names above bars are cut on a phone, and shown in full once the window is wide."""
+    """If plotly.js loads after the page, names above bars are cut on a phone and shown in full in a wide window."""
     with visit(browser, address(served, "two_rank_128", "health")) as seen:
         seen.settle(seen.page.main_frame, "Health")
         seen.page.set_viewport_size({"width": 390, "height": 1000})
@@ -129,7 +129,7 @@ def test_names_fit_a_figure_that_is_drawn_later(served, browser) -> None:
 
 
 def test_straggler_cost_is_readable_in_the_dark(served, browser) -> None:
-    """On a dark page, the figure of straggler cost has a dark background and light text, even after its width changes."""
+    """On a dark page, the figure is dark with light text, even after its width changes."""
     with visit(browser, address(served, "ddp_gloo_4rank", "straggler_cost"), color_scheme="dark") as seen:
         seen.settle(seen.page.main_frame, "Straggler cost")
         for width in WIDTHS:

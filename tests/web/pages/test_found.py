@@ -1,4 +1,4 @@
-"""The findings on the overview expand to their ranks, events and rules."""
+"""A finding on the overview expands to its ranks, events and rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from web_client import WebClient, texts
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """Serve a job whose rank 3 sleeps."""
+    """Serve a job in which rank 3 sleeps."""
     folder = tmp_path_factory.mktemp("sleeping")
     shutil.copytree(IN_THE_REPOSITORY / "traces" / "ddp_gloo_4rank", folder / "ddp_gloo_4rank")
     return WebClient(folder)
@@ -49,7 +49,7 @@ def links_of(part: object) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_the_finding_in_the_address_is_open(client) -> None:
-    """`finding=late_rank` opens one finding; without it all are closed."""
+    """With `finding=late_rank`, only this finding is open; without it, all are closed."""
     run = client.session.runs[0].id
     opened = details_of(client.part(f"?view=overview&run={run}&finding=late_rank", "advice"))
     closed = details_of(client.part(f"?view=overview&run={run}", "advice"))
@@ -59,7 +59,7 @@ def test_the_finding_in_the_address_is_open(client) -> None:
 
 
 def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> None:
-    """The late rank links to its timeline. The first instance links to its time, on the clock of rank 3."""
+    """The late rank links to its timeline, and the first instance to its time on the clock of rank 3."""
     run = client.session.runs[0].id
     part = client.part(f"?view=overview&run={run}", "advice")
     links = links_of(next(known for known in details_of(part) if known["data-finding"] == "late_rank")["children"])
@@ -73,7 +73,7 @@ def test_a_finding_leads_to_its_ranks_its_first_event_and_its_rule(client) -> No
 
 @pytest.mark.slow
 def test_many_ranks_are_counted(tmp_path) -> None:
-    """A finding on 12 ranks lists the costliest ones and counts the others."""
+    """A finding on 12 ranks lists those with the largest costs and counts the others."""
     write_job(tmp_path, ranks=12, steps=3, layers=1)
     known = holotrace.diagnosis(holotrace.open_trace(tmp_path, cache=False))
     block = str(found_block(known, Selection(run="a")).to_plotly_json())

@@ -1,4 +1,4 @@
-"""The page about the files answers its question in one sentence."""
+"""The health page answers its question in one sentence."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ BROKEN = FileHealth(path="rank2.json", rank=2, rank_origin="file name", error="e
     ],
 )
 def test_the_answer_counts_the_files_in_each_state(files, said) -> None:
-    """Clean files need no list of states; otherwise the worst state comes first."""
+    """If all files are clean, no states are listed; otherwise the worst state comes first."""
     assert answer(files) == said

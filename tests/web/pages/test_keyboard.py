@@ -1,4 +1,4 @@
-"""Everything that the mouse selects can be selected with the keyboard, and nothing moves for those who ask for less motion."""
+"""Everything can be selected with the keyboard, and nothing moves for users who prefer reduced motion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def served(tmp_path_factory):
 
 
 def tab_to(seen: Visit, selector: str) -> None:
-    """Press Tab until an element has the focus."""
+    """Press Tab until the element has the focus."""
     for _ in range(MOST_TABS):
         seen.page.keyboard.press("Tab")
         if seen.page.evaluate("selector => document.activeElement.matches(selector)", selector):
@@ -38,7 +38,7 @@ def tab_to(seen: Visit, selector: str) -> None:
 
 @pytest.mark.slow
 def test_two_runs_are_ticked_and_compared(served, browser) -> None:
-    """Tab reaches the runs, Space ticks two of them, and Enter follows the link that compares them."""
+    """Tab moves to the runs, Space ticks two of them, and Enter follows the link that compares them."""
     _, url = served
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Runs")
@@ -55,7 +55,7 @@ def test_two_runs_are_ticked_and_compared(served, browser) -> None:
 
 @pytest.mark.slow
 def test_a_finding_opens_and_leads_to_the_timeline(served, browser) -> None:
-    """Enter opens a finding, and the next Tab stops are its links."""
+    """Enter opens a finding; the next presses of Tab move to its links."""
     session, url = served
     with visit(browser, url + Selection("overview", run=session.runs[0].id).query()) as seen:
         seen.settle(seen.page.main_frame, "Overview")
@@ -69,7 +69,7 @@ def test_a_finding_opens_and_leads_to_the_timeline(served, browser) -> None:
 
 
 def test_a_row_of_a_table_is_selected_and_shown_on_the_timeline(served, browser) -> None:
-    """Space selects the row of the focused cell, and Enter shows it on the timeline."""
+    """Space selects the row of the focused cell; Enter shows the row on the timeline."""
     session, url = served
     with visit(browser, url + Selection("kernels", run=session.runs[0].id).query()) as seen:
         seen.settle(seen.page.main_frame, "Kernels")
@@ -89,7 +89,7 @@ def test_a_row_of_a_table_is_selected_and_shown_on_the_timeline(served, browser)
 @pytest.mark.slow
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])
 def test_nothing_moves_for_those_who_ask_for_less_motion(served, browser, motion) -> None:
-    """With `prefers-reduced-motion: reduce`, no element of a page has a transition or an animation that takes time."""
+    """With `prefers-reduced-motion: reduce`, no element has a transition or animation that takes time."""
     session, url = served
     durations = """() => [...new Set([...document.querySelectorAll('*')].flatMap(element => {
       const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);

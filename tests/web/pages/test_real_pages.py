@@ -1,4 +1,4 @@
-"""Requests like a browser's get rows of a real trace on every page."""
+"""Every page gets rows of a real trace for requests like those of a browser."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RECORDINGS = {
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> WebClient:
-    """Serve copies of the recordings, one run each, because pages do not follow links out of the folder."""
+    """Serve copies of the recordings, one run each, because pages do not follow links to other folders."""
     folder = tmp_path_factory.mktemp("real")
     for name in {"two_rank_128", *RECORDINGS.values()}:
         shutil.copytree(TRACES / name, folder / Path(name).name)
@@ -41,14 +41,14 @@ def client(tmp_path_factory) -> WebClient:
 
 
 def run_of(client: WebClient, page: str) -> str:
-    """Return the id of the run with the page's recording."""
+    """Return the id of the run to test a page with."""
     name = Path(RECORDINGS.get(page, "two_rank_128")).name
     return next(run.id for run in client.session.runs if run.name == name)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.tables], ids=lambda page: page.name)
 def test_every_page_has_rows_of_a_real_recording(client, page: Page) -> None:
-    """All parts of a page appear without errors, and at least one of its tables has rows."""
+    """All parts of a page load without errors, and at least one table has rows."""
     selection = Selection(page.name, run=run_of(client, page.name))
 
     for name in page.parts:

@@ -1,4 +1,4 @@
-"""The list of runs is the first page if there are several, and says what matters about each."""
+"""A server of several runs begins with their list, which shows the main facts of each run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from web_client import WebClient, components, texts
 
 @pytest.fixture
 def client(tmp_path) -> WebClient:
-    """Serve two runs, of which the one on the CPU is older."""
+    """Serve two runs; the older one ran on the CPU."""
     gpu_job().write(tmp_path / "gpu")
     for path in cpu_job().write(tmp_path / "the cpu"):
         os.utime(path, (86_400, 86_400))
@@ -27,7 +27,7 @@ def client(tmp_path) -> WebClient:
 
 
 def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
-    """The address without a page shows both runs with links, ticks and dates, and no page of a single run."""
+    """The address without a page lists both runs with links, tick boxes and dates, and no page of a single run."""
     shown = client.page("")
     assert texts(shown["page"])[0] == "Runs"
     gpu, cpu = (run.id for run in client.session.runs)
@@ -39,7 +39,7 @@ def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
 
 
 def test_each_run_has_its_numbers_and_verdict(client) -> None:
-    """The CPU job has a step of 20 µs on two ranks, no GPU work, and its diagnosis as verdict."""
+    """The CPU job has two ranks, a step of 20 µs, no GPU work, and its diagnosis as the verdict."""
     _, cpu = (run.id for run in client.session.runs)
     said = texts(client.part("", f"run.{cpu}"))
     assert said[:4] == ["20 µs", "no GPU work", "2 ranks", "GPU not recorded"]
@@ -47,14 +47,14 @@ def test_each_run_has_its_numbers_and_verdict(client) -> None:
 
 
 def test_a_large_run_is_not_read_unasked(client, monkeypatch) -> None:
-    """A run above the size limit says that it was not read; once its overview was shown, it has a verdict."""
+    """A run above the size limit is listed as not read; after its overview has been shown, it has a verdict."""
     monkeypatch.setattr(runs, "MOST_BYTES_READ", 1)
     _, cpu = (run.id for run in client.session.runs)
     assert texts(client.part("", f"run.{cpu}"))[0].startswith("Not read yet, because it is large")
 
 
 def test_small_runs_are_summarised_first(client, monkeypatch) -> None:
-    """The large run is the newest, so its row is on top, but the others do not wait for its summary."""
+    """The large run is the newest, so it is listed first, but the other runs are summarised before it."""
     named = {run.name: run for run in client.session.runs}
     sizes = {named["gpu"].id: 2_000, named["the cpu"].id: 1_000}
     monkeypatch.setattr(type(named["gpu"]), "file_bytes", property(lambda run: sizes[run.id]))
@@ -71,7 +71,7 @@ def test_small_runs_are_summarised_first(client, monkeypatch) -> None:
 
 
 def test_one_run_has_no_list_in_front(tmp_path) -> None:
-    """A server with one run begins with its overview; the list is a link away."""
+    """A server with one run begins with its overview, which links to the list."""
     gpu_job().write(tmp_path / "gpu")
     shown = WebClient(tmp_path).page("")
     assert texts(shown["page"])[0] == "Overview"

@@ -1,4 +1,4 @@
-"""The navigation dims only pages that really have no data."""
+"""The navigation dims exactly the pages without data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WITH_SIGNS = {
 
 @pytest.mark.parametrize("name", JOBS)
 def test_dimmed_pages_have_no_data(name) -> None:
-    """Each analysis whose page is dimmed raises MissingDataError or has only empty tables."""
+    """If the page of an analysis is dimmed, the analysis raises MissingDataError or has only empty tables."""
     trace = JOBS[name].build()
     dimmed = without_data(trace)
     assert "memory_timeline" in dimmed
@@ -50,14 +50,14 @@ def test_dimmed_pages_have_no_data(name) -> None:
 
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page, names in WITH_SIGNS.items() for name in names])
 def test_pages_of_named_events_are_not_dimmed(page, name) -> None:
-    """A page has data if a single annotation or operator on any rank has a matching name."""
+    """A page has data if one annotation or operator on any rank has a matching name."""
     two_ranks = gpu_job().rank(1)
     (two_ranks.annotation if page == "inference" else two_ranks.operator)(name, start_us=0, duration_us=5)
     assert page not in without_data(two_ranks.build())
 
 
 def test_the_navigation_knows_the_pages_without_data(tmp_path) -> None:
-    """The navigation names the pages without data; it names none for jobs with too many ranks to check."""
+    """The navigation receives the names of pages without data, or none for jobs with too many ranks to check."""
     cpu_job().write(tmp_path)
     client = WebClient(tmp_path)
     part = client.part(f"?view=overview&run={client.session.runs[0].id}", WITHOUT_DATA_PART)

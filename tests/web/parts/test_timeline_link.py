@@ -1,4 +1,4 @@
-"""Links to the timeline."""
+"""Tests of links to the timeline."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ KEPT = "?view=timeline&run=abc&ranks=0-1&steps=7"
     ],
 )
 def test_a_link_keeps_the_part_of_the_run_and_drops_the_rest(at, expected) -> None:
-    """The link keeps run, ranks and steps, and drops other options of the page."""
+    """The link keeps run, ranks and steps, and drops the other options of the page."""
     assert timeline_link(HERE, at) == KEPT + expected
 
 
 def test_a_link_may_name_its_own_ranks_and_overlays() -> None:
-    """`ranks` replaces the selected ranks, in ascending order."""
+    """`ranks` replaces the selected ranks; the link lists them in ascending order."""
     address = timeline_link(HERE, ranks=[5, 2, 5], overlays=["path", "findings"])
     assert address == "?view=timeline&run=abc&ranks=2,5&steps=7&show=path,findings"

@@ -1,4 +1,4 @@
-"""Attacks over HTTP get no data from the server."""
+"""Attacks over HTTP get no data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CALLBACK = "/_dash-update-component"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[str]:
-    """Serve a folder next to a secret file; return host and port."""
+    """Serve a folder beside a secret file; return host and port."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.txt").write_text(HIDDEN)
     gpu_job().write(folder / "runs")
@@ -51,7 +51,7 @@ def ask(
     "path", ["/", "/_dash-layout", f"/{assets_path()}/shell/start.js", "/download/csv/health.files?view=health"]
 )
 def test_a_wrong_host_name_gets_nothing(server, path) -> None:
-    """Requests with a foreign Host header, as in DNS rebinding, get 403 and no page, data or script."""
+    """A request with a foreign Host header, as in DNS rebinding, gets 403 and no page, data or script."""
     status, _, text = ask(server, path, Host="evil.example")
     assert status == 403
     assert "holotrace_token" not in text
@@ -60,7 +60,7 @@ def test_a_wrong_host_name_gets_nothing(server, path) -> None:
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "http://[", "://", "é"])
 def test_requests_of_other_sites_are_refused(server, origin, caplog) -> None:
-    """POST requests from a foreign or malformed Origin get 403 and log nothing."""
+    """A POST request with a foreign or malformed Origin gets 403, and nothing is logged."""
     assert ask(server, CALLBACK, "POST", "{}", Origin=origin)[0] == 403
     assert not caplog.records
 
@@ -85,7 +85,7 @@ def test_requests_of_other_sites_are_refused(server, origin, caplog) -> None:
     ],
 )
 def test_no_path_leads_out_of_the_folder(server, path) -> None:
-    """Addresses with `..` in any encoding return a page or an error, never a file outside of the folder."""
+    """An address with `..` in any encoding returns a page or an error, but no file outside the folder."""
     status, headers, text = ask(server, path)
     assert status in {200, 400, 404}
     assert HIDDEN not in text
@@ -108,7 +108,7 @@ def test_no_path_leads_out_of_the_folder(server, path) -> None:
     ],
 )
 def test_an_invalid_callback_reveals_nothing(server, body, caplog) -> None:
-    """An invalid callback request gets a 4xx response without a traceback, logs nothing, and the server keeps running."""
+    """An invalid callback request gets a 4xx response without a traceback, and the server keeps running."""
     status, _, text = ask(server, CALLBACK, "POST", body.encode(errors="surrogatepass"))
     assert 400 <= status < 500
     assert not caplog.records
@@ -118,7 +118,7 @@ def test_an_invalid_callback_reveals_nothing(server, body, caplog) -> None:
 
 
 def test_a_link_out_of_the_folder_is_left_out(server) -> None:
-    """The health page lists a link that leads out of the folder, and its target is not read."""
+    """A link that leads out of the folder is listed on the health page, and its target is not read."""
     _, _, page = ask(server, "/download/csv/health.skipped?view=health")
     assert "link.json" in page
     assert HIDDEN not in page

@@ -1,4 +1,4 @@
-"""Connections without requests are closed after a while and do not block others."""
+"""Connections that send no request are closed after a while and do not block other connections."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def answers(environ, start_response) -> Iterator[bytes]:
-    """Answer every request, and `/large` with more data than the server buffers."""
+    """Answer every request; for `/large`, with more data than the server buffers."""
     parts = [b"x" * (1 << 20)] * 40 if environ["PATH_INFO"] == "/large" else [ANSWER]
     start_response("200 OK", [("Content-Length", str(sum(map(len, parts))))])
     return iter(parts)
@@ -61,7 +61,7 @@ def ask(server: ConnectionServer) -> bytes:
 
 
 def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) -> list[socket.socket]:
-    """Open connections that send some bytes and nothing more."""
+    """Open connections that each send some bytes and nothing more."""
     made = []
     for _ in range(count):
         connection = until.enter_context(
@@ -73,7 +73,7 @@ def opened(server: ConnectionServer, count: int, sent: bytes, until: ExitStack) 
 
 
 def read(connection: socket.socket) -> bytes:
-    """Receive until the end of the response or of the connection."""
+    """Receive until the response is complete or the connection ends."""
     answer = b""
     with suppress(ConnectionResetError):  # the server may close the connection before it has read everything
         while not answer.endswith(ANSWER) and (more := connection.recv(1_000)):
@@ -103,7 +103,7 @@ def test_slow_connections_do_not_block_others(server) -> None:
 
 
 def test_the_machine_with_most_connections_loses_one(server) -> None:
-    """When 300 connections come from one machine, the single connection of another stays open."""
+    """If one machine opens 300 connections, the only connection of another machine stays open."""
     with ExitStack() as until:
         [mine] = opened(server, 1, WHOLE, until)
         assert ANSWER in read(mine)
@@ -117,7 +117,7 @@ def test_the_machine_with_most_connections_loses_one(server) -> None:
 
 @pytest.mark.parametrize("sent", [NOTHING, HALF_A_LINE, HALF_A_HEADER, HALF_A_BODY])
 def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
-    """A connection with an incomplete request is closed LONGEST_WAIT_S after it began, even if more bytes arrive."""
+    """A connection with an incomplete request is closed LONGEST_WAIT_S after its start, even if more bytes arrive."""
     with ExitStack() as until:
         [slow] = opened(server, 1, sent, until)
         assert ask(server) == ANSWER  # now the server has accepted the slow connection
@@ -130,7 +130,7 @@ def test_a_request_must_arrive_within_half_a_minute(server, sent) -> None:
 
 
 def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
-    """A client that does not receive a large response is dropped after LONGEST_STALL_S, and another client is served."""
+    """A client that does not read a large response is dropped after LONGEST_STALL_S, and the next client is served."""
     monkeypatch.setattr(connections, "THREADS", 1)
     with running() as server, ExitStack() as until:
         opened(server, 1, WHOLE.replace(b"GET /", b"GET /large"), until)
@@ -142,7 +142,7 @@ def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
 
 
 def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
-    """With a limit of 64 open files, the server accepts 32 connections and leaves the rest for traces."""
+    """With a limit of 64 open files, the server accepts 32 connections, so the others are left for traces."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:
@@ -150,11 +150,11 @@ def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
 
 
 def test_broken_connections_are_not_logged(server, caplog) -> None:
-    """Fifty connections that reset during a request are not logged."""
+    """If fifty connections are reset during a request, nothing is logged."""
     caplog.set_level(logging.WARNING)
     with ExitStack() as until:
         for connection in opened(server, 50, HALF_A_BODY, until):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             connection.close()
     assert ask(server) == ANSWER
-    assert not [record for record in caplog.records if record.name != "waitress.queue"]  # logs the load
+    assert not [record for record in caplog.records if record.name != "waitress.queue"]  # waitress.queue logs the load

@@ -1,4 +1,4 @@
-"""The guard refuses requests from other pages and machines."""
+"""The guard refuses requests from pages of other sites and from other machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTS = {"127.0.0.1", "localhost", "::1"}
 
 
 def ask(guard: Guard, method: str = "GET", query: str = "", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """Send a request through a guard; return the response's status, headers and body."""
+    """Send a request through a guard; return status, headers and body of the response."""
     environ = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "127.0.0.1:8050", **headers}
     setup_testing_defaults(environ)
     seen: list[tuple[str, list[tuple[str, str]]]] = []
@@ -36,7 +36,7 @@ def guarded(token: str | None = None) -> Guard:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8050", "LOCALHOST:1", "[::1]:8050"])
 def test_names_of_the_server_are_accepted(host) -> None:
-    """The server's own host names are accepted with and without a port, in any letter case."""
+    """The host names of the server are accepted with or without a port, in upper or lower case."""
     assert ask(guarded(), HTTP_HOST=host)[0] == 200
 
 
@@ -44,7 +44,7 @@ def test_names_of_the_server_are_accepted(host) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:127", "127.0.0.1@evil.example", "", "[::1", "a b"]
 )
 def test_other_names_are_refused(host) -> None:
-    """Other host names get 403, because with DNS rebinding a foreign page would receive the response."""
+    """Other host names get 403, because a foreign page could use DNS rebinding to read the response."""
     status, _, body = ask(guarded(), HTTP_HOST=host)
     assert status == 403
     assert PAGE not in body
@@ -64,7 +64,7 @@ def test_other_names_are_refused(host) -> None:
     ],
 )
 def test_a_page_of_another_site_cannot_post(origin) -> None:
-    """POST requests get 403 for the origins of other sites, sandboxed pages and other ports, and for malformed ones."""
+    """A POST request gets 403 if its origin is another site, a sandboxed page, another port, or malformed."""
     assert ask(guarded(), "POST", HTTP_ORIGIN=origin)[0] == 403
 
 
@@ -72,18 +72,18 @@ def test_a_page_of_another_site_cannot_post(origin) -> None:
     "headers", [{"HTTP_ORIGIN": "http://127.0.0.1:8050"}, {}, {"HTTP_SEC_FETCH_SITE": "same-origin"}]
 )
 def test_own_pages_and_programs_can_post(headers) -> None:
-    """POST requests are accepted from the server's own pages, and from programs, which send no Origin."""
+    """POST requests are accepted from the server's own pages and from programs, because programs send no Origin."""
     assert ask(guarded(), "POST", **headers)[0] == 200
 
 
 def test_only_same_origin_replaces_the_check_of_the_origin() -> None:
-    """A request marked `same-site` needs a valid origin, because it may come from another port of this machine."""
+    """A request marked `same-site` needs a valid origin, because another port of this machine may have sent it."""
     assert ask(guarded(), "POST", HTTP_ORIGIN="http://127.0.0.1:1", HTTP_SEC_FETCH_SITE="same-site")[0] == 403
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT"])
 def test_other_methods_are_refused(method) -> None:
-    """PUT, DELETE, TRACE and CONNECT get 405, and so do preflight requests (OPTIONS)."""
+    """PUT, DELETE, TRACE, CONNECT and preflight requests (OPTIONS) get 405."""
     status, headers, _ = ask(guarded(), method)
     assert status == 405
     assert "Access-Control-Allow-Origin" not in headers
@@ -91,7 +91,7 @@ def test_other_methods_are_refused(method) -> None:
 
 @pytest.mark.parametrize("query", ["", "token=", "token=wrong", "token=secre", "token=secret%00", "token=%ff"])
 def test_without_the_token_nothing_is_shown(query) -> None:
-    """A missing, wrong or malformed token gets 401 and no content."""
+    """A request with a missing, wrong or malformed token gets 401 and no content."""
     status, _, body = ask(guarded("secret"), query=query)
     assert status == 401
     assert b"secret" not in body
@@ -110,7 +110,7 @@ def test_without_the_token_nothing_is_shown(query) -> None:
     ],
 )
 def test_a_wrong_cookie_is_refused(cookie) -> None:
-    """A wrong or malformed cookie, and that of a server on another port, gets 401."""
+    """A cookie that is wrong, malformed or from a server on another port gets 401."""
     assert ask(guarded("secret"), HTTP_COOKIE=cookie)[0] == 401
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_cookie_is_refused(cookie) -> None:
     ],
 )
 def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -> None:
-    """An address with the token redirects to one without, so that browser histories lack it, and sets the cookie."""
+    """An address with the token sets the cookie and redirects to the address without it, to keep histories clean."""
     status, headers, _ = ask(guarded("secret"), query=query, PATH_INFO=path)
     assert (status, headers["Location"]) == (303, location)
     assert headers["Set-Cookie"] == "holotrace_token_8050=secret; HttpOnly; SameSite=Strict; Path=/"
@@ -133,7 +133,7 @@ def test_the_token_moves_from_the_address_into_a_cookie(path, query, location) -
     "others", ["", 'other={"a": 1}, b; ', "holotrace_token_8051=wrong; holotrace_token=wrong; ", "=; ;"]
 )
 def test_the_cookie_opens_the_pages(others) -> None:
-    """The right cookie opens the pages, also among cookies of other servers on the same machine."""
+    """The right cookie opens the pages, even among cookies of other servers on the machine."""
     assert ask(guarded("secret"), HTTP_COOKIE=f"{others}holotrace_token_8050=secret")[0] == 200
 
 
@@ -141,7 +141,7 @@ LINK = {"HTTP_SEC_FETCH_SITE": "cross-site", "HTTP_SEC_FETCH_MODE": "navigate", 
 
 
 def test_a_link_on_another_site_works_after_a_reload() -> None:
-    """A link on another site opens a page that reloads, because browsers send the cookie only with the reload."""
+    """A link on another site opens a page that reloads itself, because browsers send the cookie only on the reload."""
     status, headers, body = ask(guarded("secret"), **LINK)
     assert (status, headers["Content-Type"]) == (401, "text/html; charset=utf-8")
     assert b'http-equiv="refresh"' in body
@@ -152,19 +152,19 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """A request without a token from our own site, or from a frame in another site, gets no page that reloads."""
+    """Without a token, a request from our own site, or from a frame in another site, gets no page that reloads."""
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 
 def test_the_token_does_not_replace_the_other_checks() -> None:
-    """A request with a valid cookie but a foreign Host or Origin header gets 403."""
+    """A request with a valid cookie and a foreign Host or Origin header gets 403."""
     cookie = {"HTTP_COOKIE": "holotrace_token_8050=secret"}
     assert ask(guarded("secret"), HTTP_HOST="evil.example", **cookie)[0] == 403
     assert ask(guarded("secret"), "POST", HTTP_ORIGIN="http://evil.example", **cookie)[0] == 403
 
 
 def test_every_answer_has_the_security_headers() -> None:
-    """Pages and refusals have our security headers, which replace those of the application."""
+    """Pages and refusals have our security headers, which override those of the application."""
     for host in ("127.0.0.1", "evil.example"):
         _, headers, _ = ask(guarded(), HTTP_HOST=host)
         assert headers["X-Content-Type-Options"] == "nosniff"
@@ -194,26 +194,26 @@ def of_tensorboard() -> Guard:
 
 @pytest.mark.parametrize("host", ["localhost:6006", "10.1.2.3:6006", "[fe80::1]:6006"])
 def test_any_numeric_address_is_accepted_in_tensorboard(host) -> None:
-    """In TensorBoard, numeric addresses are valid hosts, but POST requests of other sites still get 403."""
+    """In TensorBoard, any numeric address is a valid host, but POST requests from other sites still get 403."""
     assert ask(of_tensorboard(), HTTP_HOST=host)[0] == 200
     assert ask(of_tensorboard(), "POST", HTTP_HOST=host, HTTP_ORIGIN="http://evil.example")[0] == 403
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.1.2", ""])
 def test_other_names_are_refused_in_tensorboard(host) -> None:
-    """In TensorBoard, other host names get 403, and the body says how to allow a proxy's name."""
+    """In TensorBoard, other host names get 403, with a text that says how to allow the name of a proxy."""
     status, _, body = ask(of_tensorboard(), HTTP_HOST=host)
     assert (status, PAGE in body) == (403, False)
     assert body.endswith(b"set NAME\n")
 
 
 def test_all_names_can_be_allowed() -> None:
-    """`allowed_hosts={"*"}` accepts every host name, for proxies that generate names."""
+    """`allowed_hosts={"*"}` accepts every host name, which proxies with generated names need."""
     assert ask(Guard(page, allowed_hosts={"*"}), HTTP_HOST="evil.example")[0] == 200
 
 
 def test_only_tensorboard_may_be_embedded() -> None:
-    """Other sites may embed TensorBoard, as notebooks and editors do, but not the pages of `holotrace serve`."""
+    """Other sites, such as notebooks and editors, may embed TensorBoard but not the pages of `holotrace serve`."""
     frames = "frame-ancestors 'self'"
     assert frames in ask(guarded())[1]["Content-Security-Policy"]
     assert "frame-ancestors" not in ask(of_tensorboard())[1]["Content-Security-Policy"]

@@ -1,4 +1,4 @@
-"""A file is checked again when it is opened, because it may have become a link to any other file."""
+"""A file is checked each time it is opened, because it may have been replaced by a link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRIALS = 20
 
 
 class Served:
-    """An app that serves a path, and a client that requests the file of rank 0."""
+    """An app that serves a path, and a client for the file of rank 0."""
 
     def __init__(self, path: str | Path) -> None:
         self.session = Session([path], cache=False)
@@ -30,7 +30,7 @@ class Served:
         self.run = self.session.runs[0].id
 
     def file(self) -> tuple[int, bytes]:
-        """Return status and content of the file of rank 0."""
+        """Return the status and content of the file of rank 0."""
         with self.client.get("/timeline/file", query_string={"run": self.run, "rank": 0}) as response:
             return response.status_code, response.data
 
@@ -42,7 +42,7 @@ def write(folder: Path, kernel: str = "gemm") -> Path:
 
 
 def put_link(path: Path, target: Path) -> None:
-    """Replace a file by a link, atomically."""
+    """Replace a file with a link, atomically."""
     beside = path.with_name("beside")
     beside.symlink_to(target)
     beside.replace(path)
@@ -50,7 +50,7 @@ def put_link(path: Path, target: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    """Return a folder that contains a folder to serve, a secret, and a private trace."""
+    """Return a folder with a folder to serve, a secret, and a private trace."""
     (tmp_path / "secret.txt").write_text(HIDDEN)
     write(tmp_path / "private", kernel="private_kernel")
     write(tmp_path / "served")
@@ -59,7 +59,7 @@ def folder(tmp_path) -> Path:
 
 @pytest.mark.parametrize("root", ["served", ".", "./served/", "served/../served"])
 def test_the_served_folder_may_be_relative(folder, monkeypatch, root) -> None:
-    """A served folder may be relative to the current folder."""
+    """The path of a served folder may be relative."""
     monkeypatch.chdir(folder / "served" if root == "." else folder)
     [trace] = (folder / "served").iterdir()
 
@@ -67,7 +67,7 @@ def test_the_served_folder_may_be_relative(folder, monkeypatch, root) -> None:
 
 
 def test_a_served_file_may_be_relative(folder, monkeypatch) -> None:
-    """A single file, as in `holotrace serve trace.json`, may be relative to the current folder."""
+    """The path of a single file, as in `holotrace serve trace.json`, may be relative."""
     [trace] = (folder / "served").iterdir()
     monkeypatch.chdir(trace.parent)
 
@@ -77,7 +77,7 @@ def test_a_served_file_may_be_relative(folder, monkeypatch) -> None:
 @pytest.mark.parametrize("is_named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize("target", ["secret.txt", "private", "served/secret.txt", "pipe", "nowhere"])
 def test_a_replacement_of_a_file_is_not_served(folder, target, is_named) -> None:
-    """A file replaced by a link or a pipe gets 404, and the error does not name the link's target."""
+    """If a file was replaced by a link or a pipe, it gets 404, and the error does not name the link's target."""
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
     (folder / "served" / "secret.txt").write_text(HIDDEN)
@@ -99,7 +99,7 @@ def test_a_replacement_of_a_file_is_not_served(folder, target, is_named) -> None
 
 @pytest.mark.parametrize("walks", [True, False])
 def test_a_race_with_a_link_never_wins(folder, monkeypatch, walks) -> None:
-    """A file that keeps turning into a link and back returns its own content or 404."""
+    """A file that alternates with a link returns its own content or 404."""
     monkeypatch.setattr(bound_files, "_WALKS", walks and bound_files._WALKS)
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
@@ -126,7 +126,7 @@ def test_a_race_with_a_link_never_wins(folder, monkeypatch, walks) -> None:
 
 
 def test_a_replacement_by_a_link_is_not_read(folder) -> None:
-    """Reading a file that was replaced by a link after its run was opened raises an error."""
+    """If a file was replaced by a link after its run was opened, reading it raises an error."""
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
     served = Served(folder / "served")
@@ -139,7 +139,7 @@ def test_a_replacement_by_a_link_is_not_read(folder) -> None:
 
 
 def test_a_folder_on_the_path_must_not_become_a_link(folder) -> None:
-    """Reading a file whose folder was replaced by a link raises an error."""
+    """If the folder of a file was replaced by a link, reading the file raises an error."""
     run = folder / "served" / "run"
     write(run)
     served = Served(folder / "served")
@@ -166,7 +166,7 @@ def test_errors_name_the_path_as_given(folder) -> None:
 
 
 def test_links_within_the_folder_are_followed(folder) -> None:
-    """A run may consist of links to files elsewhere in the same served folder."""
+    """A run may consist of links to files in the same served folder."""
     [trace] = (folder / "served").iterdir()
     (folder / "served" / "linked").mkdir()
     (folder / "served" / "linked" / "rank0.json").symlink_to(trace)
@@ -177,7 +177,7 @@ def test_links_within_the_folder_are_followed(folder) -> None:
 
 
 def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
-    """Serving a link serves its current target, also after the link changes."""
+    """Serving a link serves its current target, even after the target has changed."""
     latest = folder / "latest.json"
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
@@ -191,7 +191,7 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
 
 
 def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
-    """A capture beside the trace is used; a capture behind a link that leads outside is not."""
+    """A capture beside the trace is used, but not a capture behind a link that leads outside."""
     folder = tmp_path / "served"
     builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)

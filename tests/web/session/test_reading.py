@@ -1,4 +1,4 @@
-"""Pages show a progress text while files are read."""
+"""While files are read, pages show a progress text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.web.session.reading import CountingCalls, CountingRanks, Reading
 
 
 def test_progress_is_a_percentage_of_the_file() -> None:
-    """The progress text says at most 100 %, and is empty before a file starts and after it is read."""
+    """The text shows at most 100 %, and is empty before a file is started and after it has been read."""
     reading = Reading()
     reading.advance(5)
     assert reading.text() == ""
@@ -22,7 +22,7 @@ def test_progress_is_a_percentage_of_the_file() -> None:
 
 
 def test_ranks_are_counted_until_all_are_done() -> None:
-    """While ranks are worked on, the text counts those that are done, including failed ones; afterwards it is empty."""
+    """During work on ranks, the text counts the finished ones, including failed ones; afterwards it is empty."""
     reading = Reading()
     executor = CountingRanks(reading, 3)
     assert [executor.submit(reading.text).result() for _ in range(2)] == ["0 of 3 ranks done", "1 of 3 ranks done"]
@@ -32,7 +32,7 @@ def test_ranks_are_counted_until_all_are_done() -> None:
 
 
 def test_calls_of_another_executor_are_counted_when_they_finish() -> None:
-    """Each of two passes over three ranks counts to three; afterwards, the text is empty."""
+    """Two passes over three ranks each count to three; afterwards the text is empty."""
     reading = Reading()
     with ThreadPoolExecutor(1) as pool:
         executor = CountingCalls(pool, reading, 3)

@@ -1,4 +1,4 @@
-"""The selection of a page is kept in its query string."""
+"""The selection of a page is stored in the query string of its address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESERVED = {"view", "run", "ranks", "steps", "devices"}
 
 @given(WORDS, st.none() | WORDS, st.tuples(NUMBERS, NUMBERS, NUMBERS), OPTIONS)
 def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> None:
-    """Reading the query string of a selection returns the same selection."""
+    """Parsing the query string of a selection returns the selection."""
     kept = tuple(sorted((key, value) for key, value in options.items() if key not in RESERVED))
     selection = Selection(view, run, *numbers, kept)
     assert Selection.from_query(selection.query()) == selection
@@ -26,14 +26,14 @@ def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> No
 
 @given(st.text())
 def test_any_text_is_an_address(text) -> None:
-    """Any query string can be read as a selection, and the selection can be written and read again."""
+    """Any query string can be parsed as a selection, which can be written and parsed again."""
     selection = Selection.from_query(text)
     assert Selection.from_query(selection.query()) == selection
 
 
 @given(st.sets(st.integers(0, 300)))
 def test_reading_ranges_undoes_writing_them(numbers) -> None:
-    """A set of numbers is written as ranges such as 0-3,7 and read back unchanged."""
+    """A set of numbers is written as ranges such as 0-3,7, and parsed to the same set."""
     assert set(numbers_of(text_of(numbers)) or ()) == numbers
 
 
@@ -41,11 +41,11 @@ def test_reading_ranges_undoes_writing_them(numbers) -> None:
     "text", ["", "x", "1-", "-1", "3-1", "1,,2", "1;2", f"0-{MOST_NUMBERS}", "0-99999,100000-999999", "²", "9" * 30]
 )
 def test_an_invalid_list_of_numbers_selects_all(text) -> None:
-    """Invalid numbers, and ranges of more than MOST_NUMBERS, count as no selection."""
+    """Invalid numbers, and ranges with more than MOST_NUMBERS numbers, select everything."""
     assert numbers_of(text) is None
 
 
 def test_a_link_to_another_page_keeps_the_part_of_the_run() -> None:
-    """A link to another page keeps the run and its ranks, and drops the search in a table."""
+    """A link to another page keeps the run and the ranks, and drops the search in a table."""
     here = Selection.from_query("?view=idle_time&run=abc&ranks=0-2&q.idle_time.0=gemm")
     assert here.at("health").query() == "?view=health&run=abc&ranks=0-2"

@@ -1,4 +1,4 @@
-"""A session has runs, open traces and cached results."""
+"""Tests of sessions, which have runs, open traces and cached results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from web_client import WebClient, texts
 
 
 def steps_job() -> TraceBuilder:
-    """Return two steps with one kernel each, on devices 0 and 1."""
+    """Return two steps with one kernel each, on device 0 and on device 1."""
     return (
         TraceBuilder()
         .step(1, 0, 50)
@@ -33,7 +33,7 @@ def steps_job() -> TraceBuilder:
 
 
 def opened(*paths) -> Session:
-    """Return a session of paths, without a cache on disk."""
+    """Return a session for the given paths, without a cache on disk."""
     return Session(paths, cache=False)
 
 
@@ -50,7 +50,7 @@ def test_each_folder_with_a_trace_is_a_run(tmp_path) -> None:
 
 
 def two_spans(folder) -> None:
-    """Write two recordings of one rank, as a profiler schedule with repeat=2 does: gemm, then relu."""
+    """Write two recordings of one rank, like a profiler schedule with repeat=2: gemm, then relu."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(folder)
         file.rename(folder / f"host_1.{stamp}.pt.trace.json")
@@ -58,7 +58,7 @@ def two_spans(folder) -> None:
 
 @pytest.mark.parametrize(("span", "kernel"), [("", "relu"), ("~1", "gemm"), ("~2", "relu")])
 def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
-    """`~1` after a run's id selects its first span; without a number, the newest recording is used."""
+    """A run's id with `~1` selects its first span; without it, the newest recording is used."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     result = session.result(Scope(session.runs[0].id + span), "kernel_breakdown")
@@ -66,7 +66,7 @@ def test_each_span_of_a_run_can_be_selected(tmp_path, span, kernel) -> None:
 
 
 def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
-    """The folder of captures beside a trace is not a run; without such a trace, it is a run."""
+    """A folder of captures is not a run if a trace is beside it; otherwise it is."""
     for folder in ("serving", "serving/capture_traces", "alone/capture_traces"):
         gpu_job().write(tmp_path / folder)
     assert [run.name for run in Session([tmp_path], cache=False).runs] == ["alone/capture_traces", "serving"]
@@ -74,7 +74,7 @@ def test_captures_of_graphs_are_part_of_the_run_beside_them(tmp_path) -> None:
 
 @pytest.mark.parametrize("span", ["~0", "~3", "~", "~1~1", "~../..", "~-1"])
 def test_a_missing_span_opens_nothing(tmp_path, span) -> None:
-    """A span that does not exist, and any span of a single file, raises an error."""
+    """A span that does not exist raises an error, as does any span of a single file."""
     two_spans(tmp_path)
     session = opened(tmp_path)
     with pytest.raises(InvalidOptionError, match="this run does not exist"):
@@ -92,7 +92,7 @@ def test_several_files_are_one_run(tmp_path) -> None:
 
 
 def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
-    """A run is opened only by its id; an existing path in place of the id raises an error."""
+    """Only an id opens a run; an existing path instead of the id raises an error."""
     gpu_job().write(tmp_path / "in")
     session = opened(tmp_path / "in")
     for name in (str(tmp_path / "in"), "../in", "", ".", "\x00", "0" * 12):
@@ -101,7 +101,7 @@ def test_a_run_is_not_named_by_its_path(tmp_path) -> None:
 
 
 def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
-    """Links out of the served folder are not runs or ranks; a linked file is listed as skipped."""
+    """Links that lead out of the served folder are not runs or ranks; a linked file is listed as skipped."""
     (outside,) = TraceBuilder().rank(7).kernel("gemm", start_us=0, duration_us=1).write(tmp_path / "secret")
     gpu_job().write(tmp_path / "served")
     (tmp_path / "served" / "folder").symlink_to(tmp_path / "secret", target_is_directory=True)
@@ -126,7 +126,7 @@ def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:
 
 
 def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
-    """A served folder that is itself a link, such as to another disk, shows its ranks."""
+    """A served folder that is itself a link, for example to another disk, shows its ranks."""
     gpu_job().write(tmp_path / "disk")
     (tmp_path / "logs").symlink_to(tmp_path / "disk", target_is_directory=True)
     session = opened(tmp_path / "logs")
@@ -134,7 +134,7 @@ def test_a_folder_served_through_a_link_is_served(tmp_path) -> None:
 
 
 def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
-    """A result covers all ranks or the selected ones; a missing rank raises an error."""
+    """A result covers all ranks or the selected ranks; selecting a missing rank raises an error."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -145,7 +145,7 @@ def test_a_result_equals_that_of_the_analysis(tmp_path) -> None:
 
 
 def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
-    """Selecting step 2 or device 0 keeps only their kernels; if no kernel is left, an error is raised."""
+    """Selecting step 2 or device 0 keeps only its kernels; if no kernel is left, an error is raised."""
     steps_job().write(tmp_path)
     session = opened(tmp_path)
     run = session.runs[0].id
@@ -162,7 +162,7 @@ def test_steps_and_devices_narrow_the_selection(tmp_path) -> None:
 
 
 def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None:
-    """Missing input raises an error on each request, but the trace is searched only once."""
+    """Missing input raises an error for each request, but the trace is searched only once."""
     cpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls = Scope(session.runs[0].id), []
@@ -179,7 +179,7 @@ def test_missing_input_is_reported_each_time_and_searched_once(tmp_path) -> None
 
 
 def test_concurrent_callers_share_one_computation(tmp_path) -> None:
-    """Eight threads share one computation; computations with different keys run at the same time."""
+    """Eight threads share one computation, and computations with different keys run at the same time."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, calls, answers = Scope(session.runs[0].id), [], []
@@ -208,7 +208,7 @@ def test_concurrent_callers_share_one_computation(tmp_path) -> None:
 
 
 def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
-    """Above the memory limit, the least recently used result is dropped and computed again later."""
+    """If results exceed the memory limit, the least recently used one is dropped and computed again later."""
     gpu_job().write(tmp_path)
     session = opened(tmp_path)
     scope, made = Scope(session.runs[0].id), []
@@ -224,7 +224,7 @@ def test_memory_is_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
-    """At most MOST_OPEN_TRACES traces stay open, and none if the process uses 2 GiB of memory."""
+    """At most MOST_OPEN_TRACES traces stay open; if the process uses 2 GiB of memory, all are closed."""
     for name in "abc":
         gpu_job().write(tmp_path / name)
     session = opened(tmp_path)
@@ -238,7 +238,7 @@ def test_open_traces_are_bounded(tmp_path, monkeypatch) -> None:
 
 
 def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
-    """Resident memory is counted in pages of the system's size, such as 4 or 64 KiB."""
+    """Resident memory is counted in the page size of the system, such as 4 or 64 KiB."""
     held = {}
     for page_bytes in (4_096, 65_536):
         monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
@@ -249,7 +249,7 @@ def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
 
 
 def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
-    """Twenty analyses in threads that share the events' cached columns return the same results as one at a time."""
+    """Twenty analyses in threads that share cached columns return the same results as one after another."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
@@ -280,7 +280,7 @@ def test_changed_files_are_read_again(tmp_path, monkeypatch) -> None:
 
 
 def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
-    """A run that is written after the server has started appears in the list of runs."""
+    """A run written after the server has started appears in the list."""
     monkeypatch.setattr(session_module, "SCAN_AGAIN_S", 0)
     session = opened(tmp_path)
     assert session.runs == ()
@@ -289,7 +289,7 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
 
 
 def test_work_runs_on_a_worker_thread(tmp_path) -> None:
-    """Work runs in another thread; the same key returns the same work, and failed work starts again."""
+    """Work runs in another thread; for the same key, it is shared, and after a failure, it starts again."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:
@@ -307,7 +307,7 @@ def test_work_runs_on_a_worker_thread(tmp_path) -> None:
 
 
 def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
-    """A truncated file of rank 1 leaves rank 0 in the trace."""
+    """If the file of rank 1 is truncated, the trace has rank 0."""
     _, second = gpu_job().write(tmp_path)
     second.with_name("rank_1.json.gz").write_bytes(gzip.compress(b'{"traceEvents": [' + b"x" * 100)[:30])
     session = opened(tmp_path)
@@ -315,7 +315,7 @@ def test_an_unreadable_file_leaves_the_other_ranks(tmp_path) -> None:
 
 
 def test_a_store_is_a_run(tmp_path) -> None:
-    """A store, in a served folder or served directly, is one run with its ranks."""
+    """A store is one run with its ranks, whether it is in a served folder or served itself."""
     (tmp_path / "logs").mkdir()
     holotrace.write_store(gpu_job().build(), tmp_path / "logs" / "job.store")
     session = opened(tmp_path / "logs")
@@ -327,7 +327,7 @@ def test_a_store_is_a_run(tmp_path) -> None:
 
 
 def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
-    """Ranks of a store that lead out of the served folder, as a link or by a linked table, are not served."""
+    """If a rank of a store leads out of the served folder, by a link or a linked table, it is not served."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
     holotrace.write_store(gpu_job().build(), store)
@@ -341,7 +341,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
 
 
 def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
-    """A folder whose only trace is empty or damaged is a run, and its overview gives the reason."""
+    """A folder whose only trace is empty or damaged is a run; its overview gives the reason."""
     gpu_job().write(tmp_path / "good")
     for name, file in (("empty", "rank0.json"), ("cut", "a.pt.trace.json.gz"), ("other", "config.json")):
         (tmp_path / name).mkdir()
@@ -360,7 +360,7 @@ def test_a_folder_whose_only_trace_cannot_be_read_is_a_run(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
-    """Problems of the files come before the verdict; a sound job begins with the verdict."""
+    """Problems of files precede the verdict; without problems, the overview begins with the verdict."""
     paths = gpu_job().write(tmp_path)
     assert texts(WebClient(tmp_path).part("?view=overview", "verdict"))[0] == "Verdict"
     paths[1].write_bytes(paths[1].read_bytes()[:-40])
@@ -372,7 +372,7 @@ def test_the_overview_begins_with_problems_of_the_files(tmp_path) -> None:
 
 
 class CountedPool(InProcessExecutor):
-    """A stand-in for a pool of processes that counts its calls."""
+    """Simulates a pool of processes and counts its calls."""
 
     calls = 0
 
@@ -387,7 +387,7 @@ class CountedPool(InProcessExecutor):
 def test_processes_answer_long_questions_about_many_ranks(
     tmp_path, monkeypatch, uses_processes, workers, calls
 ) -> None:
-    """A long analysis of a job large enough for two workers runs in processes, if the session may use them; a short one never does."""
+    """Long analyses of a large job run in processes, if the session may use them; short analyses never do."""
     write_job(tmp_path, ranks=2, steps=2, layers=1)
     monkeypatch.setattr(CountedPool, "calls", 0)
     monkeypatch.setattr(session_module, "worthwhile_workers", lambda _: workers)

@@ -1,4 +1,4 @@
-"""Requests like a browser's get the pages with their figures, tables and selectors."""
+"""Requests like those of a browser get the pages with their figures, tables and selectors."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def cpu(client) -> str:
 
 
 def test_every_analysis_has_a_page() -> None:
-    """Each analysis of the catalogue has a page, and page names are distinct."""
+    """Each analysis in the catalogue has a page, and no two pages have the same name."""
     assert {analysis.name for analysis in ANALYSES} <= {page.name for page in PAGES}
     assert len({page.name for page in PAGES}) == len(PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None:
-    """A page's title, question and navigation appear before anything is computed."""
+    """A page shows title, question and navigation before anything is computed."""
     shown = client.page(f"?view={page.name}&{gpu}")
     assert {page.title, page.question} <= set(texts(shown["page"]))
     links = {link["href"]: link["label"] for link in components(shown["nav"], "NavLink")}
@@ -68,7 +68,7 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_the_page_of_an_analysis_shows_its_answer_figure_and_tables(client, gpu, analysis) -> None:
-    """The page of an analysis shows the library's answer and figure, a table per view, and the definitions."""
+    """The page of an analysis shows the answer, the figure, a table per view, and the definitions."""
     query = f"?view={analysis.name}&{gpu}"
     shown = client.page(query)["page"]
     assert {term for term, _ in analysis.definitions} <= set(texts(shown))
@@ -86,14 +86,14 @@ def test_the_page_of_an_analysis_shows_its_answer_figure_and_tables(client, gpu,
 
 
 def test_a_figure_has_the_colours_of_the_page(client, gpu) -> None:
-    """A figure on a dark page is requested with dark colours."""
+    """On a dark page, figures are requested with dark colours."""
     part = client.part(f"?view=idle_time&{gpu}", "idle_time", scheme="dark")
     colour = components(part, "Graph")[0]["figure"]["layout"]["template"]["layout"]["paper_bgcolor"]
     assert colour == SURFACES["dark"].background
 
 
 def test_pages_and_figures_have_the_same_surface() -> None:
-    """The style sheet has the background and text colours of the figures, for both colour schemes."""
+    """For both colour schemes, the style sheet has the background and text colours of the figures."""
     style = ASSETS.joinpath("style.css").read_text(encoding="utf-8")
     for theme, surface in SURFACES.items():
         assert (
@@ -102,13 +102,13 @@ def test_pages_and_figures_have_the_same_surface() -> None:
 
 
 def test_a_page_names_what_was_not_recorded(client, cpu) -> None:
-    """The idle-time page of a CPU job says to record with ProfilerActivity.CUDA."""
+    """For a CPU job, the idle-time page says to record with ProfilerActivity.CUDA."""
     part = client.part(f"?view=idle_time&{cpu}", "idle_time")
     assert any("Record with ProfilerActivity.CUDA" in text for text in texts(part))
 
 
 def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
-    """The memory page of a job without memory events says what to record, and shows no figure or table."""
+    """Without memory events, the memory page says what to record and shows no figure or table."""
     part = client.part(f"?view=memory_timeline&{gpu}", "memory_timeline")
     assert any("record with profile_memory=True" in text for text in texts(part))
     assert not components(part, "Graph")
@@ -116,14 +116,14 @@ def test_a_page_whose_tables_are_empty_says_why(client, gpu) -> None:
 
 
 def test_the_overview_of_a_cpu_job_shows_its_cpu_side(client, cpu) -> None:
-    """The overview of a CPU job says that it has no GPU work, and shows a row per rank."""
+    """The overview of a CPU job says that there is no GPU work, and shows one row per rank."""
     part = client.part(f"?view=overview&{cpu}", "verdict")
     assert any("and no GPU work was recorded" in text for text in texts(part))
     assert client.rows(f"?view=overview&{cpu}", "overview.cpu_side", {"startRow": 0, "endRow": 9})["rowCount"] == 2
 
 
 def test_a_table_returns_its_rows_sorted_searched_and_grouped(client, gpu) -> None:
-    """Requests of the grid return the rows of a table in order, sorted, searched and grouped."""
+    """The grid can request the rows of a table in order, sorted, searched and grouped."""
     query, name = f"?view=kernel_breakdown&{gpu}", "kernel_breakdown.1"
     whole = client.rows(query, name, {"startRow": 0, "endRow": 100})
     assert [row["total_ns"] for row in whole["rowData"]] == ["140 µs", "40 µs", "10 µs"]
@@ -145,7 +145,7 @@ def test_names_stay_text(client, gpu) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form) -> None:
-    """A download has the searched rows of the table, with times in nanoseconds."""
+    """A download has the rows that match the search, with times in nanoseconds."""
     answer = client.get(f"/download/{form}/kernel_breakdown.1?view=kernel_breakdown&{gpu}&q.kernel_breakdown.1=gemm")
     read = {"csv": pl.read_csv, "parquet": pl.read_parquet}[form]
     assert read(io.BytesIO(answer.data)).select("name", "total_ns", "call_count").rows() == [("gemm", 140_000, 2)]
@@ -163,12 +163,12 @@ def test_a_download_has_the_rows_of_the_table_as_plain_numbers(client, gpu, form
     ],
 )
 def test_nothing_else_can_be_downloaded(client, path) -> None:
-    """Downloads of other formats, tables, paths or runs get 404."""
+    """A download of another format, table, path or run gets 404."""
     assert client.get(f"/download/{path}").status_code == 404
 
 
 def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_path) -> None:
-    """The Python code of a page with selected rank and device returns the rows of the page."""
+    """With a selected rank and device, the Python code of a page returns the rows of the page."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     query = f"?view=kernel_breakdown&{gpu}&ranks=1&devices=0"
     code = components(client.page(query)["page"], "Pre")[0]["children"]
@@ -181,7 +181,7 @@ def test_the_python_code_returns_the_same_result(client, gpu, monkeypatch, tmp_p
 
 
 def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp_path) -> None:
-    """A page offers the ranks, and steps or devices only if there are several."""
+    """A page has a selector for ranks, and one for steps or devices if there are several."""
     (TraceBuilder().step(4, 0, 9).step(5, 9, 9).operator("aten::mm", start_us=1, duration_us=1)).write(tmp_path / "s")
     part = client.part(f"?{gpu}", "choices")
     assert [(selector["data"], selector["value"]) for selector in components(part, "MultiSelect")] == [(["0", "1"], [])]
@@ -193,7 +193,7 @@ def test_selectors_offer_the_ranks_steps_and_devices_of_the_run(client, gpu, tmp
 
 
 def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
-    """Of two recordings of a rank, the address selects one, which the page's Python code opens."""
+    """The address selects one of two recordings of a rank, and the Python code of the page opens it."""
     for stamp in (1700000000000, 1700000060000):
         (file,) = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")
@@ -207,7 +207,7 @@ def test_the_spans_of_a_run_can_be_selected(tmp_path) -> None:
 
 
 def test_a_page_says_if_only_the_selection_lacks_the_input(tmp_path) -> None:
-    """If only the selected step has no GPU work, the page says so and links to the whole run."""
+    """If only the selected step lacks GPU work, the page says so and links to the whole run."""
     TraceBuilder().step(1, 0, 9).kernel("gemm", start_us=1, duration_us=2, launch_us=1).step(2, 9, 9).write(
         tmp_path / "s"
     )
@@ -218,7 +218,7 @@ def test_a_page_says_if_only_the_selection_lacks_the_input(tmp_path) -> None:
 
 
 def test_the_overview_links_to_the_other_pages(client, gpu) -> None:
-    """The overview shows verdict, figures, advice and device use, with links to the analyses' pages."""
+    """The overview shows the verdict, figures, advice and device use, with links to the pages of the analyses."""
     query = f"?view=overview&{gpu}"
     parts = {name: client.part(query, name) for name in ("verdict", "time", "steps", "advice", "gpus")}
     assert any("the GPUs are busy" in text for text in texts(parts["verdict"]))
@@ -230,7 +230,7 @@ def test_the_overview_links_to_the_other_pages(client, gpu) -> None:
 
 
 def test_two_runs_are_compared(client, gpu, cpu) -> None:
-    """The page of two runs compares the selected run with the control from the address."""
+    """The comparison page compares the selected run with the control run in the address."""
     control = cpu.removeprefix("run=")
     query = f"?view=diff&{gpu}&control={control}"
     assert texts(client.part(query, "changed"))[0].startswith("The runs cannot be compared by step")
@@ -241,7 +241,7 @@ def test_two_runs_are_compared(client, gpu, cpu) -> None:
 
 
 def test_health_lists_files_and_skipped_files(tmp_path) -> None:
-    """The health page lists the files with rank and state, and the skipped files."""
+    """The health page lists the files, with rank and state, and the skipped files."""
     gpu_job().write(tmp_path / "gpu")
     (tmp_path / "gpu" / "notes.json").write_text("{}")
     again = WebClient(tmp_path / "gpu")
@@ -265,13 +265,13 @@ def test_without_a_run_a_page_names_the_expected_files(tmp_path) -> None:
     ),
 )
 def test_an_invalid_address_gets_an_explanation(client, query) -> None:
-    """An address with an unknown page, run or rank still returns a page with text."""
+    """An address with an unknown page, run or rank gets a page with an explanation."""
     assert texts(client.page(query)["page"])
     assert texts(client.part(query, "choices")) is not None
 
 
 def test_an_error_in_a_part_leaves_the_rest_of_the_page(client, gpu, monkeypatch, caplog) -> None:
-    """If a part of a page fails, the browser gets a note, and only the log contains the error."""
+    """If a part of a page fails, the browser gets a note; only the log has the error."""
 
     def broken(*_: object, **__: object) -> None:
         message = "a secret path"
@@ -293,7 +293,7 @@ def test_large_requests_are_refused(client) -> None:
 
 
 def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) -> None:
-    """All addresses in the first page are relative, so it works below any path and loads nothing from other hosts."""
+    """All addresses in the first page are relative, so it works under any path and loads nothing from other hosts."""
     page = client.get("/").text
     addresses = re.findall(r"""(?:src|href)=["']([^"']+)""", page)
     assert addresses
@@ -301,7 +301,7 @@ def test_every_address_in_the_first_page_is_relative_and_of_this_server(client) 
 
 
 def test_every_script_of_the_first_page_exists(client) -> None:
-    """All scripts that the first page loads, Dash's and ours, exist."""
+    """All scripts that the first page loads, from Dash and from holotrace, exist."""
     page = client.get("/").text
     scripts = re.findall(r'src="\./([^"]+)"', page)
     assert f"{assets_path()}/shell/start.js" in scripts
@@ -322,7 +322,7 @@ def test_the_guard_protects_the_pages(client) -> None:
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("nas", False)],  # noqa: S104
 )
 def test_only_loopback_addresses_work_without_a_token(host, is_loopback) -> None:
-    """Loopback addresses need no token; `localhost` and the given names are valid hosts, 0.0.0.0 is not."""
+    """Loopback addresses need no token; `localhost` and the given names are valid hosts, but 0.0.0.0 is not."""
     address = Address(host, names=frozenset({"dev.example"}))
     assert address.is_loopback == is_loopback
     assert {"localhost", "dev.example"} <= address.allowed_hosts
@@ -330,7 +330,7 @@ def test_only_loopback_addresses_work_without_a_token(host, is_loopback) -> None
 
 
 def test_holotrace_itself_does_not_load_dash() -> None:
-    """Importing holotrace and its command line imports neither Dash nor Flask."""
+    """Importing holotrace and its command line imports no Dash and no Flask."""
     code = "import holotrace, holotrace.cli.group, sys; print([n for n in sys.modules if n.split('.')[0] in ('dash', 'flask')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert done.stdout.strip() == "[]"

@@ -35,7 +35,7 @@ def client(tmp_path_factory) -> WebClient:
 
 @pytest.fixture(scope="module")
 def questions(client) -> list[dict[str, Any]]:
-    """Record a page's callback requests: for the shell, a part, rows, and a grouped table."""
+    """Record the callback requests of a page: for the shell, a part, rows and a grouped table."""
     asked: list[dict[str, Any]] = []
     send = client.http.post
 
@@ -53,7 +53,7 @@ def questions(client) -> list[dict[str, Any]]:
 
 
 def places(body: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the path to every value in a body."""
+    """Yield the path of every value in a body."""
     children = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
     for key, value in children:
         yield (*here, key)
@@ -61,7 +61,7 @@ def places(body: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """Return a body with one value replaced or removed."""
+    """Return a copy of a body with one value replaced or removed."""
     body = copy.deepcopy(body)
     *way, last = chance.choice(list(places(body)))
     around: Any = body
@@ -75,7 +75,7 @@ def mutated(body: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 
 def test_no_body_causes_a_server_error(client, questions, caplog) -> None:
-    """Randomly changed requests get a normal answer or a 4xx status, and log nothing."""
+    """Randomly changed requests get a normal response or a 4xx status, and nothing is logged."""
     chance = random.Random(12)  # noqa: S311 -- the same bodies every time
     for _ in range(MUTATIONS):
         body = json.dumps(mutated(chance.choice(questions), chance))
@@ -95,14 +95,14 @@ def test_valid_requests_are_answered(client, questions) -> None:
     "output", ["url.search", "theme.forceColorScheme", "nowhere.children", "", "..", "....", "{.x"]
 )
 def test_unknown_callbacks_are_refused(client, output) -> None:
-    """Requests for callbacks that run in the browser, do not exist or have invalid names get 400."""
+    """Requests for callbacks that run in the browser, do not exist, or have invalid names get 400."""
     body = {"output": output, "outputs": [], "inputs": [], "state": [], "changedPropIds": []}
     assert client.http.post(CALLBACK, json=body).status_code == 400
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "", "application/x-www-form-urlencoded"])
 def test_a_form_cannot_call_callbacks(client, content_type, caplog) -> None:
-    """A callback request without a JSON content type gets a 4xx status and logs nothing."""
+    """A callback request with another content type than JSON gets a 4xx status, and nothing is logged."""
     status = client.http.post(CALLBACK, data="{}", content_type=content_type).status_code
     assert 400 <= status < 500
     assert not caplog.records

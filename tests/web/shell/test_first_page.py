@@ -1,4 +1,4 @@
-"""The first page shows its figure after few scripts and round trips."""
+"""The first page shows its figure after loading few scripts in few round trips."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BEFORE_THE_FIGURE = {
         "table_rows",
     ),
 }
-"""The scripts that load before the figure, by the beginnings of their names; more scripts would delay the figure."""
+"""Scripts that load before the figure, given by the start of their names; more scripts would delay the figure."""
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def client(tmp_path) -> WebClient:
 
 @pytest.fixture
 def url(tmp_path) -> Iterator[str]:
-    """Run a server for a small job, and return the address."""
+    """Run a server for a small job; return the address."""
     hostile_job().write(tmp_path)
     with bound_server(Session([tmp_path]), Address(port=0, has_token=False)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -64,13 +64,13 @@ def url(tmp_path) -> Iterator[str]:
 
 
 def layout(client: WebClient, address: str | None, **headers: str) -> str:
-    """Return the layout that a browser requests from the page at this address."""
+    """Return the layout that a browser requests from a page with this address."""
     referer = {} if address is None else {"Referer": address}
     return client.http.get("/_dash-layout", headers={**referer, **headers}).text
 
 
 class Named(HTMLParser):
-    """Collects the addresses in a page, including those that load later."""
+    """Collects the addresses in a page, including addresses that load later."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -78,17 +78,17 @@ class Named(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, _tag, attrs) -> None:
-        """Record the addresses in an element's `src` and `href`."""
+        """Record the `src` and `href` of an element."""
         self.addresses += [value for name, value in attrs if name in ("src", "href") and value]
 
     @property
     def assets(self) -> set[str]:
-        """Return the names of our own files, without the fingerprint of their folder."""
+        """Return the names of our own files, without the fingerprint in their path."""
         return {address.split("/", 3)[3] for address in self.addresses if address.startswith("./assets/")}
 
 
 def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
-    """The layout contains the page's title, figure and selectors, so the browser does not request them again."""
+    """The layout contains title, figure and selectors of the page, so the browser need not request them."""
     run = client.session.runs[0].id
     for part in ("idle_time", "choices", "without-data"):
         client.part(f"?view=idle_time&run={run}", part)  # the layout contains only parts that are ready
@@ -101,7 +101,7 @@ def test_the_layout_contains_the_page_that_the_address_names(client) -> None:
 
 
 def test_a_browser_without_referer_requests_its_page(client) -> None:
-    """Without a Referer, the layout is only the shell, and the browser then sends the address."""
+    """Without a Referer, the layout is only the shell, and the browser then sends the address itself."""
     shown = json.loads(layout(client, None))
     assert not components(shown, "Title")
     assert "search" not in components(shown, "Location")[0]
@@ -109,12 +109,12 @@ def test_a_browser_without_referer_requests_its_page(client) -> None:
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1/?view=nothing&run=../..", "\x00", "?%%%", "http://[/?view=diff"])
 def test_an_invalid_referer_leads_to_the_first_page_or_to_the_shell(client, address) -> None:
-    """An invalid Referer gets a page or the shell, never an error."""
+    """An invalid Referer gets a page or the shell, but never an error."""
     assert "holotrace" in texts(json.loads(layout(client, address)))
 
 
 def test_the_first_page_has_the_last_colour_scheme(client) -> None:
-    """The cookie sets the colours of the layout: `dark` means dark, and any other value means light."""
+    """The cookie sets the colours of the layout: `dark` makes it dark, and any other value light."""
     run = client.session.runs[0].id
     for cookie, scheme in (("dark", "dark"), ("<script>", "light")):
         client.part(f"?view=idle_time&run={run}", "idle_time", scheme)
@@ -133,14 +133,14 @@ LATER = (
     "timeline/window/flag_list.js",
     "timeline/window/minimap.js",
 )
-"""The modules that the timeline loads after its first drawing."""
+"""Modules that the timeline loads after its first drawing."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_names_the_files_that_it_needs(client, page) -> None:
-    """The HTML of a page links every file that the first drawing needs, so the browser loads these files in parallel.
+    """The HTML of a page links every file that the first drawing needs, so these files load in parallel.
 
-    Modules that load later are not linked, because they would delay the first drawing.
+    Modules that load later are not linked, because they would delay the drawing.
     """
     folders = {
         "icon.svg",
@@ -157,7 +157,7 @@ def test_a_page_names_the_files_that_it_needs(client, page) -> None:
 
 
 def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
-    """All addresses of a page exist, and those with a fingerprint are cached for KEPT_S seconds."""
+    """All addresses in a page exist; those with a fingerprint are cached for KEPT_S seconds."""
     for address in Named(client.get("/").text).addresses:
         path = address.removeprefix(".").replace("\\u002f", "/")
         answer = client.get(path)
@@ -167,7 +167,7 @@ def test_the_addresses_of_a_page_exist_and_can_be_cached(client) -> None:
 
 
 def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
-    """Every page except the list of runs and the timeline, which have no figures, loads plotly.js at once."""
+    """Every page loads plotly.js at once, except the list of runs and the timeline, which have no figures."""
     coming = {page.name: 'id="holotrace-plotly"' in client.get(f"/?view={page.name}").text for page in PAGES}
     assert [name for name, comes in coming.items() if not comes] == ["runs", "timeline"]
 
@@ -176,7 +176,7 @@ def test_only_pages_with_figures_load_plotly_at_once(client) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
-    """On a second visit, tables load after the figure, and no callback runs before the figure."""
+    """On a second visit, tables load after the figure, and no callback runs before it."""
     with visit(browser, url) as seen:
         seen.settle(seen.page.main_frame, "Overview")
         seen.page.add_init_script(
@@ -202,7 +202,7 @@ def test_the_first_page_loads_only_what_its_figure_needs(url, browser) -> None:
     "referer", slow_except([None, "http://127.0.0.1/"], [None]), ids=["not at all", "without the query"]
 )
 def test_the_page_appears_without_referer(url, browser, referer) -> None:
-    """The page appears even if a browser or proxy removes or shortens the Referer."""
+    """The page appears even if the Referer was removed or shortened by a browser or proxy."""
 
     def cut(route) -> None:
         headers = {name: value for name, value in route.request.headers.items() if name != "referer"}
@@ -218,7 +218,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """A run that the user selects while the address names no run replaces the server's choice, the first run."""
+    """If the user selects a run before the address names one, it replaces the first run, which the server chose."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
@@ -235,7 +235,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """The icicle chart of the modules loads all of plotly.js, and pages before and after it are drawn."""
+    """The icicle chart of modules loads all of plotly.js; the pages before and after it are drawn too."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

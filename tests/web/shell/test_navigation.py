@@ -1,4 +1,4 @@
-"""The navigation marks the page that is shown, and dims pages without data, also after the visitor follows a link."""
+"""The navigation marks the current page and dims pages without data, also after a link is followed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKED = """() => [
 
 
 def test_one_page_is_marked(tmp_path) -> None:
-    """Under any path, as in TensorBoard, the link of the page that the address names is active, and no other."""
+    """Under any path, as in TensorBoard, only the link of the page in the address is marked."""
     gpu_job().write(tmp_path)
     client = WebClient(tmp_path)
     for page in PAGES:
@@ -32,7 +32,7 @@ def test_one_page_is_marked(tmp_path) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_marks_follow_the_visitor(tmp_path, browser) -> None:
-    """After each link, the new page is marked, and the pages without data are still dimmed."""
+    """After each link, the new page is marked, and pages without data stay dimmed."""
     gpu_job().write(tmp_path)
     with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
         frame = seen.page.main_frame

@@ -1,4 +1,4 @@
-"""`Rows` sorts, searches and groups the tables of the pages."""
+"""`Rows` sorts, searches and groups the rows of a table."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows_of(frame: pl.DataFrame = KERNELS) -> Rows:
 
 @given(ROWS, st.sampled_from(["", "a", "B", "zz", "1"]), st.booleans(), st.booleans())
 def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> None:
-    """Searching ignores case, sorting puts nulls last, and equal rows keep their order, as in a plain loop."""
+    """As in a plain loop, searching ignores case, sorting puts nulls last, and equal rows stay in order."""
     frame = pl.DataFrame(pairs, schema={"number": pl.Int64, "text": pl.String}, orient="row")
     order = ordered_rows(frame, search.lower(), (("number", down),) if is_sorted else ())
     matching = [
@@ -61,7 +61,7 @@ def test_rows_equal_those_of_a_plain_loop(pairs, search, down, is_sorted) -> Non
 
 @given(st.integers(0, 40), st.integers(1, 40))
 def test_the_blocks_make_up_the_table(first, size) -> None:
-    """Each block of rows equals the same rows of the whole table."""
+    """Each block of rows equals the corresponding rows of the table."""
     rows = rows_of(pl.DataFrame({"rank": range(30)}))
     whole, count = rows.answer(Request(0, 1_000))
     piece, again = rows.answer(Request(first, first + size))
@@ -69,7 +69,7 @@ def test_the_blocks_make_up_the_table(first, size) -> None:
 
 
 def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
-    """A cell shows 12.3 µs and stores 12,345 ns; a name with markup stays text, and null is a dash."""
+    """A cell shows 12.3 µs and stores 12,345 ns; a name with markup stays text, and null becomes a dash."""
     texts, _ = rows_of().answer(Request(sort=(("total_ns", True),)))
     assert (texts[0]["total_ns"], texts[0]["total_ns|exact"]) == ("12.3 µs", "12,345 ns")
     assert texts[2]["name"] == MARKUP
@@ -90,26 +90,26 @@ def test_a_cell_has_the_text_of_the_terminal_and_the_exact_value() -> None:
     ],
 )
 def test_any_request_returns_rows(raw) -> None:
-    """Requests with invalid ranges, columns or searches return at most the five rows of the table."""
+    """Requests with invalid ranges, columns or searches get at most the five rows of the table."""
     texts, count = rows_of().answer(Request.from_grid(raw, {"not": "a text"}))
     assert count == 5
     assert len(texts) <= 5
 
 
 def test_an_answer_has_a_limited_number_of_rows() -> None:
-    """A request for ten million rows returns at most MOST_ROWS_AT_ONCE, because more would block the server."""
+    """A request for ten million rows gets at most MOST_ROWS_AT_ONCE rows, so it does not block the server."""
     assert Request.from_grid({"startRow": 0, "endRow": 10**7}, "").last == MOST_ROWS_AT_ONCE
 
 
 def test_a_search_is_plain_text() -> None:
-    """Searching for `(` or for markup finds the names with that text, because a search is not a regular expression."""
+    """Searching for `(` or markup finds names with that text, because a search is not a regular expression."""
     assert rows_of().chosen(MARKUP)["name"].to_list() == [MARKUP]
     assert rows_of().chosen("gem").height == 2
     assert rows_of().chosen("(").height == 1
 
 
 def test_groups_have_sums_and_maxima() -> None:
-    """Groups have sums of times and counts, and maxima, but no means, because a mean of means would be wrong."""
+    """Groups have sums of times and counts, and maxima, but no means, because the mean of means is wrong."""
     assert grouped(KERNELS, "kind").to_dicts() == [
         {"kind": "a", "total_ns": 18_345, "call_count": 8, "max_ns": 9, "row_count": 3},
         {"kind": "b", "total_ns": 5_000, "call_count": 7, "max_ns": 8, "row_count": 2},
@@ -117,14 +117,14 @@ def test_groups_have_sums_and_maxima() -> None:
 
 
 def test_the_top_rows_have_the_largest_values_in_table_order() -> None:
-    """The top two of the differences 1, -9 and 5 are -9 and 5, in the order of the table."""
+    """Of the differences 1, -9 and 5, the top two are -9 and 5, in table order."""
     frame = pl.DataFrame({"name": ["a", "b", "c"], "difference_ns": [1, -9, 5]})
     assert shaped(Table("", frame, "difference_ns"), Shape(top=2)).frame["name"].to_list() == ["b", "c"]
     assert shaped(Table("", frame, "difference_ns"), Shape(by="no such column")).frame.equals(frame)
 
 
 def test_row_orders_are_cached_and_bounded() -> None:
-    """Scrolling reuses the order of the rows, and at most 16 orders are cached."""
+    """While scrolling, the order of the rows is reused; at most 16 orders are cached."""
     rows = rows_of()
     assert rows._order(Request(0, 1, sort=(("rank", True),))) is rows._order(Request(1, 2, sort=(("rank", True),)))
     for number in range(100):
@@ -133,7 +133,7 @@ def test_row_orders_are_cached_and_bounded() -> None:
 
 
 def test_columns_are_as_wide_as_their_content() -> None:
-    """Numbers and headings are shown completely; a text of 500 characters is cut."""
+    """Columns are wide enough for numbers and headings, but not for a text of 500 characters, which is cut."""
     frame = pl.DataFrame({"operator": ["aten::mm", "x" * 500], "bytes": [5, 123_456_789], "exposed_ns": [1, 2]})
     widths = {column["field"]: column["minWidth"] for column in column_definitions(frame)}
     assert widths["bytes"] > 7 * len("118 MiB")
@@ -143,7 +143,7 @@ def test_columns_are_as_wide_as_their_content() -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
-    """Every table can be sorted and grouped by each of its columns."""
+    """Every table can be sorted and grouped by each of its columns, and cut."""
     result = analysis.compute(built_gpu_job())
     for view in analysis.views:
         table = Table(view.caption, view.table(result), view.telling)

@@ -1,4 +1,4 @@
-"""The tab in TensorBoard is available only under valid host names."""
+"""The TensorBoard tab opens only under valid host names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.web.tensorboard import plugin
 
 
 def status_under(name: str, folder: Path, **flags: object) -> str:
-    """Return the HTTP status of the first page under a host name, in a TensorBoard with these options."""
+    """Return the HTTP status of the first page under a host name, for a TensorBoard with these options."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     tab_of = plugin.HolotracePlugin(context(logdir=str(folder), flags=Namespace(**flags)))
     environ = {"PATH_INFO": "/data/plugin/holotrace/app/index.html", "HTTP_HOST": name}
@@ -36,13 +36,13 @@ def status_under(name: str, folder: Path, **flags: object) -> str:
     ],
 )
 def test_the_tab_accepts_the_names_that_tensorboard_listens_on(tmp_path, flags, names) -> None:
-    """Names that TensorBoard listens on get status 200; foreign names, as in DNS rebinding, get 403."""
+    """The names on which TensorBoard listens get status 200; foreign names, as in DNS rebinding, get 403."""
     assert {status_under(name, tmp_path, **flags) for name in names} == {"200"}
     assert {status_under(name, tmp_path, **flags) for name in ("evil.example", "localhost.evil.example", "")} == {"403"}
 
 
 def test_a_proxys_name_is_allowed_by_the_environment(tmp_path, monkeypatch) -> None:
-    """An environment variable allows the names of proxies, separated by commas, or every name with `*`."""
+    """An environment variable allows a list of proxy names, separated by commas, or every name with `*`."""
     assert status_under("board.example", tmp_path) == "403"
     monkeypatch.setenv(plugin.HOSTS_VARIABLE, "other.example, board.example,")
     assert [status_under(name, tmp_path) for name in ("board.example", "evil.example", "")] == ["200", "403", "403"]

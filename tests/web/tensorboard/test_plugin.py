@@ -1,4 +1,4 @@
-"""TensorBoard, started as users start it, shows a working tab in a real browser."""
+"""Started like by a user, TensorBoard shows a working tab in a real browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BEHIND_A_PROXY = "/outer"
 
 @contextmanager
 def started(folder: Path, *options: str) -> Iterator[str]:
-    """Start TensorBoard on a free port, and return its address."""
+    """Start TensorBoard on a free port; return its address."""
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--port", "0", *options]
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environ) as process:  # noqa: S603
@@ -48,7 +48,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
 
 
 class StripPrefix(BaseHTTPRequestHandler):
-    """Forwards requests below a prefix, without the prefix and with another Host, as proxies do by default."""
+    """Forwards requests below a prefix, without the prefix and with another Host, like most proxies."""
 
     target = ""
 
@@ -76,7 +76,7 @@ class StripPrefix(BaseHTTPRequestHandler):
 
 @contextmanager
 def proxied(url: str) -> Iterator[str]:
-    """Run a proxy in front of a server, and return its address with the prefix that it strips."""
+    """Run a proxy in front of a server; return its address with the prefix that the proxy removes."""
     handler = type("Handler", (StripPrefix,), {"target": urlsplit(url).netloc})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -92,7 +92,7 @@ def expect_installed() -> None:
 
 @pytest.fixture(scope="module")
 def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
-    """Start TensorBoard on the real traces; return a session with the expected content, and the address."""
+    """Start TensorBoard on the real traces; return a session with the same runs, and the address."""
     expect_installed()
     with started(log_folder) as url:
         yield Session([log_folder]), url
@@ -100,7 +100,7 @@ def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
 
 @pytest.fixture
 def small_folder(tmp_path) -> Path:
-    """Return a log folder with a small run, whose files are named like those of PyTorch's trace handler."""
+    """Return a log folder with a small run; its files are named as by PyTorch's trace handler."""
     expect_installed()
     [first, second] = gpu_job().write(tmp_path)
     (tmp_path / "run").mkdir()
@@ -110,7 +110,7 @@ def small_folder(tmp_path) -> Path:
 
 
 def tab(seen: Visit):
-    """Return the iframe of the tab."""
+    """Return the iframe of holotrace's tab."""
     seen.page.wait_for_function(
         "() => [...document.querySelectorAll('iframe')].some(frame => frame.contentWindow.location.href.includes('/app/'))",
         timeout=PATIENCE_MS,
@@ -119,7 +119,7 @@ def tab(seen: Visit):
 
 
 def choose_run(seen: Visit, name: str, run: str) -> None:
-    """Follow the link to a run in the tab, and wait until the navigation links to the run's pages."""
+    """Follow the link to a run, and wait until the navigation links to its pages."""
     frame = tab(seen)
     frame.get_by_role("link", name=name, exact=True).click(timeout=PATIENCE_MS)
     frame.locator(f'#nav a[href*="run={run}"]').first.wait_for(timeout=PATIENCE_MS)
@@ -127,7 +127,7 @@ def choose_run(seen: Visit, name: str, run: str) -> None:
 
 @pytest.mark.slow
 def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
-    """The tab shows the overview of each real trace and, for one trace, every page with its figures and tables."""
+    """The tab shows the overview of each real trace; for one trace, it shows every page with figures and tables."""
     session, url = tensorboard
     overview = next(page for page in PAGES if page.name == "overview")
     with visit(browser, f"{url}#holotrace") as seen:
@@ -143,7 +143,7 @@ def test_the_tab_shows_each_folder_as_a_run(tensorboard, browser) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["path_prefix", "proxy"])
 def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
-    """The tab opens the page in the address, with --path_prefix and behind a proxy that strips a prefix."""
+    """The tab opens the page in the address, with --path_prefix and behind a proxy that removes a prefix."""
     options = ["--path_prefix", "/inner"] if prefix == "path_prefix" else []
     with started(small_folder, *options) as url, proxied(url) as outside:
         address = outside if prefix == "proxy" else url
@@ -155,7 +155,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
 
 @pytest.mark.slow
 def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
-    """The tab turns dark and light together with TensorBoard."""
+    """The tab becomes dark and light together with TensorBoard."""
     scheme = "scheme => document.documentElement.dataset.mantineColorScheme === scheme"
     with visit(browser, f"{tensorboard[1]}#holotrace") as seen:
         tab(seen).wait_for_function(scheme, arg="light", timeout=PATIENCE_MS)
@@ -166,7 +166,7 @@ def test_the_tab_follows_tensorboards_colours(tensorboard, browser) -> None:
 
 
 def test_nothing_is_loaded_before_the_tab_opens() -> None:
-    """Importing the plugin imports none of dash, plotly, polars, pandas and waitress."""
+    """Importing the plugin does not import dash, plotly, polars, pandas or waitress."""
     code = "import sys, holotrace.web.tensorboard.plugin; print({name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)  # noqa: S603
     assert "holotrace" in done.stdout
@@ -174,7 +174,7 @@ def test_nothing_is_loaded_before_the_tab_opens() -> None:
 
 
 def test_the_tab_is_active_if_a_name_may_be_a_trace(tmp_path, monkeypatch) -> None:
-    """The tab is active for a log folder with a trace or with too many folders to search, not for an empty one."""
+    """The tab is active if the log folder has a trace or too many folders to search, but not if it is empty."""
     context = pytest.importorskip("tensorboard.plugins.base_plugin").TBContext
     assert not plugin.HolotracePlugin(context(logdir=str(tmp_path / "missing"))).is_active()
     tab_of = plugin.HolotracePlugin(context(logdir=str(tmp_path)))
@@ -195,7 +195,7 @@ def asked(mount: Mount, path: str, script_name: str = "") -> tuple[str, dict[str
 
 
 def test_a_mounted_application_gets_its_path() -> None:
-    """A mounted application is created once, and SCRIPT_NAME contains its mount path, including any prefix."""
+    """A mounted application is created once, and SCRIPT_NAME is its mount path, including any prefix."""
     made = []
 
     def make():

@@ -1,4 +1,4 @@
-"""A server with a small job, for the tests of the timeline in a browser."""
+"""A server with a small job, for tests of the timeline in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="package")
 def url(tmp_path_factory):
-    """Serve the job, and return the address of the timeline."""
+    """Serve the job; return the address of the timeline."""
     pytest.importorskip("dash")
     pytest.importorskip("waitress")
     from drawn_timeline import job, serving  # noqa: PLC0415 -- needs Dash

@@ -1,4 +1,4 @@
-"""The timeline in a real browser draws, and reacts to keys, mouse and selection."""
+"""In a real browser, the timeline draws events and reacts to keys, mouse and selection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 @pytest.mark.slow
 def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None:
-    """`find=` in the address selects the longest kernel of that name, and shows its details and launch."""
+    """`find=` in the address selects the longest kernel with that name, and shows its details and launch."""
     with visit(browser, f"{url}&find={MARKUP}") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -39,7 +39,7 @@ def test_a_search_in_the_address_selects_the_longest_match(url, browser) -> None
 
 @pytest.mark.slow
 def test_keys_move_through_time(url, browser) -> None:
-    """W and S zoom, A and D pan, 0 shows everything; arrow keys work only if the canvas has the focus."""
+    """W and S zoom, A and D pan, and 0 shows everything; arrow keys work only while the canvas has the focus."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         everything = drawn.window
@@ -64,9 +64,9 @@ def test_keys_move_through_time(url, browser) -> None:
 
 @pytest.mark.slow
 def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
-    """The clocks of two hosts are up to 50 ms apart; on the common axis, the ends of their last collective agree.
+    """The clocks of two hosts are up to 50 ms apart; on the timeline, their last collective ends at the same time.
 
-    The headings name the hosts and show the half-width of the corrected clock.
+    The headings name the hosts and show the half-width of each corrected clock.
     """
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
     ends = """[...it.ranks[%d].lanes.values()].flat().filter((slice) => slice.name.text.startsWith("ncclDev"))
@@ -88,7 +88,7 @@ def test_ranks_of_two_hosts_are_on_one_clock(tmp_path, browser) -> None:
 
 
 def test_the_mouse_moves_through_time(url, browser) -> None:
-    """The mouse wheel zooms with Ctrl and pans with Shift; dragging pans."""
+    """The mouse wheel zooms with Ctrl and pans with Shift; dragging pans too."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         pointer = drawn.at(100_000, 0, "stream 7")
@@ -113,7 +113,7 @@ def test_the_mouse_moves_through_time(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
-    """The details of an operator link to the step around it, its kernel and its backward operator."""
+    """The details of an operator link to the step that contains it, its kernel and its backward operator."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.at(15_000, 1, "thread 1", depth=1))
@@ -138,7 +138,7 @@ def test_a_click_shows_the_details_of_an_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_search_steps_through_the_matches(url, browser) -> None:
-    """Enter goes from the first match to the second and back; typing the search does not move the view."""
+    """Enter goes from the first match to the second and back; typing in the search box does not move the view."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         before = drawn.window
@@ -158,7 +158,7 @@ def test_search_steps_through_the_matches(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_on_the_ruler_is_described(url, browser) -> None:
-    """A span on the ruler shows busy rows and totals; F zooms to it, and the URL records it."""
+    """A span dragged on the ruler shows busy rows and totals; F zooms to the span, and the address contains it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.ruler(100_000), drawn.ruler(200_000))
@@ -186,7 +186,7 @@ def test_a_span_on_the_ruler_is_described(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None:
-    """A span dragged over the stream of rank 0 describes neither threads nor other ranks."""
+    """A span dragged over the stream of rank 0 covers neither threads nor other ranks."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         x, y = drawn.at(100_000, 0, "stream 7")
@@ -205,7 +205,7 @@ def test_a_span_with_shift_covers_the_rows_that_it_touches(url, browser) -> None
 
 @pytest.mark.slow
 def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
-    """M selects the 100 µs from start to end of the selected kernel."""
+    """M selects the 100 µs of the selected kernel as a span."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -218,7 +218,7 @@ def test_m_selects_the_span_of_the_selected_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
-    """The critical path is drawn for the second-to-last step or for a span; a click on a segment selects its event."""
+    """The critical path of the second-to-last step, or of a span, is drawn; a click on a segment selects its event."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="critical path").click()
@@ -245,7 +245,7 @@ def test_the_critical_path_is_drawn_over_the_events(url, browser) -> None:
 
 @pytest.mark.slow
 def test_findings_are_marked_and_listed(url, browser) -> None:
-    """The idle GPU and the wait for rank 1 are marked and listed; a click on either shows the time range."""
+    """The idle GPU and the wait for rank 1 are marked and listed; a click on a mark or entry shows its time range."""
     with visit(browser, f"{url}&show=findings") as seen:
         drawn = Drawn(seen)
         wait = drawn.details.get_by_role("button", name="waits 60 µs for rank 1 in all_reduce")
@@ -299,7 +299,7 @@ def test_threads_and_ranks_fold(url, browser) -> None:
     ("scheme", "expected"), [pytest.param("light", (255, 255, 255), marks=pytest.mark.slow), ("dark", (23, 28, 35))]
 )
 def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) -> None:
-    """The background of the canvas is white in light mode and #171c23 in dark mode."""
+    """The canvas is white in light mode and #171c23 in dark mode."""
     with visit(browser, url, color_scheme=scheme) as seen:
         Drawn(seen)
         wanted = ",".join(map(str, expected))
@@ -313,7 +313,7 @@ def test_the_canvas_has_the_colours_of_the_page(url, browser, scheme, expected) 
 
 
 def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
-    """A table row links to its event on the timeline; without an event, to its time; without a time, to its name."""
+    """A table row links to its event on the timeline; without an event to its time; without a time to its name."""
     with visit(browser, url) as seen:
         link = "window.dash_clientside.holotrace.timeline([[{}]])[0]"
         row = "{'rank|exact': '1', rank: '1', 'name|exact': 'gemm'%s}"
@@ -330,7 +330,7 @@ def test_a_row_of_a_table_leads_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
-    """The link of a kernel name in a table selects the longest kernel of that name on the timeline."""
+    """The link at a kernel's name selects the longest kernel with that name on the timeline."""
     with visit(browser, url.replace("view=timeline", "view=kernel_breakdown")) as seen:
         row = seen.page.locator("#page .ag-center-cols-container .ag-row").filter(has_text="gemm").first
         row.click(timeout=PATIENCE_MS)
@@ -344,12 +344,12 @@ def test_a_click_on_a_table_goes_to_the_timeline(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
-    """The link of a critical-path segment selects its own event, not another of the same name or of another rank."""
+    """The link of a segment of the critical path selects exactly its event, not one with the same name."""
     with visit(browser, url.replace("view=timeline", "view=critical_path")) as seen:
         table = seen.page.locator("#page section.holotrace-table", has_text="The longest segments of each path")
         row = table.locator(".ag-center-cols-container .ag-row").first
         link = table.get_by_role("link", name="in the timeline")
-        while not link.count():  # the first rows are visible before they can be selected
+        while not link.count():  # rows are visible before they can be selected
             row.click(timeout=PATIENCE_MS)
             seen.page.wait_for_timeout(500)
         rank, event, name, *_ = row.inner_text().split("\n")
@@ -362,7 +362,7 @@ def test_a_row_about_one_event_leads_to_that_event(url, browser) -> None:
 
 
 def test_the_time_in_the_address_is_shown(url, browser) -> None:
-    """`at=START-END` in the address selects that span and shows it with a margin."""
+    """`at=START-END` in the address selects the span and shows it with a margin."""
     with visit(browser, f"{url}&at=1700000000000100000-1700000000000150000") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("50 µs from 100 µs to 150 µs").wait_for(timeout=PATIENCE_MS)
@@ -372,7 +372,7 @@ def test_the_time_in_the_address_is_shown(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser) -> None:
-    """`at=1:START-END` selects a span in times of rank 1's file, whose clock differs, and shows that rank."""
+    """`at=1:START-END` selects a span in the times of rank 1's file, which has another clock, and shows rank 1."""
     write_job(tmp_path, ranks=2, ranks_per_host=1, steps=2, clock_offset_us=50_000)
     with serving(tmp_path) as address:
         with visit(browser, address) as seen:
@@ -391,7 +391,7 @@ def test_the_time_in_the_address_may_be_on_the_clock_of_a_rank(tmp_path, browser
 
 @pytest.mark.slow
 def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
-    """With a limit of one rank, the page says `1 of 2 ranks`; a link to an event of rank 1 shows both ranks."""
+    """With a limit of one rank, the page says `1 of 2 ranks`; a link to an event on rank 1 shows both ranks."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
     with visit(browser, url) as seen:
         seen.page.get_by_text("1 of 2 ranks shown; choose others above").wait_for(timeout=PATIENCE_MS)
@@ -405,7 +405,7 @@ def test_ranks_that_are_left_out_are_counted(url, browser, monkeypatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("chosen", "title"), [("", "2 ranks"), ("&ranks=1", "rank 1")])
 def test_perfetto_on_its_site_gets_the_trace_by_message(url, browser, chosen, title) -> None:
-    """The page sends PING to Perfetto's window and, after PONG, the bytes of the trace file, or of all ranks on one clock."""
+    """The page sends PING to Perfetto's window and, after PONG, the trace file, or a file of all ranks on one clock."""
     stand_in = """
         window.opener && window.addEventListener("message", ({ data, source, origin }) => {
             if (data === "PING") { source.postMessage("PONG", origin); }

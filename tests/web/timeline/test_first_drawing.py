@@ -1,4 +1,4 @@
-"""Modules that the first drawing of the timeline does not need load after it, in a real browser."""
+"""In a real browser, modules that the timeline does not need at first load after the first drawing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def test_events_are_requested_before_the_other_parts(url, browser) -> None:
-    """The browser requests the first events before it requests the map and the modules that load later."""
+    """The browser requests the first events before the map and the modules that load later."""
     with visit(browser, url) as seen:
-        Drawn(seen).until("it.minimap?.busy.size === 2")  # so that no request of this first visit is counted
+        Drawn(seen).until("it.minimap?.busy.size === 2")  # after this, the first visit sends no more requests
         requested: list[str] = []
         seen.page.on("request", lambda request: requested.append(request.url.partition("/timeline/")[2]))
         seen.page.reload()
@@ -35,7 +35,7 @@ def test_events_are_requested_before_the_other_parts(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_list_of_flags_waits_for_its_module(url, browser) -> None:
-    """Events are drawn while the other parts load; the list of flags opens once its module is loaded."""
+    """Events are drawn while the other modules load; the list of flags opens once its module is loaded."""
     with visit(browser, url) as seen:
         held: list[Route] = []
         seen.page.route("**/timeline/later.js", lambda route: held.append(route))  # noqa: PLW0108 -- playwright sets an attribute of the function

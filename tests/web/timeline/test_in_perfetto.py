@@ -1,4 +1,4 @@
-"""Perfetto itself, from the extra `perfetto`, shows the merged timeline unchanged."""
+"""The merged timeline is unchanged in Perfetto, which comes with the extra `perfetto`."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def shown(tmp_path_factory, browser):
 
 
 def test_perfetto_reports_no_errors(shown) -> None:
-    """Perfetto's own statistics report no errors or lost data."""
+    """The statistics of Perfetto report no errors and no lost data."""
     _, query = shown
     assert query("select name, value from stats where severity != 'info' and value > 0") == []
 
 
 def test_perfetto_has_every_event_to_the_nanosecond(shown) -> None:
-    """Start and duration of each slice equal those in the file in whole nanoseconds; instants have no length."""
+    """Start and duration of each slice equal the file's, in whole nanoseconds; instants have no length."""
     events, query = shown
     written = sorted((ns(event["ts"]), ns(event.get("dur", 0))) for event in events if event["ph"] in "Xi")
     assert sorted((int(start), int(length)) for start, length in query("select ts, dur from slice")) == written
 
 
 def test_perfetto_names_the_processes_and_draws_the_arrows(shown) -> None:
-    """Process names include the clock error, such as `(± 2 µs)`, and Perfetto draws every flow of the file."""
+    """Process names include the clock error, such as `(± 2 µs)`, and every flow of the file is drawn as an arrow."""
     events, query = shown
     names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert {name for (name,) in query("select name from process where pid > 0")} == names

@@ -1,4 +1,4 @@
-"""The rows of the timeline, and the lanes of their events."""
+"""Tests of the rows of the timeline and the lanes of their events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.web.timeline.query import located
 
 
 def lanes_of(index: TimelineIndex, row: int) -> list[list[str]]:
-    """Return the names of the events of each lane of a row."""
+    """Return the names of the events in each lane of a row."""
     names: list[list[str]] = [[] for _ in range(index.rows[row].lane_count)]
     for place, name in enumerate(index.name):
         at, depth, *_ = located(index, place)
@@ -18,7 +18,7 @@ def lanes_of(index: TimelineIndex, row: int) -> list[list[str]]:
 
 
 def test_annotations_are_above_python_frames() -> None:
-    """A step and a range that begin inside Python frames are in the upper lanes; frames and operators are below them."""
+    """A step and a range inside Python frames are in the upper lanes, above the frames and operators."""
     builder = TraceBuilder().python("train.py(1): main", start_us=0, duration_us=100)
     builder.python("train.py(9): step", start_us=10, duration_us=80).step(1, 20, 60)
     builder.annotation("forward", start_us=30, duration_us=20).operator("aten::mm", start_us=35, duration_us=5)
@@ -34,7 +34,7 @@ def test_annotations_are_above_python_frames() -> None:
 
 
 def test_events_around_an_event_are_sorted_from_the_innermost() -> None:
-    """The events around an operator are listed from the innermost outwards, although the lanes are in another order."""
+    """The events around an operator are listed from innermost to outermost, although lanes have another order."""
     builder = TraceBuilder().step(1, 0, 100).python("main", start_us=10, duration_us=80)
     builder.python("forward", start_us=20, duration_us=60).annotation("layer", start_us=30, duration_us=20)
     builder.operator("aten::mm", start_us=35, duration_us=5)

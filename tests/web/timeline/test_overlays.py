@@ -1,4 +1,4 @@
-"""Overlays show the critical path, findings, and the selected span."""
+"""Overlays of the timeline show the critical path, findings and the selected span."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from timelines import LANES, Event, index_of, two_threads
 
 
 def test_a_span_counts_only_the_part_inside() -> None:
-    """A span from 60 to 120 µs counts 40 µs of the operator, 60 µs of the kernel, and nothing of the call."""
+    """In a span from 60 to 120 µs, the operator has 40 µs, the kernel 60 µs, and the call nothing."""
     index = timeline_index(two_threads().ranks[0])
 
     assert span_answer(index, [0, 1, 2], 60_000, 120_000) == {"rows": [[0, 40_000, 1], [2, 60_000, 1]]}
@@ -47,7 +47,7 @@ def test_annotations_do_not_make_a_stream_busy() -> None:
 
 @given(LANES, st.integers(0, 900), st.integers(1, 900))
 def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, length: int) -> None:
-    """A row's busy time counts each covered nanosecond once."""
+    """The busy time of a row counts each covered nanosecond once."""
     answer = span_answer(index_of(lanes), [0], start, start + length)
     inside = [
         range(max(first, start), min(last, start + length)) for lane in lanes for first, last in lane if last > first
@@ -58,13 +58,13 @@ def test_a_span_against_every_nanosecond(lanes: list[list[Event]], start: int, l
 
 
 def path_of(trace: Trace, window: Window, **options: object) -> dict:
-    """Return the drawn critical path of rank 0."""
+    """Return the critical path of rank 0 as it is drawn."""
     index = timeline_index(trace.ranks[0])
     return path_answer(index, path_overlay(trace.ranks[0], index, **options), window)
 
 
 def test_the_path_leads_from_row_to_row() -> None:
-    """The path leads through the operator, its launch, the operator, a gap, and an operator on another thread."""
+    """The path leads through the operator, its launch, the operator again, a gap, and an operator on another thread."""
     answer = path_of(two_threads(), Window(0, 400_000, 400))
     steps, lengths, counts, classes, names, _, rows, depths = answer["along"]
 
@@ -86,7 +86,7 @@ def test_the_path_leads_from_row_to_row() -> None:
 
 
 def test_the_path_of_a_span_ends_where_the_span_does() -> None:
-    """The critical path from 60 to 300 µs consists of 40 µs in an operator and a gap of 200 µs on the host."""
+    """From 60 to 300 µs, the path has 40 µs in an operator and a gap of 200 µs on the host."""
     answer = path_of(two_threads(), Window(0, 400_000, 400), span=(60_000, 300_000))
 
     assert (answer["start"], answer["end"]) == (60_000, 300_000)
@@ -94,7 +94,7 @@ def test_the_path_of_a_span_ends_where_the_span_does() -> None:
 
 
 def test_the_path_of_a_step() -> None:
-    """The path may cover one of three steps or two of them; step 9 raises an error."""
+    """The path can cover one or two of three steps; step 9 raises an error."""
     trace = TraceBuilder().step(1, 0, 10).step(2, 10, 10).step(3, 20, 10).build()
 
     assert path_of(trace, Window(0, 40_000, 40), steps=(1, 1))["window"] == "ProfilerStep#1"
@@ -104,7 +104,7 @@ def test_the_path_of_a_step() -> None:
 
 
 def test_the_path_equals_that_of_the_analysis() -> None:
-    """The drawn path has the times of `holotrace.critical_path`; zoomed out, segments merge and their count is kept."""
+    """The path has the times of `holotrace.critical_path`; when zoomed out, segments merge and their count is kept."""
     trace = gpu_job().build()
     near, far = (path_of(trace, Window(0, 200_000, pixels)) for pixels in (2_000, 1))
     table = critical_path(trace).per_class.filter(pl.col("rank") == 0)
@@ -116,7 +116,7 @@ def test_the_path_equals_that_of_the_analysis() -> None:
 
 
 def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
-    """The finding on 40 idle µs says that the next work is launched 20 µs into the gap; rank 1 has no gap."""
+    """The finding about 40 idle µs says that the next work is launched after 20 µs of the gap; rank 1 has no gap."""
     trace = gpu_job().build()
 
     assert list(idle_findings(trace.ranks[0])) == [
@@ -127,7 +127,7 @@ def test_an_idle_gap_says_when_the_next_work_is_launched() -> None:
 
 
 def test_work_that_was_launched_before_the_gap() -> None:
-    """The finding on 50 idle µs says that the next kernel was already launched before the gap."""
+    """The finding about 50 idle µs says that the next kernel was launched before the gap."""
     trace = (
         TraceBuilder()
         .kernel("one", start_us=0, duration_us=10)
@@ -140,7 +140,7 @@ def test_work_that_was_launched_before_the_gap() -> None:
 
 
 def collectives() -> Trace:
-    """Return two all-reduces: rank 1 enters the first 60 µs after rank 0, and the second at the same time as rank 0."""
+    """Return two all-reduces; rank 1 enters the first 60 µs after rank 0, and the second together with rank 0."""
     builder = TraceBuilder()
     for rank, start in ((0, 0), (1, 60)):
         builder.collective("allreduce", start_us=start, duration_us=100 - start, rank=rank)
@@ -149,7 +149,7 @@ def collectives() -> Trace:
 
 
 def test_a_wait_names_the_last_rank() -> None:
-    """A finding says that rank 0 waits 60 µs for rank 1, and another that rank 1 enters last."""
+    """One finding says that rank 0 waits 60 µs for rank 1, and another that rank 1 is the last to enter."""
     waits = longest_waits(collectives(), shortest_ns=30_000, most=20)
 
     assert list(waiting_findings(0, waits)) == [
@@ -161,7 +161,7 @@ def test_a_wait_names_the_last_rank() -> None:
 
 
 def test_a_finding_leads_to_its_first_event() -> None:
-    """The finding of the diagnosis about the late rank points to the first collective in which the others wait for it."""
+    """The finding about the late rank points to the first collective in which other ranks wait for it."""
     known = holotrace.diagnosis(small_job())
 
     [finding] = diagnosis_findings(1, known)

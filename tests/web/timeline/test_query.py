@@ -1,4 +1,4 @@
-"""The slices in a window equal those of a plain loop over all events."""
+"""The slices in a window equal those of a loop over all events."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WINDOWS = st.builds(
 
 
 def touches(event: Event, window: Window) -> bool:
-    """Whether an event touches a window; an event without length also touches it at the window's start."""
+    """Return whether an event touches a window; an event of length 0 may also lie at the window's start."""
     start, end = event
     return start < window.end and (end > window.start or start == end == window.start)
 
 
 def drawn(slices: Slices) -> list[list[tuple[int, int, int, int]]]:
-    """Return (start, end, busy, count) of the slices, lane by lane."""
+    """Return the slices as (start, end, busy, count), lane by lane."""
     rows = list(
         zip(*(column.tolist() for column in (slices.start, slices.end, slices.busy, slices.count)), strict=True)
     )
@@ -40,7 +40,7 @@ def drawn(slices: Slices) -> list[list[tuple[int, int, int, int]]]:
 
 
 def assert_shows(lanes: list[list[Event]], window: Window, shown: Slices) -> None:
-    """Check that long events are unchanged, and that merged slices have the busy time of the short events."""
+    """Check that long events are unchanged, and that merged slices keep the busy time of short events."""
     for events, slices in zip(lanes, drawn(shown), strict=True):
         inside = [event for event in events if touches(event, window)]
         long = [event for event in inside if (event[1] - event[0]) * window.pixels >= window.end - window.start]
@@ -58,13 +58,13 @@ def assert_shows(lanes: list[list[Event]], window: Window, shown: Slices) -> Non
 @given(LANES, WINDOWS)
 @example([[(0, 16), (16, 16)]], Window(0, 17, 1))
 def test_long_events_are_exact_and_merged_ones_keep_the_busy_time(lanes: list[list[Event]], window: Window) -> None:
-    """Events of at least a pixel are unchanged; shorter ones merge without losing events or busy time."""
+    """Events of at least one pixel are unchanged; shorter ones are merged, and keep their count and busy time."""
     assert_shows(lanes, window, visible(index_of(lanes), [0], window))
 
 
 @given(LANES, st.integers(0, 8), st.integers(0, 4))
 def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: int, finer: int) -> None:
-    """A zoom level has the same slices whether it is computed from all events or from a finer level."""
+    """A zoom level has the same slices whether it comes from all events or from a finer level."""
     index = index_of(lanes)
     everything = Slices.single(index.events, np.arange(len(index.events.start)), index.events.bounds)
     from_finer = at_level(at_level(everything, max(0, level - finer)), level)
@@ -75,7 +75,7 @@ def test_a_level_does_not_depend_on_its_source(lanes: list[list[Event]], level: 
 
 @given(LANES, st.integers(1, 64))
 def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixels: int) -> None:
-    """Levels cached for a whole rank show the same slices as those made for one window."""
+    """Zoom levels cached for the whole rank have the same slices as levels computed for one window."""
     window = Window(0, 2_500, pixels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(query, "FEW_EVENTS", -1)
@@ -85,7 +85,7 @@ def test_levels_for_the_whole_rank_draw_the_same(lanes: list[list[Event]], pixel
 
 
 def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
-    """256 short events in 64 pixels become at most 8 slices, which keep busy time and count."""
+    """256 short events in 64 pixels become at most 8 slices, which keep their busy time and count."""
     monkeypatch.setattr(query, "MOST_MERGED", 8)
     lane = [(at, at + 1) for at in range(0, 1_024, 4)]
     slices = visible(index_of([lane]), [0], Window(0, 1_024, 64))
@@ -95,7 +95,7 @@ def test_too_many_merged_slices_are_merged_further(monkeypatch) -> None:
 
 
 def test_rows_are_threads_then_streams() -> None:
-    """The rows are two threads and a stream; nested events add a lane, and the first start is the origin."""
+    """There are rows for two threads and a stream; nested events add a lane, and the origin is the first start."""
     index = timeline_index(two_threads().ranks[0])
 
     assert [(row.label, row.device, row.lane_count, row.event_count) for row in index.rows] == [
@@ -107,7 +107,7 @@ def test_rows_are_threads_then_streams() -> None:
 
 
 def test_an_answer_names_what_it_draws() -> None:
-    """An answer has the start and length of each event by lane, and each name with its colour class."""
+    """An answer has start and length of each event, by lane, and each name with its colour class."""
     index = timeline_index(two_threads().ranks[0])
     answer = slices_answer(index, [0, 1, 2], Window(0, 400_000, 400))
 
@@ -124,7 +124,7 @@ def test_an_answer_names_what_it_draws() -> None:
 
 
 def test_the_search_text_matches_anywhere_in_a_name() -> None:
-    """The browser receives 160 characters of a long name, and whether the search text is anywhere in the full name."""
+    """The browser receives 160 characters of a long name, and whether the full name contains the search text."""
     name = "k" * 500 + "Gemm"
     index = timeline_index(TraceBuilder().kernel(name, start_us=0, duration_us=1).build().ranks[0])
 
@@ -133,7 +133,7 @@ def test_the_search_text_matches_anywhere_in_a_name() -> None:
 
 
 def test_search_ignores_case() -> None:
-    """Searching all rows for `MM` finds three events, the kernel as the longest; searching the stream finds one."""
+    """Searching all rows for `MM` finds three events, the longest of them the kernel; in the stream, it finds one."""
     index = timeline_index(two_threads().ranks[0])
     everywhere, on_stream = search(index, [0, 1, 2], "MM"), search(index, [2], "mm")
 
@@ -149,7 +149,7 @@ def test_search_ignores_case() -> None:
 
 
 def test_an_empty_trace_has_no_rows() -> None:
-    """An empty trace has no rows, slices or counters, and is not an error."""
+    """An empty trace has no rows, slices or counters."""
     index = timeline_index(TraceBuilder().build().ranks[0])
 
     assert index.rows == ()
@@ -158,7 +158,7 @@ def test_an_empty_trace_has_no_rows() -> None:
 
 
 def test_counters_show_busy_devices_and_queues() -> None:
-    """The kernel counts as queued from 10 to 50 µs, and GPU 0 as busy from 50 to 250 µs."""
+    """The kernel is queued from 10 to 50 µs, and GPU 0 is busy from 50 to 250 µs."""
     counters = rank_counters(two_threads().ranks[0], 1_000_000).counters
     values = {
         counter.label: list(zip(counter.time.tolist(), counter.value.tolist(), strict=True)) for counter in counters
@@ -177,7 +177,7 @@ def test_counters_show_busy_devices_and_queues() -> None:
 def test_condensed_counters_keep_mean_and_highest(
     changes: list[tuple[int, int]], start: int, length: int, pixels: int
 ) -> None:
-    """A pixel of a condensed counter has the mean and highest value of its nanoseconds."""
+    """Each pixel of a condensed counter has the mean and the maximum of its nanoseconds."""
     time = np.cumsum([gap for gap, _ in changes])
     value = np.array([float(number) for _, number in changes])
     counter = Counter("c", "", None, time, value)

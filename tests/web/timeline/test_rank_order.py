@@ -1,4 +1,4 @@
-"""The timeline first shows the rank that the others wait for, and a typical one."""
+"""The timeline begins with the rank that the others wait for, and a typical rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.web.timeline.rank_order import RankOrder, awaited_order, known_or
 
 
 def result(**columns: Sequence[object]) -> Stragglers:
-    """Return a result with only the columns that decide the order."""
+    """Return a result with only the columns that determine the order."""
     types = {
         "rank": pl.Int32,
         "wait_ns": pl.Int64,
@@ -29,7 +29,7 @@ def result(**columns: Sequence[object]) -> Stragglers:
 
 
 def test_the_late_rank_and_the_median_come_first() -> None:
-    """Rank 2 causes more than rank 4; of the others, rank 3 has the median wait."""
+    """Rank 2 causes more waiting than rank 4; of the other ranks, rank 3 has the median wait."""
     order = rank_order(
         result(
             rank=[0, 1, 2, 3, 4],
@@ -52,7 +52,7 @@ def test_the_late_rank_and_the_median_come_first() -> None:
     [([False, False, False], ()), ([True, True, True], ((0, "late: others wait 9 ns for it"),))],
 )
 def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple[tuple[int, str], ...]) -> None:
-    """If no rank is the cause, the order is not changed; if all ranks are, there is no typical rank."""
+    """If no rank is a cause, the order stays the same; if all ranks are causes, there is no typical rank."""
     order = rank_order(
         result(rank=[0, 1, 2], wait_ns=[1, 2, 3], is_cause=causes, cost_ns=[9, 1, 1], caused_wait_ns=[1, 1, 1])
     )
@@ -61,14 +61,14 @@ def test_a_rank_must_be_the_cause_to_be_late(causes: list[bool], expected: tuple
 
 
 def test_two_ranks_keep_their_order() -> None:
-    """Two ranks keep their order: neither is typical, and both are visible."""
+    """Two ranks keep their order, because both are visible anyway."""
     found = result(rank=[0, 1], wait_ns=[5, 0], is_cause=[False, True], cost_ns=[None, 5], caused_wait_ns=[0, 5])
 
     assert rank_order(found) == RankOrder()
 
 
 def test_the_late_rank_of_a_job_is_found(tmp_path: Path) -> None:
-    """In a job with rank 5 delayed by 1.5 ms in each step, rank 5 comes first, then a rank that is not late."""
+    """In a job whose rank 5 is 1.5 ms late in each step, rank 5 comes first, followed by a rank that is not late."""
     write_job(tmp_path, ranks=6, steps=3, straggler_rank=5)
     order = rank_order(stragglers(open_trace(tmp_path, cache=False)))
 
@@ -76,7 +76,7 @@ def test_the_late_rank_of_a_job_is_found(tmp_path: Path) -> None:
 
 
 def test_a_large_run_is_not_read_to_order_its_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run with more than MOST_COMPARED_BYTES keeps the order of ranks until another page has compared them."""
+    """In a run above MOST_COMPARED_BYTES, ranks keep their order until another page has compared them."""
     write_job(tmp_path, ranks=3, steps=3, straggler_rank=1)
     monkeypatch.setattr(orders, "MOST_COMPARED_BYTES", 10)
     session = Session([tmp_path], cache=False)

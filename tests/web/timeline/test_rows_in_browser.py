@@ -1,4 +1,4 @@
-"""Rows of the timeline in a real browser: pinned, hidden, filtered and moved, and kept in the address."""
+"""In a real browser, rows of the timeline can be pinned, hidden, filtered and moved, and the address records this."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ALL = [f"{rank} {label}" for rank in (0, 1) for label in ("thread 1", "thread 2"
 
 
 def without(*rows: str) -> list[str]:
-    """Return all rows except these."""
+    """Return all rows except the given ones."""
     return [row for row in ALL if row not in rows]
 
 
 @pytest.mark.slow
 def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
-    """The button on a label pins the row: it stays visible while other rows scroll, and the address records it."""
+    """The pin button on a label keeps the row visible while other rows scroll; the address records it."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         assert drawn.of(SHOWN) == ALL
@@ -47,7 +47,7 @@ def test_a_pinned_row_stays_at_the_top(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> None:
-    """The button on a label hides a row; a search that goes to an event of the row shows it again."""
+    """The button on a label hides a row; a search that finds an event of the row shows it again."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.press("hide", 0, "thread 2")
@@ -63,7 +63,7 @@ def test_a_hidden_row_comes_back_when_its_event_is_requested(url, browser) -> No
 
 
 def test_rows_are_filtered_by_text(url, browser) -> None:
-    """Only rows and counters with all words of the filter are shown; the URL records the text."""
+    """Only rows and counters with all words of the filter are shown; the address contains the filter."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="rows", exact=True).click()
@@ -83,7 +83,7 @@ def test_rows_are_filtered_by_text(url, browser) -> None:
 
 @pytest.mark.slow
 def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
-    """The list's buttons move, pin and hide rows, and keep the focus, so that a key can be pressed again."""
+    """Buttons in the list move, pin and hide rows, and keep the focus, so a key can be pressed repeatedly."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="rows", exact=True).click()
@@ -103,7 +103,7 @@ def test_rows_are_moved_with_the_keyboard(url, browser) -> None:
 
 @pytest.mark.slow
 def test_rows_are_moved_with_the_mouse(url, browser) -> None:
-    """Dragging a label above another label of its rank moves its row; dragging it to another rank has no effect."""
+    """Dragging a label above another label moves its row; dragging it to another rank has no effect."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         drawn.drag(drawn.label(0, "stream 20"), drawn.label(0, "thread 1"))
@@ -116,7 +116,7 @@ def test_rows_are_moved_with_the_mouse(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_late_rank_comes_first(tmp_path, browser, monkeypatch) -> None:
-    """Two of ten ranks are drawn at first; then the late rank 7 and a typical rank are added above, with the reasons."""
+    """At first, two of ten ranks are drawn; the late rank 7 and a typical rank are then added above, with reasons."""
     write_job(tmp_path, ranks=10, steps=2, ranks_per_host=10, straggler_rank=7)
     monkeypatch.setattr(routes, "MOST_RANKS", 2)
     with serving(tmp_path) as address, visit(browser, address) as seen:

@@ -17,7 +17,7 @@ def collectives() -> Trace:
 
 
 def test_a_rank_waits_for_the_one_that_enters_last() -> None:
-    """Rank 0 waits 60 µs and 20 µs for rank 1."""
+    """Rank 0 waits for rank 1, first for 60 µs and then for 20 µs."""
     assert longest_waits(collectives(), shortest_ns=0, most=20).table.rows() == [
         (0, "all_reduce", 0, 60_000, 0, 1, 0),
         (0, "all_reduce", 200_000, 20_000, 0, 1, 1),
@@ -27,14 +27,14 @@ def test_a_rank_waits_for_the_one_that_enters_last() -> None:
 
 
 def test_only_the_longest_waits_are_returned() -> None:
-    """`most=1` and `shortest_ns=30_000` both return only the 60 µs collective, once per rank."""
+    """`most=1` and `shortest_ns=30_000` each return only the collective with 60 µs, once per rank."""
     for shortest_ns, most in ((0, 1), (30_000, 20)):
         table = longest_waits(collectives(), shortest_ns=shortest_ns, most=most).table
         assert table.select("rank", "start_ns").rows() == [(0, 0), (1, 60_000)]
 
 
 def test_a_single_rank_has_no_waits() -> None:
-    """For a single rank, with or without collectives, the table is empty and no error is raised."""
+    """For a single rank, with or without collectives, the table is empty."""
     assert longest_waits(collectives().select([0]), shortest_ns=1, most=20).table.is_empty()
     alone = TraceBuilder().kernel("k", start_us=0, duration_us=10).build()
     assert longest_waits(alone, shortest_ns=1, most=20).table.is_empty()

@@ -1,4 +1,4 @@
-"""The timeline fills the window: the list of pages can be hidden, and the details resized without hiding the selection."""
+"""The timeline fills the window; the list of pages can be hidden, and the details resized."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BOXES = """() => {
 
 @pytest.mark.parametrize("size", slow_except(SIZES, ["narrow"]))
 def test_the_timeline_fills_the_window(url, browser, size) -> None:
-    """The canvas reaches to the lower right corner of the window, the page does not scroll, and nothing overlaps."""
+    """The canvas reaches the lower right corner of the window, the page does not scroll, and nothing overlaps."""
     width, height = SIZES[size]
     with visit(browser, url) as seen:
         seen.page.set_viewport_size({"width": width, "height": height})
@@ -41,7 +41,7 @@ def test_the_timeline_fills_the_window(url, browser, size) -> None:
 
 @pytest.mark.slow
 def test_the_list_of_pages_can_be_hidden(url, browser) -> None:
-    """The button and the key `b` hide the list; the canvas takes its space, and the browser remembers the choice."""
+    """The button and the key `b` hide the list; the canvas then uses its space, and the browser stores the choice."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         button, nav = seen.page.locator("#sidebar"), seen.page.locator("nav")
@@ -63,7 +63,7 @@ def test_the_list_of_pages_can_be_hidden(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_narrow_window_shows_the_list_of_pages_over_the_page(url, browser) -> None:
-    """On a telephone the list is closed at first; it opens over the page, and a link or Escape closes it."""
+    """On a phone, the list is closed at first; it opens over the page, and a link or Escape closes it."""
     with visit(browser, url) as seen:
         seen.page.set_viewport_size({"width": 390, "height": 844})
         Drawn(seen)
@@ -82,7 +82,7 @@ def test_a_narrow_window_shows_the_list_of_pages_over_the_page(url, browser) -> 
 
 @pytest.mark.slow
 def test_the_details_can_be_resized(url, browser) -> None:
-    """Dragging the bar and its arrow keys resize the details; the browser remembers their height; Enter resets it."""
+    """Dragging the bar, or arrow keys on it, resizes the details; the browser stores the height; Enter resets it."""
     with visit(browser, f"{url}&find=gemm") as seen:
         drawn = Drawn(seen)
         drawn.details.get_by_text("launch", exact=True).wait_for(timeout=PATIENCE_MS)
@@ -109,7 +109,7 @@ def _height(drawn: Drawn, percent: float) -> float:
 
 @pytest.mark.slow
 def test_the_details_never_hide_the_selected_event(url, browser) -> None:
-    """An event in the lowest row stays in view when the details open, and when they grow."""
+    """An event in the lowest row stays visible when the details open or grow."""
     with visit(browser, url) as seen:
         seen.page.set_viewport_size({"width": 1024, "height": 560})
         drawn = Drawn(seen)
@@ -133,7 +133,7 @@ def test_the_details_never_hide_the_selected_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_ranks_that_a_run_lacks_are_said_to_be_missing(url, browser) -> None:
-    """If the run has none of the selected ranks, the page says so."""
+    """If none of the selected ranks are in the run, the page says so."""
     with visit(browser, f"{url}&ranks=99") as seen:
         seen.page.get_by_text("this run has no such ranks; choose others above").wait_for(timeout=PATIENCE_MS)
         assert not seen.troubles

@@ -1,4 +1,4 @@
-"""Tests of the clocks of hosts, on small tables of calls, simulated jobs whose clocks are known, and recorded jobs."""
+"""Tests of host clocks with small tables of calls, simulated jobs with known clocks, and recorded jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def every_10_us(count, shift, *, family="all_reduce", first=0):
 
 
 def shifted_from(job, host, begin, by_ns):
-    """Return the job with the clock of a host set forward after a fraction of its calls."""
+    """Return the job after setting the clock of a host forward from a given fraction of its calls on."""
     is_on_host = pl.col("rank").replace_strict(job.hosts) == host
     times = job.calls.filter(is_on_host)["start_ns"].sort()
     is_late = [is_on_host & (pl.col(name) >= times[int(begin * len(times))]) for name in ("start_ns", "end_ns")]
@@ -45,18 +45,18 @@ def shifted_from(job, host, begin, by_ns):
 
 @pytest.mark.parametrize("seed", range(16))
 def test_the_truth_is_inside_the_interval(seed) -> None:
-    """Every interval contains the true offset in jobs with drifting clocks, slow hosts and missing calls."""
+    """Every interval contains the true offset, despite drifting clocks, slow hosts and missing calls."""
     assert compared(CallsOptions.drawn(seed)).outside == []
 
 
 @pytest.mark.slow
 def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
-    """Every interval contains the true offset in 80 more jobs; `benchmarks/clocks.py` prints a table of 1,000."""
+    """Every interval contains the true offset in 80 more jobs; `benchmarks/clocks.py` checks 1,000."""
     assert [compared(CallsOptions.drawn(seed)).outside for seed in range(16, 96)] == [[]] * 80
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """The clock of b is 7 s ahead. The half-width of b's offset comes from the 1 µs of a call, and from times in whole µs (2 µs)."""
+    """Clock b is 7 s ahead. Its uncertainty comes from the 1 µs that a call takes and from times in whole µs (2 µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -74,7 +74,7 @@ def test_two_hosts_that_enter_and_leave_together() -> None:
 
 
 def test_one_host_has_offset_0_by_construction() -> None:
-    """Without other hosts, nothing needs to be compared."""
+    """With a single host, no clocks are compared."""
     found = clocks(calls_of(*every_10_us(20, 0)), {0: "a", 1: "a"})
 
     assert found.per_host.select("host", "rank", "rank_count", "offset_ns", "half_width_ns").rows() == [
@@ -84,7 +84,7 @@ def test_one_host_has_offset_0_by_construction() -> None:
 
 
 def test_ranks_of_one_host_that_contradict_each_other_have_their_own_clocks() -> None:
-    """Rank 1 leaves 4 µs before rank 0 enters, in every call: the device clocks differ by at least 4 µs."""
+    """In every call, rank 1 leaves 4 µs before rank 0 enters, so the device clocks differ by at least 4 µs."""
     found = clocks(calls_of(*every_10_us(20, -5_001)), {0: "a", 1: "a"})
 
     assert found.per_host.select("host", "rank", "offset_ns").rows() == [("a", 0, 0), ("a", 1, 5_001)]
@@ -110,14 +110,14 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """A rank may leave these kinds of calls before others enter; all-to-alls bound clocks only if their sizes are known."""
+    """These calls, and all-to-alls of unknown size, do not bound clocks: a rank may leave them before others enter."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
 
 
 def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
-    """A send starts before its receive ends; only both directions together bound the offset."""
+    """A send starts before its receive ends, so only messages in both directions bound the offset on both sides."""
     there = [
         row
         for number in range(10)
@@ -143,7 +143,7 @@ def test_sends_bound_a_clock_on_one_side_and_answers_on_the_other() -> None:
 
 
 def test_even_all_to_alls_count() -> None:
-    """If all ranks send and receive the same size, every rank waits for all others, even if an uneven split was recorded."""
+    """If all ranks send and receive the same size, each rank waits for all others, unless the split was uneven."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(in_bytes=pl.lit(64), out_bytes=pl.lit(64))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
@@ -153,7 +153,7 @@ def test_even_all_to_alls_count() -> None:
 
 @pytest.mark.parametrize(("splits", "count"), [([1, 7], 20), ([8, 0], 0)])
 def test_an_uneven_all_to_all_counts_if_every_rank_sends_to_every_rank(splits, count) -> None:
-    """A rank waits for a rank that sends it a single row, but not for a rank that sends it nothing."""
+    """A rank waits for each rank that sends it at least one row, but not for a rank that sends it nothing."""
     uneven = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(
         is_even=pl.lit(value=False), in_splits=pl.lit(splits)
     )
@@ -162,21 +162,21 @@ def test_an_uneven_all_to_all_counts_if_every_rank_sends_to_every_rank(splits, c
 
 
 def test_an_all_to_all_recorded_as_even_counts_without_sizes() -> None:
-    """The trace says that the split is even, so the sizes need not be known."""
+    """If the trace says that the split is even, the sizes need not be known."""
     even = calls_of(*every_10_us(20, 300, family="all_to_all")).with_columns(is_even=pl.lit(value=True))
 
     assert clocks(even, TWO_HOSTS).per_host["instance_count"].to_list() == [20, 20]
 
 
 def test_calls_matched_by_their_times_do_not_count() -> None:
-    """Matching by time assumes aligned clocks, so such a match cannot show that clocks are aligned."""
+    """Matching by time assumes aligned clocks, so these matches cannot be used to align clocks."""
     guessed = calls_of(*every_10_us(20, 300)).with_columns(matched_by=pl.lit("time"))
 
     assert clocks(guessed, TWO_HOSTS).per_host["offset_ns"].to_list() == [0, None]
 
 
 def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
-    """Gloo records a send only after sending, so the receive may end before the recorded start."""
+    """Gloo records a send only after sending, so a receive that ends before the recorded start is no contradiction."""
     rows = [
         row
         for number in range(10)
@@ -195,7 +195,7 @@ def test_a_host_that_sends_by_itself_starts_when_it_is_asked() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("job", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> None:
-    """The ranks share a clock, so the true offset is 0: every interval contains 0, and nothing contradicts the matches."""
+    """The ranks share one clock, so every interval must contain 0, and no match may contradict the others."""
     trace = opened(real_traces / job)
     matching = match({rank: of_rank(rank_trace) for rank, rank_trace in trace.ranks.items()})
     found = clocks(matching.calls, {rank: f"host{rank}" for rank in trace.ranks})
@@ -207,7 +207,7 @@ def test_ranks_of_one_real_host_taken_for_several_hosts(job, real_traces) -> Non
 
 
 def test_whole_microseconds_widen_the_interval() -> None:
-    """Older traces round start and duration to microseconds; the true end may be 2 µs later than recorded."""
+    """Older traces round start and duration to microseconds, so the true end may be up to 2 µs later than recorded."""
     rounded = calls_of(*every_10_us(20, 0))
 
     exact = rounded.with_columns(pl.col("start_ns", "end_ns") + 1)
@@ -237,7 +237,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def _jumped(seed: int) -> tuple[Clocks, str, int]:
-    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, the host, and the size of the jump."""
+    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, that host, and the jump in ns."""
     dice = np.random.default_rng(1_000 + seed)
     job = simulated_calls(
         CallsOptions(
@@ -257,10 +257,7 @@ def _jumped(seed: int) -> tuple[Clocks, str, int]:
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
 def test_small_jumps_are_found_and_no_others(seed) -> None:
-    """A jump is found if it is longer than the waits of at least three calls.
-
-    Hosts behind the jumping host in a chain do not seem to jump.
-    """
+    """The jump of one host is found, and no jump is reported for other hosts, even if they are compared through it."""
     found, host, by_ns = _jumped(seed)
 
     assert found.jumps["host"].to_list() == [host]
@@ -268,7 +265,7 @@ def test_small_jumps_are_found_and_no_others(seed) -> None:
 
 
 def test_a_jump_that_the_reference_did_not_record() -> None:
-    """The reference host begins to record after host3's jump, but calls with other hosts show the jump."""
+    """The reference host starts recording after host3's jump, but calls with other hosts show the jump."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid", late_host=0, seed=1))
     found = clocks(*shifted_from(job, "host3", 0.15, 1_000_000_000)[:2])
 
@@ -277,7 +274,7 @@ def test_a_jump_that_the_reference_did_not_record() -> None:
 
 
 def test_a_wrong_match_is_left_out() -> None:
-    """One of 40 operations is matched with a later call of rank 1. This match contradicts the other matches and is dropped."""
+    """One of 40 operations is matched with a later call of rank 1. The match contradicts the others and is dropped."""
     rows = every_10_us(40, 300)
     rows[41] = (1, 20, "all_reduce", 10_000 * 23 + 300, 10_000 * 23 + 1_300)
     found = clocks(calls_of(*rows), TWO_HOSTS)
@@ -288,14 +285,14 @@ def test_a_wrong_match_is_left_out() -> None:
 
 
 def test_a_rank_recorded_twice_counts_once() -> None:
-    """Several rows of one rank in an operation count as one call, from the first start to the last end."""
+    """If an operation has several rows of one rank, they count as one call from the first start to the last end."""
     rows = [*every_10_us(20, 300), (1, 3, "all_reduce", 32_000, 32_100)]
 
     assert clocks(calls_of(*rows), TWO_HOSTS).dropped_count == 0
 
 
 def test_no_calls() -> None:
-    """Clocks without calls are unknown, except the reference."""
+    """Without calls, all clocks except the reference are unknown."""
     found = clocks(calls_of(), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -303,7 +300,7 @@ def test_no_calls() -> None:
 
 
 def test_corrections_are_those_of_calls() -> None:
-    """`corrections` returns the same nanoseconds that `aligned` adds to the calls of the rank."""
+    """`corrections` returns the nanoseconds that `aligned` adds to the calls of the rank."""
     job = simulated_calls(CallsOptions(hosts=2, operations=30))
     found = clocks(job.calls, job.hosts)
     of_rank = job.calls.filter(rank=3)
@@ -314,7 +311,7 @@ def test_corrections_are_those_of_calls() -> None:
 
 
 def test_cycles_of_hosts_close() -> None:
-    """Around each cycle of hosts in a grid, the estimated differences add up to less than 50 µs."""
+    """In a grid of hosts, the estimated differences around each cycle add up to less than 50 µs."""
     job = simulated_calls(CallsOptions(hosts=8, operations=150, topology="grid"))
 
     closure_error_ns = clocks(job.calls, job.hosts).closure_error_ns

@@ -1,4 +1,4 @@
-"""Tests of converting times of ranks to the clock of the reference host."""
+"""Tests of converting the times of ranks to the clock of the reference host."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def row(host: str, offset_ns: int | None, **more: int) -> dict:
 
 
 def test_offset_and_drift_are_added_in_whole_nanoseconds() -> None:
-    """With an offset of -5 ns at NOW and a drift of 20 ppm, a time one second after NOW moves by exactly 19,995 ns."""
+    """With an offset of -5 ns at NOW and a drift of 20 ppm, the correction a second after NOW is exactly 19,995 ns."""
     clock = RankClock("b", (ClockLine(NOW, -5, 20_000.0, 3),))
     assert clock.corrected(NOW) == NOW - 5
     assert clock.corrected(NOW + 1_000_000_001) == NOW + 1_000_000_001 - 5 + 20_000
 
 
 def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
-    """Times up to the end of the first clock line use the first line; all later times use the second line."""
+    """Times up to the end of the first line use that line; later times use the second line."""
     table = per_host(
         row("b", 100, valid_from_ns=NOW, valid_to_ns=NOW + 10),
         row("b", 900, valid_from_ns=NOW + 20, valid_to_ns=NOW + 30),
@@ -52,7 +52,7 @@ def test_a_clock_that_jumped_has_a_line_before_and_one_after() -> None:
 
 
 def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
-    """A row with a rank applies to that rank only; on a host without an offset, times are not changed."""
+    """A row with a rank applies to that rank only; if a host has no offset, its times are unchanged."""
     clocks = rank_clocks(
         per_host(row("a", 0), row("b", 10), row("b", 20, rank=3), row("c", None)), dict(enumerate("abcb"))
     )
@@ -63,7 +63,7 @@ def test_a_rank_with_a_clock_of_its_own_does_not_use_that_of_its_host() -> None:
 
 
 def test_a_job_on_one_host_needs_no_comparison() -> None:
-    """On a single host no clocks are compared, and times need no correction."""
+    """On a single host, no clocks are compared and no times corrected."""
     clock = rank_clocks(per_host(row("a", 0, half_width_ns=0) | {"offset_at_ns": None}), {0: "a"})[0]
     assert (clock.is_known, clock.corrected(NOW), correction_text(clock)) == (True, NOW, "reference")
 
@@ -79,7 +79,7 @@ lines = st.builds(
 
 @given(lines, st.lists(st.integers(NOW - 10**13, NOW + 10**13), min_size=1, max_size=20))
 def test_order_is_kept_and_columns_agree_with_single_times(line, times) -> None:
-    """Corrected times keep the order of the recorded times, so nested events stay nested."""
+    """Corrected times stay in the recorded order, so nested events stay nested."""
     clock, ordered = RankClock("b", (line,)), sorted(times)
     corrected = [clock.corrected(time) for time in ordered]
     assert corrected == sorted(corrected)

@@ -26,7 +26,7 @@ def _batch(*partners, at=0, **columns):
 
 
 def _operations(of_ranks) -> list[list[tuple[int, int]]]:
-    """Return (rank, event_index) of the batches of each operation."""
+    """Return the batches of each operation as (rank, event_index)."""
     found = match(of_ranks).calls.drop_nulls("instance")
     return [
         list(found.filter(instance=number).select("rank", "event_index").sort("rank").iter_rows())
@@ -39,7 +39,7 @@ def _from(rank: int) -> int:
 
 
 def test_partners_connect_the_batches_of_a_ring() -> None:
-    """In ring attention, every rank sends to the next rank and receives from the previous one, twice."""
+    """In ring attention, every rank sends to the next rank and receives from the previous rank, twice."""
     of_ranks = {
         rank: of_rank(*(_batch((rank + 1) % 4, _from((rank - 1) % 4), at=100 * turn) for turn in (0, 1)))
         for rank in range(4)
@@ -50,7 +50,7 @@ def test_partners_connect_the_batches_of_a_ring() -> None:
 
 
 def test_partners_connect_an_all_to_all_made_of_sends() -> None:
-    """Each rank sends to every other and receives from every other."""
+    """Each rank sends to all others and receives from all others."""
     of_ranks = {
         rank: of_rank(_batch(*(peer for other in range(4) if other != rank for peer in (other, _from(other)))))
         for rank in range(4)
@@ -60,7 +60,7 @@ def test_partners_connect_an_all_to_all_made_of_sends() -> None:
 
 
 def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
-    """The middle stage has a batch with each neighbour; neighbours that have fewer batches still match."""
+    """The middle stage has a batch with each neighbour; the batches match although the neighbours have fewer."""
     of_ranks = {
         0: of_rank(_batch(1, _from(1), at=0)),
         1: of_rank(_batch(0, _from(0), at=0), _batch(2, _from(2), at=100)),
@@ -71,7 +71,7 @@ def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
 
 
 def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
-    """The only batch of rank 1 is the partner of two batches of rank 0, so all three are unmatched."""
+    """The single batch of rank 1 would match two batches of rank 0, so all three stay unmatched."""
     of_ranks = {
         0: of_rank(_batch(1, at=0), _batch(_from(1), at=100)),
         1: of_rank(_batch(0, _from(0), at=100)),
@@ -84,7 +84,7 @@ def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
 
 
 def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
-    """Rank 1 lacks one of two batches, so its batches and those of rank 0 are not matched by order."""
+    """Rank 1 lacks one of two batches, so its batch is not matched with the batches of rank 0 by order."""
     of_ranks = {0: of_rank(_batch(1), _batch(1, at=100)), 1: of_rank(_batch(_from(0), at=100))}
 
     assert _operations(of_ranks) == []
@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """All four ranks have two batches. If one rank starts a batch after the others have left theirs, the batches do not match."""
+    """Each of four ranks has two batches, which match by order unless one rank starts after the others have ended."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),
@@ -109,7 +109,7 @@ def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None
 
 
 def test_a_rank_without_batches_leaves_the_others_unmatched() -> None:
-    """Only three of four ranks of the group have a batch, so who sends to whom is unknown."""
+    """Only three of four ranks have a batch, so the batches cannot be matched."""
     silent = of_rank({"times": (0, 1)}, groups=(RING,))
     of_ranks = {rank: of_rank(_batch(group=RING.number), groups=(RING,)) for rank in range(3)} | {3: silent}
 
@@ -132,7 +132,7 @@ def _request(builder: TraceBuilder, kind: str, peer: int, start_us: int) -> None
 
 
 def test_recorded_requests_name_the_partners_of_a_kernel() -> None:
-    """The kernel of `nccl:coalesced` has no args; the requests before its launch name the ranks."""
+    """The kernel of `nccl:coalesced` has no args, so the requests before its launch name the peers."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).header(host_name="node-1")

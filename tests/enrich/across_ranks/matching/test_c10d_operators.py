@@ -1,4 +1,4 @@
-"""Tests of `c10d::` operators, which show when the host requested communication, and with which peer."""
+"""Tests of `c10d::` operators, which show when the host requested communication and with which peer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _all_reduce(builder: TraceBuilder, *, asked_us: int | None, start_us: int, s
 
 
 def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
-    """Two worker threads start two all-reduces in reverse order; the sizes show which operator requested which."""
+    """Two worker threads start two all-reduces in reverse order; the sizes show which operator requested which one."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=0, start_us=21, size=8, worker=2)
     _all_reduce(builder, asked_us=2, start_us=20, size=16, worker=3)
@@ -29,7 +29,7 @@ def test_two_worker_threads_may_start_in_the_wrong_order() -> None:
 
 
 def test_a_call_from_before_the_recording_has_no_operator() -> None:
-    """The request time of an all-reduce that runs before the first operator is its own start."""
+    """An all-reduce that runs before the first recorded operator uses its own start as request time."""
     builder = TraceBuilder()
     _all_reduce(builder, asked_us=None, start_us=1, size=8, worker=2)
     _all_reduce(builder, asked_us=10, start_us=12, size=8, worker=3)
@@ -39,7 +39,7 @@ def test_a_call_from_before_the_recording_has_no_operator() -> None:
 
 
 def test_outputs_come_before_inputs_except_in_place() -> None:
-    """The gloo range of `c10d::_allgather_base_(output, input)` has the shape of the input."""
+    """The gloo range of `c10d::_allgather_base_(output, input)` gets the shape of the input, not the output."""
     args = {"Input Dims": [[16], [8], []], "Input type": ["float", "float", ""]}
     builder = TraceBuilder()
     for asked_us, start_us in ((1, 5), (2, 9)):
@@ -50,7 +50,7 @@ def test_outputs_come_before_inputs_except_in_place() -> None:
 
 
 def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> None:
-    """The tag, and the peer's number within the group, come from the operator around the start of a gloo range."""
+    """The tag and the peer's number within the group come from the operator in which the gloo range starts."""
     builder = TraceBuilder()
     for name, start_us, inputs in (("send", 0, ["", "", "1", "7"]), ("recv", 10, ["", "", "3", "0"])):
         operator = "c10d::recv_" if name == "recv" else "c10d::send"
@@ -63,7 +63,7 @@ def test_the_operator_around_the_start_of_a_send_knows_its_peer_and_tag() -> Non
 
 
 def test_values_that_are_not_numbers_count_as_unknown() -> None:
-    """If a list is too short or a value is not a valid number, peer and tag are null."""
+    """If a list is too short or a value is not a number, peer and tag are null."""
     builder = TraceBuilder()
     for start_us, inputs in ((0, [""]), (10, ["", "", "one", "99999999999"]), (20, {"a": 1}), (30, ["", "", "-1", 2])):
         builder.operator("c10d::send", start_us=start_us, duration_us=3, args={"Concrete Inputs": inputs})

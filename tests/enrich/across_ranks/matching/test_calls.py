@@ -1,4 +1,4 @@
-"""Tests of the communication calls of a rank, which are matched with those of other ranks."""
+"""Tests of the communication calls of a rank, the input of matching across ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _only_rank(builder: TraceBuilder):
 
 
 def test_a_kernel_with_args_gives_every_column() -> None:
-    """Bytes are elements times the type's size, and the window is the step in which the host launched the kernel."""
+    """Bytes are elements times the type's size; the window is the step in which the host launched the kernel."""
     rank_trace = _only_rank(
         TraceBuilder()
         .annotation("ProfilerStep#7", start_us=0, duration_us=10)
@@ -62,7 +62,7 @@ def test_a_kernel_with_args_gives_every_column() -> None:
 
 
 def test_the_facts_name_the_host_and_all_groups() -> None:
-    """Groups come from the header and from the calls; a trace without a host name uses its file as the host."""
+    """Groups come from the header and from the calls; a trace without a host name gets its file as the host."""
     builder = TraceBuilder().collective(group_ranks=(0, 4), start_us=1, duration_us=1)
     groups = [{"pg_desc": "mesh_dp", "pg_size": 2, "ranks": [0, 1]}]
     info = {"rank": 0, "world_size": 8, "pg_config": groups}
@@ -78,7 +78,7 @@ def test_the_facts_name_the_host_and_all_groups() -> None:
 
 
 def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> None:
-    """Calls of two sizes differ in `content` for all-reduces and all-gathers, but not for all-to-alls."""
+    """Two sizes give two values of `content` for all-reduces and all-gathers, but not for all-to-alls."""
     builder = TraceBuilder()
     for collective in ("allreduce", "_allgather_base", "all_to_allv"):
         for elements in (8, 16):
@@ -89,7 +89,7 @@ def test_content_contains_the_size_only_where_all_ranks_must_agree_on_it() -> No
 
 
 def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
-    """Of 8 rows, 2 stay at the group's second rank and 6 are sent to the first."""
+    """Of 8 rows, 2 stay on the group's second rank and 6 are sent to its first rank."""
     rank_trace = (
         TraceBuilder()
         .rank(4)
@@ -111,7 +111,7 @@ def test_an_uneven_all_to_all_sends_what_its_split_gives_to_others() -> None:
 
 
 def test_sends_and_receives_know_their_peer() -> None:
-    """The args of a send contain its destination, and the args of a receive its source, as ranks of the job."""
+    """The args name the destination of a send and the source of a receive, as ranks of the job."""
     rank_trace = _only_rank(
         TraceBuilder()
         .collective("send", start_us=0, duration_us=1, args={"Dst Rank": 4})
@@ -123,7 +123,7 @@ def test_sends_and_receives_know_their_peer() -> None:
 
 
 def test_thirty_thousand_calls_travel_in_one_megabyte() -> None:
-    """Calls with random times, durations and ids pickle to less than 1 MB and back without loss."""
+    """30,000 calls with random times, durations and ids pickle to less than 1 MB and unpickle unchanged."""
     dice, count = np.random.default_rng(0), 30_000
     starts = np.cumsum(dice.exponential(200_000, count).astype(np.int64) + 20_000) + 1_700_000_000_000_000_000
     sizes = dice.choice([4_096, 98_304, 1 << 20, 1 << 22], count)

@@ -33,7 +33,7 @@ def test_the_args_of_groups_are_columns_of_the_table() -> None:
 
 
 def test_ranks_and_description_identify_a_group() -> None:
-    """A mesh axis and the default group are different groups even with the same ranks; the order of ranks does not matter."""
+    """Groups with the same ranks but different descriptions differ; the order of the ranks does not matter."""
     assert process_group([0, 1]).number == process_group([1, 0], "undefined").number
     assert process_group([0, 1]).number != process_group([0, 1], "mesh_dp").number
 
@@ -43,12 +43,12 @@ def test_ranks_and_description_identify_a_group() -> None:
     [([], ()), ([3], range(3, 4)), ([6, 4, 2], range(6, 0, -2)), ([0, 1, 3], (0, 1, 3)), ([2, 2], (2, 2))],
 )
 def test_equal_distances_become_a_range(ranks, compacted) -> None:
-    """Evenly spaced ranks become a range, so thousands of ranks do not send long lists."""
+    """Evenly spaced ranks become a range, because lists of thousands of ranks would be long to send."""
     assert compact(ranks) == compacted
 
 
 def test_listed_ranks_give_the_group_of_a_call() -> None:
-    """Calls of the same group have the same number; a call without args has none."""
+    """Calls of one group get the same number; a call without args gets none."""
     numbers, groups = groups_of_calls(
         _args(
             ["[0, 2]", 2, "mesh_dp", None, None],
@@ -65,7 +65,7 @@ def test_listed_ranks_give_the_group_of_a_call() -> None:
 
 
 def test_a_call_without_ranks_belongs_to_the_whole_job_if_its_size_or_description_says_so() -> None:
-    """Old versions list no ranks for the default group; its size or description identifies it."""
+    """Old versions list no ranks for the default group, so its size or description identifies it."""
     rows = _args(["[]", 128, None, None, None], [None, None, "default_pg", None, None], ["[]", 8, "", None, None])
 
     numbers, _ = groups_of_calls(rows, _header())
@@ -76,7 +76,7 @@ def test_a_call_without_ranks_belongs_to_the_whole_job_if_its_size_or_descriptio
 
 @pytest.mark.parametrize("stride", [-1, 0, None])
 def test_the_header_completes_a_cut_list(stride) -> None:
-    """The profiler truncates lists after 30 ranks; `pg_config` in the header has all of them."""
+    """The profiler truncates lists after 30 ranks, so the complete list comes from `pg_config` in the header."""
     ranks = [*range(0, 60, 2), 61, 63]
     header = _header({"pg_desc": "mesh_dp", "pg_size": 32, "ranks": ranks})
 
@@ -86,7 +86,7 @@ def test_the_header_completes_a_cut_list(stride) -> None:
 
 
 def test_start_and_stride_complete_a_cut_list() -> None:
-    """Only the host's row has a start and a stride; they also complete the truncated list in the kernel's row."""
+    """Start and stride from the host's row also complete the truncated list in the kernel's row, which has neither."""
     rows = _args([_CUT_TEXT, 40, "mesh_dp", 0, 2], [_CUT_TEXT, 40, "mesh_dp", None, None])
 
     numbers, (group,) = groups_of_calls(rows, Header())
@@ -96,7 +96,7 @@ def test_start_and_stride_complete_a_cut_list() -> None:
 
 
 def test_a_cut_list_without_more_is_still_one_group() -> None:
-    """The stride, 3, contradicts the truncated list and is ignored: the group has a number and a size, but unknown ranks."""
+    """A stride of 3 contradicts the truncated list and is ignored; the group has a number and a size but no ranks."""
     numbers, (group,) = groups_of_calls(_args([_CUT_TEXT, 40, "mesh_dp", 0, 3]), Header())
 
     assert numbers.to_list() == [group.number]
@@ -104,7 +104,7 @@ def test_a_cut_list_without_more_is_still_one_group() -> None:
 
 
 def test_the_header_lists_the_groups_of_a_rank() -> None:
-    """An empty list means all ranks; entries that are contradictory or have unexpected types are left out."""
+    """An empty list means all ranks; contradictory entries and entries of unexpected types are skipped."""
     header = _header(
         {"pg_desc": "default_pg", "pg_size": 128, "ranks": []},
         {"pg_desc": "mesh_pp", "pg_size": 2, "ranks": [0, 64]},

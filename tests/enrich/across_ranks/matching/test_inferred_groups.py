@@ -1,4 +1,4 @@
-"""Tests of inferring groups that a trace does not name from the order and times of calls."""
+"""If a trace does not name the group of a call, the group is inferred from the order and times of the calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = (process_group([0, 2], "mesh_pp"), process_group([1, 3], "mesh_pp"))
 
 
 def _job(starts_us, *, hosts="aaaa", columns=COLUMNS):
-    """Return four ranks, each with one call for each of its start times."""
+    """Return four ranks that make one call at each of their start times."""
     return {
         rank: of_rank(
             *({"times": (start, start + 50), "window": number // 2} for number, start in enumerate(starts_us[rank])),
@@ -41,14 +41,14 @@ def _all_groups(of_ranks) -> dict[int, set[str]]:
 
 
 def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
-    """Several groups fit these calls; the largest is chosen."""
+    """All groups fit, because all ranks call at the same times; the largest group is chosen."""
     together = [0, 100, 200, 300]
 
     assert _groups(_job([together] * 4)) == dict.fromkeys(range(4), "default_pg")
 
 
 def test_calls_at_the_same_time_on_two_ranks_belong_to_their_group() -> None:
-    """Ranks 0 and 1 communicate while ranks 2 and 3 do not."""
+    """Ranks 0 and 1 communicate while ranks 2 and 3 do not, so the pairs are the groups."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     matching = match(_job([first, first, second, second]))
@@ -59,7 +59,7 @@ def test_calls_at_the_same_time_on_two_ranks_belong_to_their_group() -> None:
 
 
 def test_hosts_may_have_different_clocks() -> None:
-    """Ranks 1 and 3 are on another host, whose clock is ahead by 5 ms."""
+    """The clock of ranks 1 and 3, on another host, is 5 ms ahead; the groups are still found."""
     first, second = [0, 200, 400, 700], [100, 250, 500, 900]
     ahead = [[start + 5_000 for start in starts] for starts in (first, second)]
 
@@ -67,14 +67,14 @@ def test_hosts_may_have_different_clocks() -> None:
 
 
 def test_nothing_is_chosen_between_two_groups_that_fit_equally_well() -> None:
-    """Rank 0 could communicate with rank 1 or with rank 2; rank 3 communicates at other times."""
+    """Rank 0 could communicate with rank 1 or rank 2, so no group is chosen."""
     together, apart = [0, 200, 400, 600], [100, 300, 500, 700]
 
     assert match(_job([together, together, together, apart])).calls["group"].null_count() == 16
 
 
 def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None:
-    """Ranks 0 and 2 could be a group, but ranks 1 and 3, which do not overlap, would then have no partner."""
+    """Ranks 0 and 2 could form a group, but then ranks 1 and 3, which do not overlap, would have no partner."""
     starts = {0: 60, 1: 100, 2: 50, 3: 10}
 
     groups = _groups(_job([[starts[rank] + step for step in (0, 200, 400, 600)] for rank in range(4)]))
@@ -83,14 +83,14 @@ def test_a_group_that_leaves_other_ranks_without_partner_is_not_chosen() -> None
 
 
 def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
-    """The calls of ranks 2 and 3 overlap those of ranks 0 and 1, but end 30 µs later: too late for one group."""
+    """The calls of ranks 2 and 3 overlap those of ranks 0 and 1 but end 30 µs later, too late for a common group."""
     first, second = [0, 200, 400, 600], [30, 230, 430, 630]
 
     assert set(_groups(_job([first, first, second, second])).values()) == {"mesh_dp"}
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """The ends of pairs of ranks differ as much as those of all four, by up to 40 µs.
+    """The ends differ by up to 40 µs, both within pairs and among all ranks, so the whole job fits as well as pairs.
 
     Ends of gloo's annotations may differ by up to a millisecond.
     """
@@ -100,7 +100,7 @@ def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() ->
 
 
 def test_a_missing_call_changes_nothing() -> None:
-    """Rank 1 lacks one call: the step of that call does not count as evidence, but the other steps do."""
+    """Rank 1 lacks one call, whose step is ignored; the other steps show the groups."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     assert _groups(_job([first, first[:3], second, second])) == dict.fromkeys(range(4), "mesh_dp")
@@ -108,7 +108,7 @@ def test_a_missing_call_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("world_size", "ranks"), [(2, [0, 1]), (None, [0, 1]), (8, [*range(8)])])
 def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> None:
-    """In old traces without groups, all ranks form one group; a known job size adds unrecorded ranks."""
+    """In old traces without groups, all ranks form one group, including unrecorded ones if the job size is known."""
     known = of_rank({"times": (0, 50)}, {"times": (100, 150)}, world_size=world_size)
 
     groups = match({0: known, 1: known}).groups
@@ -117,7 +117,7 @@ def test_without_any_groups_all_ranks_of_the_job_are_one(world_size, ranks) -> N
 
 
 def test_calls_at_different_times_belong_to_no_group() -> None:
-    """Two ranks make equally many calls, but never at the same time."""
+    """Two ranks make equally many calls, but never at the same time, so the calls have no group."""
     of_ranks = {
         rank: of_rank(*({"times": (start, start + 50)} for start in starts), world_size=2)
         for rank, starts in enumerate(([0, 200, 400], [100, 300, 500]))
@@ -127,7 +127,7 @@ def test_calls_at_different_times_belong_to_no_group() -> None:
 
 
 def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
-    """Return 20 calls, by two groups in lock step or by the whole job; ranks arrive about `arrival_us` apart.
+    """Return 20 calls, made by two groups in lock step or by the whole job; ranks arrive about `arrival_us` apart.
 
     A transfer takes 15 µs, and ends are up to about a microsecond apart.
     """
@@ -151,7 +151,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """If the whole job is one group, all transfers take equally long after the last arrival of all ranks."""
+    """If the whole job is the group, every transfer lasts equally long from the last arrival of all ranks."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If pairs are the groups, transfers take equally long after the last arrival in each pair, not the last of all ranks."""
+    """If the groups are pairs, every transfer lasts equally long from the last arrival in its pair."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]
@@ -169,7 +169,7 @@ def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_closer_lock_step_are_ambiguous(seed) -> None:
-    """Ranks arrive 3 µs apart. The pairs explain the times only a little better than the whole job, so neither is chosen."""
+    """If ranks arrive only 3 µs apart, pairs fit little better than the whole job, so neither is chosen."""
     matching = match(_lock_step(3, is_whole_job=False, seed=seed))
 
     assert matching.calls["instance"].null_count() == 80

@@ -38,7 +38,7 @@ def test_equal_numbers_of_other_groups_or_families_are_other_operations() -> Non
 
 
 def test_coalesced_calls_become_one() -> None:
-    """Two kernels on rank 0 and one on rank 1 have the same number: rank 0 communicates from 10 to 25 µs."""
+    """Two kernels of rank 0 have the number of one kernel of rank 1; they match as one call from 10 to 25 µs."""
     of_ranks = {
         0: of_rank(_call(1, times=(10, 15)), _call(1, times=(20, 25))),
         1: of_rank(_call(1, times=(10, 25), in_bytes=16)),
@@ -51,21 +51,21 @@ def test_coalesced_calls_become_one() -> None:
 
 
 def test_equally_many_kernels_of_a_number_are_matched_in_order() -> None:
-    """Two kernels with the same number on both ranks match first with first and second with second."""
+    """If both ranks have two kernels with the same number, they match in order."""
     twice = of_rank(_call(1), _call(1))
 
     assert _instances({0: twice, 1: twice}) == [(0, 0, 0, 1), (0, 1, 1, 1), (1, 0, 0, 1), (1, 1, 1, 1)]
 
 
 def test_communication_ids_match_without_groups() -> None:
-    """All ranks of an operation record the same communication id, which matches them without a group."""
+    """Calls with the same communication id match, even without groups."""
     first, second = ({"communication_id": number} for number in (7, 8))
 
     assert _instances({0: of_rank(first, second), 1: of_rank(second)}) == [(0, 1, 0, 1), (1, 0, 0, 1)]
 
 
 def test_a_constant_is_not_a_sequence_number() -> None:
-    """Some libraries write the same number for all calls, so calls with this number are not matched by it."""
+    """Some libraries write one constant as the number of all calls; this number is not used for matching."""
     constant = of_rank(*[_call(0)] * 20)
 
     assert _instances({0: constant, 1: constant}) == []
@@ -73,12 +73,12 @@ def test_a_constant_is_not_a_sequence_number() -> None:
 
 @pytest.mark.parametrize("family", ["send", "recv"])
 def test_sends_and_receives_count_for_themselves(family) -> None:
-    """A sender and its receiver count separately, so their numbers do not match."""
+    """Sender and receiver count independently, so equal numbers do not match them."""
     assert _instances({0: of_rank(_call(1, family=family)), 1: of_rank(_call(1, family=family))}) == []
 
 
 def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two() -> None:
-    """In a pipeline of three stages, the middle rank counts more exchanges than the others."""
+    """In a pipeline of three stages, the middle rank counts more exchanges than the others: numbers do not match."""
     pair, three = GROUP, process_group([0, 1, 2])
     exchange = of_rank(_call(1, family="send_recv", group=pair.number))
     exchange_of_three = of_rank(_call(1, family="send_recv", group=three.number), groups=(three,))
@@ -90,7 +90,7 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """One of two calls per rank matches, with a quarter of the bytes and half of the time.
+    """One of two calls per rank is matched, with a quarter of the bytes and half of the time.
 
     Calls in groups of one rank do not count.
     """

@@ -19,14 +19,14 @@ def _receive(peer, start_us=0, **columns):
 
 
 def _pairs(of_ranks) -> list[tuple[tuple[int, int], ...]]:
-    """Return (rank, event_index) of both ends of each matched send, senders first."""
+    """Return (rank, event_index) of the send and the receive of each match."""
     calls = match(of_ranks).calls.filter(matched_by="send_receive").sort("family")
     ends = calls.group_by("instance", maintain_order=True).agg(pl.struct("rank", "event_index").alias("ends"))
     return sorted(tuple((end["rank"], end["event_index"]) for end in pair) for pair in ends["ends"])
 
 
 def test_the_kth_send_matches_the_kth_receive() -> None:
-    """Rank 0 sends twice to rank 1 and once to rank 2."""
+    """Rank 0 sends twice to rank 1 and once to rank 2; each send matches the receive in the same position."""
     of_ranks = {
         0: of_rank(_send(1), _send(2, 10), _send(1, 20)),
         1: of_rank(_receive(0, 5), _receive(0, 25)),
@@ -37,7 +37,7 @@ def test_the_kth_send_matches_the_kth_receive() -> None:
 
 
 def test_both_directions_are_apart() -> None:
-    """Each rank sends to the other before it receives."""
+    """Each rank sends to the other before it receives; each send matches the other rank's receive."""
     of_ranks = {0: of_rank(_send(1), _receive(1, 5)), 1: of_rank(_send(0), _receive(0, 5))}
 
     assert _pairs(of_ranks) == [((0, 0), (1, 1)), ((1, 0), (0, 1))]
@@ -45,7 +45,7 @@ def test_both_directions_are_apart() -> None:
 
 @pytest.mark.parametrize("column", ["tag", "content"])
 def test_tags_and_contents_must_agree(column) -> None:
-    """The receives are in the opposite order of the sends; tag or content shows which ones belong together."""
+    """The receives come in reverse order, but tag or content shows which send each one matches."""
     of_ranks = {
         0: of_rank(_send(1, **{column: 7}), _send(1, 10, **{column: 8})),
         1: of_rank(_receive(0, **{column: 8}), _receive(0, 10, **{column: 7})),
@@ -55,7 +55,7 @@ def test_tags_and_contents_must_agree(column) -> None:
 
 
 def test_a_send_without_a_receive_stays_unmatched() -> None:
-    """Rank 1 was recorded but received nothing; rank 5 was not recorded."""
+    """Rank 1 was recorded but received nothing, and rank 5 was not recorded; both sends are unmatched."""
     calls = match({0: of_rank(_send(1), _send(5, 10)), 1: of_rank({"times": (0, 5)})}).calls
 
     assert calls.filter(family="send")["instance"].to_list() == [None, None]
@@ -64,7 +64,7 @@ def test_a_send_without_a_receive_stays_unmatched() -> None:
 @pytest.mark.parametrize("missing", range(4))
 @pytest.mark.parametrize("at", [0, 1])
 def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
-    """Each receive ends 10 µs after its send begins; of four microbatches, one lacks its send or its receive."""
+    """One of four microbatches lacks its send or receive; the others match, because receives end soon after sends."""
     sends = [_send(1, 1_000 * number, event_index=number) for number in range(4)]
     begun_early = [(1_000 * number - 900, 1_000 * number + 10) for number in range(4)]
     receives = [{**_receive(0, event_index=number), "times": times} for number, times in enumerate(begun_early)]
@@ -75,14 +75,14 @@ def test_times_show_which_call_of_a_step_is_missing(missing, at) -> None:
 
 
 def test_receives_that_begin_late_do_not_show_it() -> None:
-    """All three sends end long before the two receives begin, so any of them may be the one without a receive."""
+    """All three sends end long before the two receives begin, so times do not show which send lacks its receive."""
     sends = [_send(1, number) for number in range(3)]
 
     assert _pairs({0: of_rank(*sends), 1: of_rank(_receive(0, 1_000), _receive(0, 2_000))}) == []
 
 
 def test_a_send_may_arrive_in_the_next_step() -> None:
-    """The receiver numbers its steps differently, but the trace has as many receives as sends."""
+    """The receiver numbers its steps differently, but sends match because there are as many receives."""
     of_ranks = {
         0: of_rank(_send(1, window=1), _send(1, 10, window=2)),
         1: of_rank(_receive(0, 5, window=11), _receive(0, 15, window=12)),
@@ -105,7 +105,7 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Number 1 in rank 0's pipeline group is rank 2; in rank 0's other groups it is rank 1, which does not receive."""
+    """Number 1 is rank 2 in rank 0's pipeline group, and rank 1 in its other groups; only rank 2 receives."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
         1: _pipeline(1, _within_group("send", 1)),
@@ -121,7 +121,7 @@ def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
 
 
 def test_a_recorded_group_decides_whom_the_number_means() -> None:
-    """The trace names the group of the send, and states its peer only as a number within that group."""
+    """The trace names the group of the send, so the peer's number within the group identifies the peer."""
     group = STAGES[0].number
     of_ranks = {
         0: _pipeline(0, {**_within_group("send", 1), "group": group}),
@@ -133,7 +133,7 @@ def test_a_recorded_group_decides_whom_the_number_means() -> None:
 
 
 def test_peers_that_fit_equally_well_are_not_chosen_between() -> None:
-    """Rank 0 sends to number 1 of an unnamed group; ranks 1 and 2 both receive from number 0, which may be rank 0."""
+    """Rank 0 sends to number 1 of an unnamed group, which may be rank 1 or rank 2, so the peer is null."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1)),
         1: _pipeline(1, _within_group("recv", 0)),

@@ -14,7 +14,7 @@ GROUP = process_group(range(3))
 
 
 def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **columns):
-    """Return a rank with one call per letter of `text`: the letter is its content, and a dot is a missing call.
+    """Return a rank with one call per letter of `text`; the letter is the call's content, and a dot a missing call.
 
     All ranks leave a call at the same time. This rank enters `late_us` later, and its clock is ahead by `ahead_us`.
     """
@@ -33,7 +33,7 @@ def _rank(text: str, *, late_us: int = 0, ahead_us: int = 0, host: str = "a", **
 
 
 def _operations(of_ranks) -> dict[int, tuple[str | None, dict[int, int]]]:
-    """Return, for each operation, how it was matched, and the event_index of each rank's call."""
+    """Return for each operation how it was matched, and the event_index of the call of each rank."""
     calls = match(of_ranks).calls.drop_nulls("instance")
     operations: dict[int, tuple[str | None, dict[int, int]]] = {}
     for instance, rank, event_index, how in calls.select("instance", "rank", "event_index", "matched_by").iter_rows():
@@ -47,12 +47,12 @@ def _whole(*numbers: int, ranks=range(3), how="signature"):
 
 
 def test_equal_calls_match_in_order() -> None:
-    """Three ranks make the same calls; the k-th of each signature is the same operation."""
+    """Three ranks make the same calls; the k-th calls with the same signature match."""
     assert _operations({rank: _rank("AABA") for rank in range(3)}) == _whole(0, 1, 2, 3)
 
 
 def test_the_calls_around_a_missing_one_show_which_it_is() -> None:
-    """Rank 1 lacks the A between B and C: the A before B and the A after C still match."""
+    """Rank 1 lacks the A between B and C; its A before B and its A after C still match."""
     of_ranks = {0: _rank("ABACA"), 1: _rank("AB.CA"), 2: _rank("ABACA")}
 
     assert {number: len(ranks) for number, (_, ranks) in _operations(of_ranks).items()} == {
@@ -65,7 +65,7 @@ def test_the_calls_around_a_missing_one_show_which_it_is() -> None:
 
 
 def test_time_shows_which_of_equal_calls_is_missing() -> None:
-    """Rank 1 lacks the second of three equal calls; by order alone, any of them could be the missing one."""
+    """Rank 1 lacks the second of three equal calls; only the times show which one is missing."""
     of_ranks = {0: _rank("AAA"), 1: _rank("A.A"), 2: _rank("AAA")}
 
     calls = match(of_ranks).calls
@@ -78,7 +78,7 @@ def test_time_shows_which_of_equal_calls_is_missing() -> None:
 
 
 def test_time_counts_on_roughly_aligned_clocks() -> None:
-    """The clock of rank 1 is ahead by a second; other calls show by how much."""
+    """The clock of rank 1 is a second ahead; other calls show this, so times can be compared."""
     first = [_rank("BCDAAA", host=str(rank)) for rank in range(2)]
     of_ranks = {0: first[0], 1: _rank("BCDA.A", ahead_us=1_000_000, host="1")}
 
@@ -87,7 +87,7 @@ def test_time_counts_on_roughly_aligned_clocks() -> None:
 
 
 def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
-    """The call of rank 1 overlaps two equal calls of rank 0, and ends halfway between their ends."""
+    """The call of rank 1 ends halfway between two equal calls of rank 0, so it matches neither."""
     placed = {"group": GROUP.number}
     of_ranks = {
         0: of_rank({**placed, "times": (0, 100)}, {**placed, "times": (60, 200)}),
@@ -98,7 +98,7 @@ def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
 
 
 def test_calls_that_do_not_overlap_are_not_the_same() -> None:
-    """Of three equal calls, rank 0 lacks the first and rank 1 the last: matched by order, none would overlap."""
+    """Of three equal calls, rank 0 lacks the first and rank 1 the last; matches by order would not overlap."""
     of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
 
     operations = _operations(of_ranks)
@@ -107,7 +107,7 @@ def test_calls_that_do_not_overlap_are_not_the_same() -> None:
 
 
 def test_a_clock_that_jumps_changes_no_match() -> None:
-    """From the sixth call on, the clock of rank 1 is one second ahead: the matches stay the same, so the jump is visible."""
+    """After five calls, the clock of rank 1 jumps by one second; all calls still match, so the jump can be seen."""
     calls = [{"group": GROUP.number, "content": place, "times": (100 * place, 100 * place + 50)} for place in range(9)]
     jumped = [
         {**call, "times": tuple(time + 1_000_000 for time in call["times"])} if place > 4 else call
@@ -120,7 +120,7 @@ def test_a_clock_that_jumps_changes_no_match() -> None:
 
 
 def test_steps_are_matched_by_number() -> None:
-    """Rank 0 recorded steps 1 and 2, rank 1 steps 2 and 3."""
+    """Rank 0 recorded steps 1 and 2, and rank 1 steps 2 and 3; only the calls of step 2 match."""
     ranks = {
         rank: of_rank(
             *({"group": GROUP.number, "window": step, "times": (100 * step, 100 * step + 50)} for step in steps)
@@ -132,7 +132,7 @@ def test_steps_are_matched_by_number() -> None:
 
 
 def test_kernels_of_which_only_the_kind_is_known_match_where_counts_agree() -> None:
-    """Custom all-reduces have no args: both ranks have two in step 0, but rank 1 lacks one in step 1."""
+    """Custom all-reduces have no args; they match in step 0 but not in step 1, where rank 1 has one fewer."""
     kernels = [
         {"dtype": None, "stream": 7, "group": GROUP.number, "window": step, "times": (start_us, start_us + 9)}
         for step, start_us in ((0, 0), (0, 10), (1, 20), (1, 30))
@@ -154,14 +154,14 @@ def test_numbers_come_first() -> None:
 
 
 def test_groups_of_one_rank_match_nothing() -> None:
-    """Two ranks of different groups were recorded, so each is the only recorded rank of its group."""
+    """Each of two recorded ranks is the only recorded rank of its group, so nothing matches."""
     other = process_group([5, 6])
 
     assert _operations({0: _rank("AB"), 1: _rank("AB", group=other.number)}) == {}
 
 
 def test_the_order_is_that_of_the_requests() -> None:
-    """On rank 1, the call requested second starts first; it still matches the second call of rank 0."""
+    """On rank 1, the call that was requested second starts first; it still matches the second call of rank 0."""
     request = [
         {"group": GROUP.number, "asked_ns": asked, "times": times} for asked, times in ((0, (0, 50)), (1, (10, 60)))
     ]
@@ -175,7 +175,7 @@ def test_the_order_is_that_of_the_requests() -> None:
 
 @st.composite
 def _incomplete_jobs(draw):
-    """Draw three ranks with the same calls, of which up to three are missing on each rank."""
+    """Draw three ranks that make the same calls; each rank lacks up to three of them."""
     text = draw(st.text("ABC", min_size=4, max_size=24))
     missing = [draw(st.sets(st.integers(0, len(text) - 1), max_size=3)) for _ in range(3)]
     return {
@@ -188,9 +188,9 @@ def _incomplete_jobs(draw):
 
 
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
-    """Two ranks each recorded three of four equal calls, but not the same three.
+    """Of four equal calls, rank 1 lacks the first and rank 2 the last; their calls are not matched with a shift.
 
-    Matched by order, none of these calls would overlap, which shows missing calls rather than a clock that jumped.
+    Calls matched by order would not overlap. On one host, this shows missing calls, not a clock that jumped.
     """
     of_ranks = {0: _rank("AAAA"), 1: _rank(".AAA"), 2: _rank("AAA.")}
 
@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """Three matches by order are impossible and the next is possible, so calls are missing and no clock jumped."""
+    """Matched by order, three calls would not overlap but the next would: calls are missing, and no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())
@@ -206,5 +206,5 @@ def test_ranks_of_one_host_share_its_clock() -> None:
 
 @given(_incomplete_jobs())
 def test_missing_calls_never_make_a_wrong_match(of_ranks) -> None:
-    """Whichever calls are missing, only calls made at the same position are matched."""
+    """Whichever calls are missing, calls match only if they have the same position in the program."""
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

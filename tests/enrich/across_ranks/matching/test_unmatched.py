@@ -14,7 +14,7 @@ def _call(start_us=0, **columns):
 
 
 def test_matched_calls_give_no_findings() -> None:
-    """Two ranks make the same call, a microsecond apart."""
+    """Two ranks make the same call a microsecond apart; it matches, and there is no finding."""
     assert match({0: of_rank(_call()), 1: of_rank(_call(1))}).findings == ()
 
 
@@ -29,7 +29,7 @@ def test_nothing_at_all_is_an_answer() -> None:
 
 
 def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
-    """The table lists the calls of a single rank as unmatched, whether or not they name their group."""
+    """All calls of a single rank are listed as unmatched, whether or not they name their group."""
     for group in (PAIR.number, None):
         matching = match({3: of_rank(_call(group=group))})
 
@@ -40,7 +40,7 @@ def test_one_rank_alone_has_nobody_to_be_matched_with() -> None:
 
 
 def test_ranks_of_jobs_of_different_sizes() -> None:
-    """The folder contains files of two jobs, with 8 and 16 ranks."""
+    """For files of two jobs, with 8 and 16 ranks, a finding names both sizes."""
     of_ranks = {
         0: of_rank(_call(), world_size=8),
         1: of_rank(_call(1), world_size=8),
@@ -54,14 +54,14 @@ def test_ranks_of_jobs_of_different_sizes() -> None:
 
 
 def test_the_same_recording_twice() -> None:
-    """If the file of rank 0 was copied as rank 1, a finding says that both may be one recording."""
+    """If rank 1's file is a copy of rank 0's, a finding says that both may be the same recording."""
     assert match(dict.fromkeys((0, 1), of_rank(_call(), _call(9)))).findings == (
         "ranks 0-1 have the same calls at the same times: their files may be copies of one recording",
     )
 
 
 def test_recordings_of_different_steps() -> None:
-    """If rank 0 recorded step 1 and rank 1 step 2, a finding says that no two ranks share a step."""
+    """If rank 0 recorded step 1 and rank 1 recorded step 2, a finding says that no two ranks share a step."""
     assert match({0: of_rank(_call(window=1)), 1: of_rank(_call(90, window=2))}).findings == (
         "no two ranks recorded the same step, so their calls cannot be matched by order",
         "2 of 2 calls (2 all_reduce) have no clear counterpart on the other ranks of their group",
@@ -69,7 +69,7 @@ def test_recordings_of_different_steps() -> None:
 
 
 def test_each_reason_is_one_sentence() -> None:
-    """Each reason has one sentence: no group, a missing rank, an unnamed rank, and exchanges of three ranks."""
+    """Each reason gets one sentence: no group, a missing rank, an unnamed rank, or exchanges of three ranks."""
     three = process_group([0, 1, 2], "mesh_pp")
     send, exchange = {"family": "send"}, {"family": "send_recv", "group": three.number, "sequence": 1}
     of_ranks = {
@@ -101,7 +101,7 @@ def test_many_kinds_of_calls_are_shortened() -> None:
 
 
 def test_sends_can_be_left_out() -> None:
-    """With `sends=False`, sends are not matched, and no finding mentions them."""
+    """With `sends=False`, sends are neither matched nor mentioned in findings."""
     of_ranks = {0: of_rank(_call(family="send", peer=1)), 1: of_rank(_call(family="recv", peer=0))}
 
     assert match(of_ranks).calls["instance"].to_list() == [0, 0]
@@ -110,7 +110,7 @@ def test_sends_can_be_left_out() -> None:
 
 
 def test_ranks_that_number_their_operations_apart() -> None:
-    """Rank 0 recorded operations 1 to 4 of the group, and rank 1 operations 101 to 104: they cannot be the same."""
+    """Rank 0 recorded operations 1 to 4 of the group, and rank 1 operations 101 to 104, so none match."""
     of_ranks = {
         rank: of_rank(*(_call(100 * number, sequence=number + 1 + 100 * rank) for number in range(4)))
         for rank in (0, 1)
@@ -123,7 +123,7 @@ def test_ranks_that_number_their_operations_apart() -> None:
 
 
 def test_ranks_of_different_jobs_of_equal_size() -> None:
-    """Rank 0 only reduces and rank 1 only gathers, in a group of the same ranks."""
+    """Rank 0 only reduces and rank 1 only gathers, so a finding says that the files may belong to different jobs."""
     of_ranks = {0: of_rank(_call(0), _call(20)), 1: of_rank(_call(5, family="all_gather", content=9))}
 
     assert match(of_ranks).findings == (

@@ -1,4 +1,4 @@
-"""What a thread does at each time: a wait of PyTorch is idle time, and functions of a data set load data."""
+"""The cause of each time of a thread follows from its functions: PyTorch's waits are idle, data sets load data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOKENISE = "data.py(9): tokenise"
 
 
 def causes_of(*functions: str) -> list[tuple[str, str]]:
-    """Return cause and name of Python functions that call each other in this order."""
+    """Return cause and name for Python functions, each called by the one before it."""
     trace = TraceBuilder().operator("aten::add", start_us=900, duration_us=1)
     for depth, name in enumerate(functions):
         trace.python(name, start_us=10 + depth, duration_us=100 - 2 * depth)
@@ -25,12 +25,12 @@ def causes_of(*functions: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
 def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
-    """A thread in PyTorch's wait is idle until it is woken; a wait for a user's lock is the user's Python code."""
+    """A thread in PyTorch's wait is idle; a wait for a lock of the user counts as the user's Python code."""
     assert causes_of("train.py(3): step", name)[1][0] == cause
 
 
 def test_a_function_that_builds_a_batch_is_named_and_not_its_loader() -> None:
-    """The data loader calls `tokenise`, which belongs to the user."""
+    """While the user's `tokenise` runs, the cause is named after it, not after the data loader that calls it."""
     assert causes_of("train.py(3): step", LOADER, TOKENISE)[1:] == [
         ("data_loading", LOADER),
         ("data_loading", TOKENISE),
@@ -38,7 +38,7 @@ def test_a_function_that_builds_a_batch_is_named_and_not_its_loader() -> None:
 
 
 def test_a_function_that_asks_for_a_batch_is_not_the_loader() -> None:
-    """`step` calls the loader, in which a function of PyTorch runs."""
+    """The user's `step` calls the loader, which calls a function of PyTorch; the cause is named after the loader."""
     fetch = "torch/utils/data/_utils/fetch.py(48): fetch"
 
     assert causes_of("train.py(3): step", LOADER, fetch)[1:] == [("data_loading", LOADER), ("data_loading", LOADER)]

@@ -1,4 +1,4 @@
-"""A thread waits for communication while its innermost function is a wait, not whenever communication runs."""
+"""A thread waits for communication only while its innermost function is a wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def runs_of(*functions):
-    """Return (name, start_us, end_us, call) of each run of a thread with these Python functions."""
+    """Return a thread's runs as (name, start_us, end_us, call), given its Python functions."""
     builder = TraceBuilder()
     for name, start_us, end_us in functions:
         builder.event(ph="X", cat="python_function", name=name, ts=start_us, dur=end_us - start_us, pid=1, tid=1)
@@ -25,19 +25,19 @@ def runs_of(*functions):
 
 
 def test_a_function_that_sleeps_does_not_wait_for_communication():
-    """A call from 15 to 58 µs runs while the thread sleeps from 10 to 60 µs."""
+    """The thread sleeps from 10 to 60 µs; a call runs from 15 to 58 µs, but the thread does not wait for it."""
     sleep = "<built-in function sleep>"
     assert runs_of((sleep, 10, 60)) == [(sleep, 10, 60, NO_CALL)]
 
 
 def test_a_function_that_waits_is_inside_the_call():
-    """The thread waits from 100 to 140 µs for the call that ends at 138 µs."""
+    """From 100 to 138 µs, the end of the call, the thread waits for the call; from 138 to 140 µs it does not."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 100, 140)) == [(wait, 100, 138, 1), (wait, 138, 140, NO_CALL)]
 
 
 def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
-    """In `train`, the thread works until 20 µs, sleeps until 60 and works again until 80."""
+    """The thread works in `train` until 20 µs, sleeps until 60 and works in `train` again until 80."""
     train, sleep = "train.py(3): train", "<built-in function sleep>"
     assert runs_of((train, 10, 80), (sleep, 20, 60)) == [
         (train, 10, 20, NO_CALL),
@@ -47,7 +47,7 @@ def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
 
 
 def test_a_thread_waits_for_one_call_after_another():
-    """From 20 to 140 µs, the thread waits for the call that ends at 58 µs, works, and waits for the next call."""
+    """The thread waits until the first call ends at 58 µs, and again from the start of the next call at 90 µs."""
     wait = "<built-in method wait>"
     assert runs_of((wait, 20, 140)) == [
         (wait, 20, 58, 0),

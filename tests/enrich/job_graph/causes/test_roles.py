@@ -1,4 +1,4 @@
-"""The named cause of a late rank: its own work, and the user's function that takes the time."""
+"""The largest cause of a rank is named: its own work, or the user's function that takes the time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAVE, STEP = "train.py(5): save_checkpoint", "train.py(9): step"
 
 
 def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ...]:
-    """Return cause, name and cost of the largest cause of a rank with these causes: kind, name, frame and cost."""
+    """Return cause, name and cost of the largest cause; `costs` are (kind, name, frame, cost)."""
     columns = ["cause", "name", "frame", "cost_ns"]
     causes = pl.DataFrame(list(costs), schema=columns, orient="row").with_columns(
         *(pl.lit(0, pl.Int64).alias(name) for name in ("error_ns", "wait_count", "first_instance", "first_ns")),
@@ -21,7 +21,7 @@ def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ..
 
 
 def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
-    """Saving takes 90 ns in three calls, of which none takes half."""
+    """Saving takes 90 ns in three calls, but none of them takes half, so `save` itself is named."""
     parts = [
         ("python", f"<built-in method {name}>", SAVE, cost)
         for name, cost in (("write", 40), ("open", 30), ("fsync", 20))
@@ -31,21 +31,21 @@ def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
 
 
 def test_a_call_that_takes_most_of_its_function_is_named() -> None:
-    """One sleep takes 60 of the 80 ns in `step`."""
+    """One sleep takes 60 of the 80 ns in `step`, so the sleep is named."""
     sleep = ("python", "<built-in function sleep>", STEP, 60)
 
     assert largest(sleep, ("python", STEP, STEP, 20)) == ("python", "<built-in function sleep>", 60)
 
 
 def test_python_between_operators_is_not_added_up() -> None:
-    """`step` runs operators for 50 ns; its 60 ns in Python are the overhead of the model, and are listed separately."""
+    """`step` runs an operator for 50 ns and three Python calls for 20 ns each, which are not summed."""
     parts = [("python", f"<built-in method {name}>", STEP, 20) for name in ("mul_", "add_", "sqrt")]
 
     assert largest(*parts, ("operator", "aten::mm", STEP, 50)) == ("operator", "aten::mm", 50)
 
 
 def test_transfers_are_named_only_if_they_are_most() -> None:
-    """The sends take 60 ns in total, but the rank's own work takes 70 ns in two functions."""
+    """The sends take 60 ns, but the rank's own work takes 70 ns in two functions, so its largest function is named."""
     sends = ("communication", "send", None, 60)
 
     assert largest(sends, ("python", SAVE, SAVE, 45), ("operator", "aten::mm", STEP, 25)) == ("python", SAVE, 45)
@@ -53,7 +53,7 @@ def test_transfers_are_named_only_if_they_are_most() -> None:
 
 
 def test_autograd_operators_are_named_as_they_are() -> None:
-    """A backward operator is named without autograd's `evaluate_function` range around it."""
+    """The text names a backward operator without the prefix `evaluate_function` of autograd."""
     cause = {
         "cause": "operator",
         "name": "autograd::engine::evaluate_function: MmBackward0",

@@ -1,4 +1,4 @@
-"""`together_before` finds when the ranks of a communication had last met."""
+"""`together_before` returns when the ranks of a communication were last synchronised."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ CALLS = {"instance": pl.Int64, "rank": pl.Int32, "start_ns": pl.Int64, "wait_ns"
 
 
 def since(rows, begin_ns):
-    """Return when the ranks of each call were last together, for calls on one clock."""
+    """Return when the ranks of each call were last synchronised, for calls on one clock."""
     calls = pl.DataFrame(rows, CALLS, orient="row").with_columns(pl.col("start_ns").alias("aligned_start_ns"))
     return together_before(calls, begin_ns).to_list()
 
 
 def test_ranks_were_together_when_the_last_had_arrived():
-    """Ranks 0 and 1 meet at 50, when rank 1 arrives; their next communication refers to that time."""
+    """Rank 1 arrives at 50, so both ranks of the next communication were last synchronised at 50."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 50, 0, 0), (1, 0, 70, 10, 0), (1, 1, 80, 0, 0)]
     assert since(rows, {0: 0, 1: 5}) == [5, 5, 50, 50]
 
 
 def test_a_larger_communication_counts_but_not_a_smaller_one():
-    """Before all three ranks meet at 60, they were last together at 20; the meeting of ranks 0 and 1 at 40 does not count."""
+    """All three ranks meet at 20 and 60; the meeting of only ranks 0 and 1 at 40 does not count."""
     all_three = [(0, rank, 20, 0, 0) for rank in range(3)]
     two = [(1, 0, 40, 0, 0), (1, 1, 40, 0, 0)]
     again = [(2, rank, 60, 0, 0) for rank in range(3)]
@@ -30,13 +30,13 @@ def test_a_larger_communication_counts_but_not_a_smaller_one():
 
 
 def test_communication_that_overlaps_does_not_count():
-    """The second communication starts on rank 0 before rank 1 arrives in the first one."""
+    """The first communication does not count, because rank 0 starts the second before rank 1 arrives in the first."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 50, 0, 0), (1, 0, 30, 30, 0), (1, 1, 60, 0, 0)]
     assert since(rows, {0: 0, 1: 0}) == [0, 0, 0, 0]
 
 
 def test_on_several_clocks_each_rank_knows_the_time_from_its_own_call():
-    """The clock of rank 1 is 1,000 ahead: they met at 50 on clock 0, and at 1,050 on clock 1."""
+    """The clock of rank 1 is 1,000 ahead, so the ranks met at 50 on clock 0 and at 1,050 on clock 1."""
     rows = [(0, 0, 10, 40, 0), (0, 1, 1_050, 0, 1), (1, 0, 70, 10, 0), (1, 1, 1_080, 0, 1)]
     calls = pl.DataFrame(rows, CALLS, orient="row").with_columns(
         (pl.col("start_ns") - 1_000 * pl.col("clock")).alias("aligned_start_ns")

@@ -1,4 +1,4 @@
-"""Tests of what_if_across_ranks: predictions compared with jobs that are built again with the change."""
+"""Tests of what_if_across_ranks, which compare its predictions with jobs built with the change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRANSFER_US = 10
 
 
 def job(busy_us: tuple[int, ...], *, transfer_us: float = TRANSFER_US) -> Trace:
-    """Return ranks that compute for different times, reduce, and compute for 20 µs; all ends follow from these times."""
+    """Return ranks that compute for different times, reduce, and compute for 20 µs more."""
     builder = TraceBuilder()
     ranks = range(len(busy_us))
     arrived_us = 5 + max(busy_us)
@@ -68,14 +68,14 @@ GEMM, REDUCE = pl.col("name") == "gemm", pl.col("name").str.contains("AllReduce"
     ids=["scale", "remove", "replace", "scale transfer", "replace transfer", "link", "peers", "both"],
 )
 def test_predictions_equal_the_job_made_again(changes: list[JobChange], made_again: Trace) -> None:
-    """Rank 1 computes for 50 µs, rank 0 for 20 µs; the prediction equals the step of a job built with the change."""
+    """Rank 1 computes for 50 µs and rank 0 for 20 µs; the prediction equals the step of a job built with the change."""
     answer = what_if_across_ranks(job((20, 50)), changes)
     assert answer.measured_ns == answer.replayed_ns == 85_000
     assert answer.predicted_ns == step_ns(made_again)
 
 
 def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
-    """Rank 0 arrives 30 µs before rank 1, so the step stays as long if rank 0's work takes no time, or 30 µs more."""
+    """Rank 0 arrives 30 µs before rank 1, so the step stays the same if rank 0 needs no time, or 30 µs more."""
     trace = job((20, 50))
     only_rank_0 = GEMM & (pl.col("duration_ns") == 20_000)
     for factor in (0, 1, 2.5):
@@ -84,17 +84,17 @@ def test_a_rank_that_nobody_waits_for_saves_nothing() -> None:
 
 
 def test_all_ranks_like_the_median() -> None:
-    """With 20, 50 and 90 µs, the median rank computes for 50 µs."""
+    """If ranks compute for 20, 50 and 90 µs, the change makes all of them compute for 50 µs."""
     assert what_if_across_ranks(job((20, 50, 90)), [PeersMedian()]).predicted_ns == step_ns(job((50, 50, 50)))
 
 
 def test_launches_without_overhead_start_work_at_once() -> None:
-    """Both ranks start to compute when the host requests it, at 1 µs instead of 5 µs."""
+    """Without launch overhead, both ranks start to compute at 1 µs, when the host requests it, instead of 5 µs."""
     assert what_if_across_ranks(job((20, 50)), [NoLaunchOverhead()]).saved_ns == 4_000
 
 
 def test_changes_that_select_nothing_are_errors() -> None:
-    """A name that no rank has, a rank that does not exist, a group without calls, and impossible factors raise errors."""
+    """Unknown names and ranks, a group without calls, and impossible factors raise errors."""
     for change in (
         Remove(pl.col("name") == "none"),
         PeersMedian([7]),
@@ -107,13 +107,13 @@ def test_changes_that_select_nothing_are_errors() -> None:
 
 
 def test_a_rank_without_peers_is_an_error() -> None:
-    """A job of one rank has no peers to compare with."""
+    """A job of one rank has no peers to compare it with."""
     with pytest.raises(InvalidOptionError, match="no peers"):
         what_if_across_ranks(job((20,)), [PeersMedian([0])])
 
 
 def sleeping_ranks() -> Trace:
-    """Return two ranks without GPU work; rank 1 sleeps from 10 to 40 µs within a function that also runs `aten::mm`."""
+    """Return two ranks without GPU work; rank 1 sleeps from 10 to 40 µs in a function that also runs `aten::mm`."""
     builder = TraceBuilder()
     frame = {"ph": "X", "cat": "python_function", "tid": 1, "args": {"Python id": 1, "Python parent id": None}}
     for rank, sleep_us in ((0, 0), (1, 30)):
@@ -128,7 +128,7 @@ def sleeping_ranks() -> Trace:
 
 
 def test_python_functions_can_be_removed_without_what_they_call() -> None:
-    """Without the 30 µs of sleep, rank 1 ends when rank 0 ends; `aten::mm` in the function still runs."""
+    """Without the 30 µs of sleep, rank 1 ends together with rank 0; `aten::mm`, in the same function, still runs."""
     trace = sleeping_ranks()
     if not trace.ranks[1].events_of([EventKind.PYTHON_FUNCTION], ["event_index"]).height:
         pytest.fail("the functions were not read")
@@ -142,7 +142,7 @@ def test_python_functions_can_be_removed_without_what_they_call() -> None:
 
 
 def test_python_functions_after_the_last_operator_can_be_removed() -> None:
-    """Rank 1 collects garbage for 40 µs before its step ends. Without the garbage collection, the step takes 60 µs, as on rank 0."""
+    """Without the 40 µs of garbage collection before the end of rank 1's step, the step takes 60 µs, as on rank 0."""
     builder = TraceBuilder()
     for rank, collection_us in ((0, 0), (1, 40)):
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": 2})
@@ -157,7 +157,7 @@ MULTI_RANK = ("ddp_gloo_4rank", "pipeline_gloo_4rank", "dlrm_8rank", "two_rank_1
 
 @pytest.mark.parametrize("name", MULTI_RANK)
 def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Path, name: str) -> None:
-    """On recordings of real jobs, the replay differs from the measured step by at most 3 %."""
+    """For recorded jobs, the unchanged replay differs from the measured step by at most 3 %."""
     everything = pl.col("duration_ns") >= 0
     answer = what_if_across_ranks(opened(real_traces / name), [Scale(everything, 1.0)])
     assert abs(answer.replayed_ns - answer.measured_ns) <= 0.03 * answer.measured_ns
@@ -166,7 +166,7 @@ def test_an_unchanged_replay_takes_as_long_as_the_recorded_step(real_traces: Pat
 
 @pytest.mark.parametrize(("name", "slow"), [("pipeline_gloo_4rank", 2), ("ddp_gloo_4rank", 3)])
 def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path, name: str, slow: int) -> None:
-    """Without its delay, the slow rank of a recording saves time; removing the delay of a rank that waits for it saves none."""
+    """Removing the delay of the slow rank saves more than 10 % of the step; changing rank 0, which waits, does not."""
     trace = opened(real_traces / name)
     assert what_if_across_ranks(trace, [PeersMedian([slow])]).saved_fraction > 0.1
     other = what_if_across_ranks(trace, [PeersMedian([0])])
@@ -175,10 +175,10 @@ def test_a_slow_rank_that_works_like_its_peers_saves_its_delay(real_traces: Path
 
 @pytest.mark.slow
 def test_sends_that_end_when_their_thread_looks_at_them_delay_nobody() -> None:
-    """In a zero-bubble pipeline, threads notice most sends long after the messages arrived.
+    """In a zero-bubble pipeline, threads notice most sends long after the messages have arrived.
 
-    Rank 0 waits 5 ms in each forward pass. Without these waits, steps are predicted 12 to 17 % longer than in the
-    recorded job that has no waits.
+    Rank 0 waits 5 ms in each forward pass. The predicted steps without these waits are 12 to 17 % longer than in a job
+    recorded without them.
     """
     jobs = [opened(TRACES / f"planted_causes/zero_bubble_{name}") for name in ("slow_rank", "healthy")]
     wait = Remove(pl.col("name").str.contains("wait_in_forward"))

@@ -1,4 +1,4 @@
-"""Tests of the costs of attention: masks, windows, joined sequences, and each library's order of inputs."""
+"""Tests of attention costs: masks, windows, joined sequences, and the order of inputs in each library."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from holotrace.enrich.operator_costs.rules import cost_of
 
 BF16, INT, LONG = "c10::BFloat16", "int", "long int"
 B, Q, K, H, G, D = 2, 6, 10, 4, 2, 8
-"""Batch size, number of queries and of keys, heads of queries and of keys, width of a head."""
+"""Batch size, number of queries, number of keys, query heads, key heads, width of a head."""
 PAIR = 2 * H * (D + D)
-"""Operations of all heads for a pair of query and key."""
+"""Operations of all heads for one pair of query and key."""
 PAIR_BACKWARD = 2 * H * 5 * D
 
 Inputs = dict[int, Any]
 
 
 def call(operator: str, count: int, inputs: Inputs, **more: Any) -> Cost:
-    """Return the cost of a call with these inputs by position: a shape, a pair of shape and type, or a value."""
+    """Return the cost of a call; inputs, by position, are a shape, a pair of shape and type, or a value."""
     dims: list[Any] = [[] for _ in range(count)]
     types, values = [""] * count, [""] * count
     for index, given_input in inputs.items():
@@ -98,7 +98,7 @@ MASKS = (
 @pytest.mark.parametrize(("operator", "count", "causal", "window"), FORWARD)
 @pytest.mark.parametrize(("is_causal", "left", "right", "pairs"), MASKS)
 def test_pairs_under_the_mask_count(operator, count, causal, window, is_causal, left, right, pairs) -> None:  # noqa: PLR0917 -- the columns of two tables
-    """Each library orders its inputs differently; every mask is aligned with the last query and key."""
+    """Each library orders its inputs differently, but all align the mask with the last query and key."""
     cost = call(operator, count, {**batched(), causal: is_causal, window: left, window + 1: right})
     moved = 2 * (2 * B * Q * H * D + 2 * B * K * G * D)
     assert (cost.flops, cost.bytes, cost.dense_flops, cost.reason) == (B * pairs * PAIR, moved, B * Q * K * PAIR, "")
@@ -107,7 +107,7 @@ def test_pairs_under_the_mask_count(operator, count, causal, window, is_causal, 
 @pytest.mark.parametrize(("operator", "count", "causal", "window"), BACKWARD)
 @pytest.mark.parametrize(("is_causal", "left", "right", "pairs"), MASKS)
 def test_five_products_of_the_backward_pass(operator, count, causal, window, is_causal, left, right, pairs) -> None:  # noqa: PLR0917 -- the columns of two tables
-    """The backward pass computes the scores again, and moves gradient, query, key, value and their gradients."""
+    """The backward pass recomputes the scores, and moves query, key, value and all gradients."""
     inputs = {0: [B, Q, H, D], **batched(1), causal: is_causal, window: left, window + 1: right}
     cost = call(operator, count, inputs)
     moved = 2 * (3 * B * Q * H * D + 4 * B * K * G * D)
@@ -117,7 +117,7 @@ def test_five_products_of_the_backward_pass(operator, count, causal, window, is_
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED)
 def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If the longest sequence is as long as the average, all are; otherwise the lengths depend on data."""
+    """If the longest sequence is as long as the average, all have this length; otherwise the lengths depend on data."""
     inputs = {**packed(), ends: ([B + 1], INT), ends + 1: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR, B * Q * K * PAIR)
@@ -128,7 +128,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """The backward pass of joined sequences costs like the forward pass, but with five products."""
+    """The backward pass of joined sequences has the formula of the forward pass, but five products."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -136,9 +136,9 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call has all tokens and keys of the step, its pairs follow from the step's sums.
+    """If a call covers all tokens and keys of the step, its pairs follow from the step's sums.
 
-    The causal mask leaves half of the pairs between new tokens.
+    The causal mask removes half of the pairs between new tokens.
     """
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {**packed(), 3: ([3], INT), 4: ([3], INT), 5: 7, 6: 11, 12: True, 13: -1, 14: -1}
@@ -148,7 +148,7 @@ def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
 
 
 def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
-    """Keys and values are the whole cache; only the sums of the step show which part a call reads."""
+    """Keys and values have the shape of the whole cache; only the sums of the step show how much of it a call reads."""
     step = "execute_12_context_2(sq12sk20sqsq74sqsk122)_generation_0(sq0sk0sqsq0sqsk0)"
     inputs = {0: [12, H, D], 1: [99, 16, G, D], 2: [99, 16, G, D], 7: ([3], INT), 14: ([2, 5], INT), 24: True}
     assert "lengths of the requests" in call("flash_attn_3::fwd", 34, inputs).reason
@@ -159,7 +159,7 @@ def test_a_cache_of_pages_needs_the_sums_of_the_step() -> None:
 
 
 def test_masks_of_memory_efficient_attention() -> None:
-    """Mask 1 is aligned with the first query and key, so its cost is known only for as many keys as queries.
+    """Mask 1 is aligned with the first query and key, so its cost is known only if there are as many keys as queries.
 
     Mask 2 is aligned with the last query and key.
     """
@@ -173,7 +173,7 @@ def test_masks_of_memory_efficient_attention() -> None:
 
 
 def test_gradients_of_xformers() -> None:
-    """The first input is a boolean; the other inputs have FlashAttention's order, without gradients."""
+    """The first input is a boolean; the others are in FlashAttention's order, without the gradients."""
     operator = "xformers_flash::flash_bwd"
     mask = {13: True, 14: -1, 15: -1}
     batch = call(operator, 17, {0: False, 1: [B, Q, H, D], **batched(2), **mask})
@@ -187,7 +187,7 @@ def test_gradients_of_xformers() -> None:
     [("aten::_efficient_attention_backward", 6, 14), ("xformers::efficient_attention_backward_ck", 5, 15)],
 )
 def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
-    """Masks mean the same as in the forward pass; the lengths of joined sequences are unknown."""
+    """Masks mean the same as in the forward pass, but the lengths of joined sequences are unknown."""
     inputs = {0: [B, Q, H, D], **batched(1)}
     assert call(operator, 18, {**inputs, mask: 0}).flops == B * Q * K * PAIR_BACKWARD
     assert call(operator, 18, {**inputs, mask: 2}).flops == B * 42 * PAIR_BACKWARD
@@ -196,7 +196,7 @@ def test_gradients_of_memory_efficient_attention(operator, ends, mask) -> None:
 
 
 def test_attention_of_cudnn() -> None:
-    """In cuDNN's shapes, the heads come before the length of the sequence."""
+    """In cuDNN's shapes, heads precede the sequence length."""
     inputs = {0: [B, H, K, D], 1: [B, H, K, D], 2: [B, H, K, D], 10: True}
     assert call("aten::_cudnn_attention_forward", 12, inputs).flops == B * K * K // 2 * PAIR
     backward = {0: [B, H, K, D], 1: [B, H, K, D], 2: [B, H, K, D], 3: [B, H, K, D], 14: True}
@@ -204,14 +204,14 @@ def test_attention_of_cudnn() -> None:
 
 
 def test_a_second_query_or_an_odd_mask_is_unknown() -> None:
-    """A second query in an unexpected input, and a mask value that is not a boolean, make the cost unknown."""
+    """An unexpected second query, or a mask value that is not a boolean, makes the cost unknown."""
     assert "second query" in call("flash_attn_3::fwd", 34, {**batched(), 5: [B, Q, H, D]}).reason
     assert "0.125" in call("aiter::mha_fwd", 21, {**batched(), 5: 0.125}).reason
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(-1, 11), st.integers(-1, 11))
 def test_pairs_in_a_window(queries, keys, left, right) -> None:
-    """The formula and counting one by one give the same number of pairs."""
+    """The formula agrees with counting the pairs one by one."""
     places = ((query + keys - queries, key) for query in range(queries) for key in range(keys))
     counted = sum((left < 0 or key >= at - left) and (right < 0 or key <= at + right) for at, key in places)
     assert pairs_in_window(queries, keys, left, right) == counted

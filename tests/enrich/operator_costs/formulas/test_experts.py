@@ -1,4 +1,4 @@
-"""Tests of the costs of mixtures of experts: orders of weights, packed weights, the operators inside a layer, unknown parts."""
+"""Tests of the costs of mixtures of experts: weight layouts, packed weights, inner operators, unknown values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GATED = [[4, 32, 8], [4, 8, 16]]
 """Weights of 4 experts, H = 8 and I = 16, with a gate: N = 32."""
 WEIGHTS = 4 * (32 * 8 + 8 * 16)
 EACH = 2 * (8 * 32 + 16 * 8)
-"""Operations of one expert for one token."""
+"""Operations that one expert needs for one token."""
 
 
 def call(operator: str, dims: list[Any], types: list[str], values: list[str] | None = None, **more: Any) -> Cost:
@@ -28,7 +28,7 @@ def call(operator: str, dims: list[Any], types: list[str], values: list[str] | N
 
 
 def fused(tokens: int, weights: list[list[int]], kind: str = BF16, hidden: int = 8, **more: Any) -> Cost:
-    """Return the cost of `fused_experts` with 2 of 4 experts for each token."""
+    """Return the cost of `fused_experts` for tokens that choose 2 of 4 experts each."""
     dims = [[tokens, hidden], *weights, [tokens, 2], [tokens, 2]]
     return call("vllm::outplace_fused_experts", dims, [BF16, kind, kind, "float", INT], **more)
 
@@ -37,48 +37,48 @@ def fused(tokens: int, weights: list[list[int]], kind: str = BF16, hidden: int =
     "operator", ["vllm::inplace_fused_experts", "sglang::outplace_fused_experts", "aiter::fused_moe_"]
 )
 def test_two_products_for_each_token_and_chosen_expert(operator) -> None:
-    """100 tokens x 2 experts x two products; tokens, result and all weights are moved once."""
+    """100 tokens with 2 experts each need two products per expert; tokens, result and all weights are moved once."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], []]
     cost = call(operator, dims, [BF16] * 3 + ["float", INT, ""])
     assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
 
 
 def test_without_a_gate_the_first_product_is_as_wide_as_the_middle() -> None:
-    """N, the width of the first product, is I instead of 2·I."""
+    """N, the width of the first product, is I without a gate, instead of 2·I."""
     assert fused(100, [[4, 16, 8], [4, 8, 16]]).flops == 200 * 2 * (8 * 16 + 16 * 8)
 
 
 def test_weights_may_have_columns_last() -> None:
-    """triton_kernels stores [experts, K, columns]; the operations are the same."""
+    """triton_kernels stores weights as [experts, K, columns]; the FLOPs are the same."""
     assert fused(100, [[4, 8, 32], [4, 16, 8]]).flops == 200 * EACH
 
 
 def test_packed_weights_have_two_values_in_a_byte() -> None:
-    """The recorded shape along K is half the width: operations count the full width, and bytes the stored half."""
+    """The recorded K is half of the true one, so FLOPs use twice the recorded K; bytes are counted as stored."""
     cost = fused(100, [[4, 32, 4], [4, 8, 8]], BYTE)
     assert (cost.flops, cost.bytes) == (200 * EACH, 2 * 2 * 800 + WEIGHTS // 2)
     assert cost.precision is None  # the shapes do not show whether the kernel computes in bfloat16 or in fewer bits
 
 
 def test_weights_of_8_bits_compute_in_8_bits() -> None:
-    """The tokens are quantised inside the operator."""
+    """The products run in 8 bits, because the operator quantises the tokens."""
     assert fused(100, GATED, FP8).precision == "float8_e4m3fn"
 
 
 def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
-    """2 tokens read the weights of 2 to 4 of 4 experts."""
+    """2 tokens with 2 experts each read the weights of 2 to 4 of the 4 experts."""
     cost = fused(2, GATED)
     assert (cost.flops, cost.bytes) == (4 * EACH, None)
     assert cost.reason == "the trace does not say which experts 2 tokens chose: 2 to 4 of 4"
 
 
 def test_one_token_reads_an_exact_number_of_experts() -> None:
-    """1 token that chooses 2 of 4 experts reads 2 of them, not `2 to 2`."""
+    """1 token that chooses 2 of 4 experts reads exactly 2, so the text does not say `2 to 2`."""
     assert fused(1, GATED).reason == "the trace does not say which experts 1 token chose: 2 of 4"
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
-    """A map of experts, a list of integers, says that other ranks compute some of the choices."""
+    """A list of integers that maps experts shows that other ranks compute some of them, so the cost is unknown."""
     dims = [[100, 8], *GATED, [100, 2], [100, 2], [8]]
     assert "several ranks" in call("aiter::fused_moe_", dims, [BF16] * 3 + ["float", INT, INT]).reason
 
@@ -87,14 +87,14 @@ def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
 )
 def test_weights_that_do_not_fit_are_unknown(weights) -> None:
-    """Both weights need one matrix for each expert, and the second one must be as wide as the tokens."""
+    """The cost is unknown if there is not one matrix per expert, or if the second is not as wide as the tokens."""
     cost = fused(100, weights)
     assert cost.flops is None
     assert "do not fit" in cost.reason
 
 
 def test_kernels_of_aiter() -> None:
-    """The result is the first input of an operator for a layer, and a later input of an operator for one stage; k is a number."""
+    """The result is the first input for a whole layer and a later input for one stage; k is a number in the inputs."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
@@ -121,7 +121,7 @@ def test_kernels_of_aiter() -> None:
 
 
 def test_two_stages_of_ck_tile() -> None:
-    """Each stage receives only its own weights; the number of experts per token is the argument before the paddings."""
+    """Each stage receives only its own weights; the argument before the paddings is the number of experts per token."""
     sorted_ids = [[300], [9], [2]]
     types, values = [BF16] * 3 + [INT] * 3 + ["Scalar"] * 3, [""] * 6 + ["2", "0", "0"]
     first = call("aiter::moe_cktile2stages_gemm1_ck", [[100, 8], GATED[0], [100, 2, 16], *sorted_ids], types, values)
@@ -131,7 +131,7 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """64 tokens choose 8 of 128 experts, so some may be idle and the bytes are unknown; 256 tokens read all weights."""
+    """64 tokens choose 8 of 128 experts and may leave some idle, so bytes are unknown; 256 tokens use all of them."""
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
     types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
     operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"
@@ -143,7 +143,7 @@ def test_the_kernel_of_sglang_is_one_product() -> None:
 
 
 def routed(*inside: Arguments, tokens: int = 100) -> Cost:
-    """Return the cost of vLLM's layer with these operators inside."""
+    """Return the cost of vLLM's layer around these operators."""
     return call("vllm::moe_forward", [[tokens, 8], [tokens, 4], []], [BF16, BF16, ""], related=inside)
 
 
@@ -152,14 +152,14 @@ TOP_K = Arguments("TopK", ([100, 4], []), (BF16, "Scalar"), (), ("", "2"))
 
 
 def test_a_layer_reads_weights_and_k_from_the_operators_inside() -> None:
-    """The inputs are tokens and scores only; views inside show the shapes of the weights, and TopK shows k."""
+    """The layer's inputs are only tokens and scores; inner views show the weights' shapes, and TopK shows k."""
     assert routed(TOP_K, *VIEWS).flops == 200 * EACH
     sorting = Arguments("SortTokens", ([100, 2], [100, 2], []), (BF16, "short int", "Scalar"))
     assert routed(sorting, *VIEWS).flops == 200 * EACH
 
 
 def test_a_layer_without_weights_or_k_is_unknown() -> None:
-    """The reason says whether weights or k are missing; experts of an inner operator with a rule belong to that operator."""
+    """The reason names the missing value, or the inner operator whose rule already counts the experts."""
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "experts per token was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
@@ -167,7 +167,7 @@ def test_a_layer_without_weights_or_k_is_unknown() -> None:
 
 
 def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:
-    """The expert kernels and those of TopK count toward the layer; a shared expert's product is counted separately."""
+    """Kernels of experts and of TopK count toward the layer; the product of a shared expert counts separately."""
     args = {"Input Dims": [[100, 8], [100, 4], []], "Input type": [BF16, BF16, ""]}
     builder = TraceBuilder().operator("vllm::moe_forward_shared", start_us=0, duration_us=90, args=args)
     product = {"Input Dims": [[100, 8], [8, 16]], "Input type": [BF16, BF16]}
@@ -191,7 +191,7 @@ def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() 
 
 @pytest.mark.slow
 def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> None:
-    """In vLLM's gpt-oss-20b, 8,192 tokens choose 4 of 32 experts; the capture has weights 3072 x 5888 and 2944 x 3072."""
+    """8,192 tokens choose 4 of 32 experts in vLLM's gpt-oss-20b; the capture has the shapes of the weights."""
     trace = opened(real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz")
     result = roofline(trace)
     (row,) = result.per_operator.filter(pl.col("operator") == "vllm::moe_forward").to_dicts()
@@ -202,7 +202,7 @@ def test_experts_of_a_replayed_graph_are_known_from_its_capture(real_traces) -> 
 
 
 def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kind: str, **more: Any) -> Cost:
-    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts, which are on `ranks` ranks."""
+    """Return the cost of TensorRT-LLM's `fused_moe` for 100 tokens that choose 2 of 4 experts on `ranks` ranks."""
     biases = [[]] if more.get("has_biases", True) else []
     dims = [hidden, [100, 2], [100, 2], weights[0], *biases, weights[1], *biases, [], [], []]
     kinds = [
@@ -243,20 +243,20 @@ def of_trtllm(weights: list[list[int]], kind: str, hidden: list[int], hidden_kin
 
 @pytest.mark.parametrize("has_biases", [True, False])
 def test_experts_of_tensorrt_llm(has_biases) -> None:
-    """Versions without and with biases between the weights cost the same."""
+    """The cost is the same whether or not the version has biases between the weights."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, has_biases=has_biases)
     assert cost == Cost(200 * EACH, 2 * (2 * 800 + WEIGHTS), "matrix", "bfloat16", 200 * EACH)
 
 
 def test_experts_in_4_bits_have_sixteen_values_in_a_long() -> None:
-    """TensorRT-LLM packs 16 values of a weight into an int64, and two of a token into a byte."""
+    """TensorRT-LLM packs 16 weight values into an int64, and two token values into a byte."""
     cost = of_trtllm([[4, 64, 2], [4, 32, 2]], "long int", [100, 16], "unsigned char")
     assert (cost.flops, cost.precision) == (200 * 2 * (32 * 64 + 32 * 32), "float4")
     assert cost.bytes == 100 * 16 + 100 * 32 * 2 + 4 * (64 * 32 + 32 * 32) // 2
 
 
 def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
-    """Which tokens reach the experts of this rank depends on data."""
+    """The cost is unknown, because it depends on data which tokens reach the experts of this rank."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, ranks=2)
     assert (cost.flops, cost.reason[:28]) == (None, "experts are on several ranks")
 
@@ -271,7 +271,7 @@ def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
     ],
 )
 def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
-    """The whole numbers after the weights are the total number of experts and the number of experts per token."""
+    """Two whole numbers after the weights give the number of all experts and of experts per token."""
     dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
     dims[first], dims[second] = GATED
     kinds = ["float", "", FP8, *["float"] * 7]

@@ -1,4 +1,4 @@
-"""Tests of the costs of matrix products in kernel libraries, Transformer Engine and torch.compile's templates."""
+"""Tests of the costs of matrix products in kernel libraries, Transformer Engine and templates of torch.compile."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SCALED = (
 
 @pytest.mark.parametrize(("operator", "inputs", "moved"), SCALED)
 def test_products_of_8_bits(operator, inputs, moved) -> None:
-    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a result of 16 bits are moved once."""
+    """A product costs 2·M·N·K in any order of inputs; factors, scales, bias and a 16-bit result are moved once."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.dense_flops, cost.bytes, cost.work, cost.reason) == (FLOPS, FLOPS, moved, "matrix", "")
 
@@ -65,7 +65,7 @@ def test_products_of_8_bits(operator, inputs, moved) -> None:
     ],
 )
 def test_products_of_4_bits(operator, inputs) -> None:
-    """A byte holds two values of a row, so the shared dimension is twice the recorded one."""
+    """A byte holds two values, so the shared dimension is twice the recorded one."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.bytes, cost.precision) == (FLOPS, FACTORS // 2 + M + N + RESULT, "float4")
 
@@ -77,20 +77,20 @@ def test_products_in_a_batch() -> None:
 
 
 def test_sparse_weights_store_half() -> None:
-    """Two of four weights are zeros: half of the operations and bytes."""
+    """Two of four weights are zero, so the product takes half of the operations and bytes."""
     inputs = A, SCALE_A, ([N, K // 2], FP8), ([N, K // 8], BYTE), SCALE_B
     cost = call("torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", *inputs)
     assert (cost.flops, cost.bytes) == (FLOPS // 2, M * K + N * K // 2 + N * K // 8 + SCALES + RESULT)
 
 
 def test_packed_weights_of_torchao() -> None:
-    """The order of packed weights hides N; their scales and zeros show it."""
+    """The layout of packed weights does not show N, but their scales and zeros do."""
     cost = call("aten::_weight_int4pack_mm", ([M, K], BF16), ([1, 1, 32, 4], INT), 16, ([1, N, 2], BF16))
     assert (cost.flops, cost.bytes) == (FLOPS, 2 * M * K + 4 * 128 + 2 * 2 * N + RESULT)
 
 
 def test_a_result_of_another_size_is_unknown() -> None:
-    """If sizes do not fit, the inputs are in a different order than the rule expects."""
+    """If sizes do not fit, the inputs are in another order than the rule expects, so the cost is unknown."""
     assert "does not fit" in call("_C::cutlass_scaled_mm", ([M, N + 1], BF16), A, KN).reason
     assert "not a product" in call("_C::cutlass_scaled_mm", OUT, A, NK).reason
     assert "not a linear" in call("aiter::gemm_a8w8", A, KN).reason
@@ -104,26 +104,26 @@ MOVED = 2 * (M * K + N * K + M * N)
     ("operator", "inputs"),
     [
         ("_Linear", (WEIGHT, TOKENS, BIAS, None)),
-        ("_Linear", (WEIGHT, ([N, K], BYTE), TOKENS, BIAS, None)),  # version 1: a copy of the weight in 8 bits
+        ("_Linear", (WEIGHT, ([N, K], BYTE), TOKENS, BIAS, None)),  # version 1, with a copy of the weight in 8 bits
         ("_LayerNormLinear", (TOKENS, ([K], BF16), ([K], BF16), WEIGHT, None, BIAS)),
         ("_LayerNormLinear", (TOKENS, ([K], BF16), None, WEIGHT, ([N, K], BF16), BIAS)),
     ],
 )
 def test_a_layer_of_transformer_engine(operator, inputs) -> None:
-    """Tokens and weight share their last dimension, in whatever order they come."""
+    """Tokens and weight share their last dimension, whatever the order of the inputs."""
     cost = call(operator, *inputs)
     assert (cost.flops, cost.bytes, cost.precision) == (FLOPS, MOVED, "bfloat16")
 
 
 def test_the_kernel_shows_that_a_layer_computes_in_8_bits() -> None:
-    """Transformer Engine quantises inside the layer."""
+    """The kernel's name shows 8 bits, because Transformer Engine quantises inside the layer."""
     kernel = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel=kernel).precision == "float8"
     assert call("_Linear", WEIGHT, TOKENS, BIAS, kernel="nvjet_tst_128x128").precision == "bfloat16"
 
 
 def test_both_products_of_a_layer_count() -> None:
-    """`_LayerNormMLP` has weights [F, K] and [K, F / 2]; 8-bit copies of the weights do not count."""
+    """`_LayerNormMLP` multiplies by weights [F, K] and [K, F / 2]; 8-bit copies of the weights do not count."""
     weights = ([2 * N, K], BF16), ([K, N], BF16)
     plain = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], None, weights[1], None)
     copied = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], weights[0], None, weights[1], weights[1])
@@ -132,7 +132,7 @@ def test_both_products_of_a_layer_count() -> None:
 
 
 def gradients(operator: str, inputs: dict[str, Any], kernels: list[str]) -> tuple[Any, ...]:
-    """Return the cost of a layer's backward call that launches these kernels, given the inputs of its forward call."""
+    """Return the cost of a layer's backward call that launches `kernels`; `inputs` are those of its forward call."""
     builder = TraceBuilder().operator(
         operator, start_us=0, duration_us=9, args={**inputs, "Sequence number": 3, "Fwd thread id": 0}
     )
@@ -149,7 +149,7 @@ FP8_KERNEL = "nvjet_qqtst_128x128_128x6_1x2_h_bz_coopA_TNT"
 
 
 def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
-    """Two tensor-core kernels compute the gradients of tokens and weights; a single kernel computes only one of the two."""
+    """Two tensor-core kernels compute the gradients of tokens and weights; a single kernel computes one of them."""
     matrices, result = 2 * (M * K + N * K), 2 * M * N
     both = gradients("_Linear", LINEAR, [FP8_KERNEL, "vectorized_cast", FP8_KERNEL])
     assert both == (2 * FLOPS, result + 2 * matrices, "float8", "backward", "")
@@ -158,7 +158,7 @@ def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
 
 
 def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
-    """Three products, or kernels whose names do not show tensor cores, leave open which gradients were computed."""
+    """Three products, or kernels whose names do not show tensor cores, leave it open which gradients exist."""
     reason = "{} kernels on tensor cores do not show which gradients were computed"
     assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
     assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)
@@ -166,28 +166,28 @@ def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
 
 
 def test_gradients_of_two_layers() -> None:
-    """Four products are twice the operations of the forward call; which tensors they need was not recorded."""
+    """Four products cost twice the operations of the forward call, but the tensors that they read were not recorded."""
     inputs = {"Input Dims": [[M, K], [K], [2 * N, K], [K, N]], "Input type": [BF16] * 4}
     flops, moved, *_ = gradients("_LayerNormMLP", inputs, [FP8_KERNEL] * 4)
     assert (flops, moved) == (2 * 2 * M * 3 * N * K, None)
 
 
 def test_groups_of_rows_have_weights_of_one_shape() -> None:
-    """Each row is multiplied by one of three weights."""
+    """Each row is multiplied by only one of three weights."""
     cost = call("_GroupedLinear", ([M, K], BF16), ([3], "long int"), None, None, None, WEIGHT, WEIGHT, WEIGHT)
     assert (cost.flops, cost.bytes) == (FLOPS, 2 * (M * K + 3 * N * K + M * N))
     assert "one shape" in call("_GroupedLinear", ([M, K], BF16), WEIGHT, ([N + 1, K], BF16)).reason
 
 
 def test_scripted_products_of_transformer_engine() -> None:
-    """Input 0 is the weight, input 5 the tokens, input 10 the result; the workspace does not count."""
+    """Input 0 is the weight, input 5 the tokens and input 10 the result; the workspace is not counted."""
     inputs = [NK, None, 0, 0, 1, A, None, 0, 0, 0, OUT, None, 0, 0, None, 0, None, 0, ([1 << 20], BYTE)]
     cost = call("tex_ts::te_gemm_ts", *inputs)
     assert (cost.flops, cost.bytes, cost.precision) == (FLOPS, FACTORS + RESULT, "float8")
 
 
 def test_templates_of_torch_compile() -> None:
-    """The inputs of a product show its shapes; which blocks flex_attention skips depends on data."""
+    """The inputs of a product show its shapes, but it depends on data which blocks flex_attention skips."""
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))
@@ -195,6 +195,6 @@ def test_templates_of_torch_compile() -> None:
 
 
 def test_quantising_into_a_tensor() -> None:
-    """The first input is the tensor that receives the result."""
+    """The first input is the tensor for the result."""
     cost = call("_C::static_scaled_fp8_quant", ([M, K], FP8), ([M, K], BF16), ([1], F32))
     assert (cost.flops, cost.bytes) == (2 * M * K, 3 * M * K + 4)

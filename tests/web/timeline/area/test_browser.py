@@ -1,4 +1,4 @@
-"""An area of the timeline in a real browser: its totals and its flame graph."""
+"""The totals and the flame graph of an area of the timeline, in a real browser."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BOTH_STEPS = "at=1700000000000000000-1700000000000400000"
 
 
 def rows_of(drawn: Drawn) -> dict[str, list[str]]:
-    """Return the cells of the totals by name."""
+    """Return the cells of the totals, by name."""
     lines = drawn.details.locator(".holotrace-totals tbody tr").all()
     cells = [[cell.inner_text() for cell in line.locator("td").all()] for line in lines]
     return {name: rest for name, *rest in cells}
@@ -25,7 +25,7 @@ def rows_of(drawn: Drawn) -> dict[str, list[str]]:
 
 @pytest.mark.slow
 def test_the_totals_of_an_area(url, browser) -> None:
-    """The two kernels named gemm take 200 µs in total; a click on a heading sorts; a click on a name shows its longest event."""
+    """Two kernels named gemm take 200 µs; a click on a heading sorts, and a click on a name shows its longest event."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         table = drawn.details.locator(".holotrace-totals")
@@ -52,7 +52,7 @@ def test_the_totals_of_an_area(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_flame_graph_of_an_area(url, browser) -> None:
-    """Steps are outer blocks, operators inner ones; the arrow keys select a block, and Enter makes it fill the width."""
+    """Steps are outer and operators inner blocks; arrow keys select a block, and Enter widens it to the whole graph."""
     with visit(browser, f"{url}&{BOTH_STEPS}") as seen:
         drawn = Drawn(seen)
         graph = drawn.details.locator(".holotrace-flames-graph")

@@ -1,4 +1,4 @@
-"""Events in an area: counts and times by name and kind, and by path."""
+"""Events in an area are summarised by name and kind, and by path."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALL = 2**40
 
 
 def job() -> Trace:
-    """Return two ranks, each with a step of 100 µs, two `linear` operators that each contain an `mm`, and two kernels.
+    """Return two ranks, each with two kernels and a step of 100 µs with two `linear`, each around an `mm`.
 
     On rank 1, operators and kernels take twice as long.
     """
@@ -41,19 +41,19 @@ def job() -> Trace:
 
 
 def areas(*ranks: int, start_us: int = 0, end_us: int = 1_000, rows: tuple[int, ...] | None = None) -> list[Area]:
-    """Return the same area on several ranks."""
+    """Return the same area for several ranks."""
     return [Area(rank, start_us * 1_000, end_us * 1_000, rows) for rank in ranks]
 
 
 def totals_of(trace: Trace, chosen: list[Area]) -> dict[tuple[str, str], list[int]]:
-    """Return count, total, self, mean, min and max in µs by name and kind."""
+    """Return count, total, self, mean, min and max for each name and kind, in µs."""
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), chosen)
     rows = totals_answer(table, "self_ns")["rows"]
     return {(name, kind): [numbers[0], *(ns // 1_000 for ns in numbers[1:6])] for name, kind, *numbers in rows}
 
 
 def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
-    """Return total and self in µs and the count by path."""
+    """Return total and self in µs, and the count, for each path."""
     answer = flames_answer(area_flames(lambda rank: timeline_index(trace.ranks[rank]), chosen))
     paths: list[str] = []
     for outer, name, *_ in answer["paths"]:
@@ -63,7 +63,7 @@ def paths_of(trace: Trace, chosen: list[Area]) -> dict[str, list[int]]:
 
 
 def test_totals_of_a_rank() -> None:
-    """Each name is listed with count, total, self, mean, min and max; self time excludes the events directly inside."""
+    """Each name has count, total, self, mean, min and max; self time excludes events directly inside."""
     assert totals_of(job(), areas(0)) == {
         ("step", "user annotation"): [1, 100, 80, 100, 100, 100],
         ("gemm", "kernel"): [2, 24, 24, 12, 10, 14],
@@ -74,7 +74,7 @@ def test_totals_of_a_rank() -> None:
 
 
 def test_totals_of_several_ranks_are_one_table() -> None:
-    """Counts and times of the ranks are added up; the longest kernel is the second one of rank 1."""
+    """Counts and times are summed over ranks; the longest kernel is the second one on rank 1."""
     trace = job()
     both = totals_of(trace, areas(0, 1))
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), areas(0, 1))
@@ -88,7 +88,7 @@ def test_totals_of_several_ranks_are_one_table() -> None:
 
 
 def test_only_the_part_inside_counts() -> None:
-    """From 15 to 55 µs, the step counts 40 µs, the operators `linear` 5 µs each, and the first kernel 10 µs."""
+    """In the area from 15 to 55 µs, the step has 40 µs, each `linear` 5 µs, and the first kernel 10 µs."""
     inside = totals_of(job(), areas(0, start_us=15, end_us=55))
 
     assert inside["step", "user annotation"] == [1, 40, 30, 40, 40, 40]
@@ -98,12 +98,12 @@ def test_only_the_part_inside_counts() -> None:
 
 
 def test_only_the_chosen_rows_count() -> None:
-    """If only the stream's row is selected, only kernels count."""
+    """If only the row of the stream is selected, only kernels are counted."""
     assert list(totals_of(job(), areas(0, rows=(1, 99)))) == [("gemm", "kernel")]
 
 
 def test_rows_are_sorted_by_a_column_and_sums_cover_all_names() -> None:
-    """Rows are sorted by the chosen column, largest first; the sums cover all names, including those not listed."""
+    """Rows are sorted by the chosen column, largest first; sums include names that are not listed."""
     trace = job()
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), areas(0))
 
@@ -115,7 +115,7 @@ def test_rows_are_sorted_by_a_column_and_sums_cover_all_names() -> None:
 
 
 def test_a_mean_is_rounded_to_whole_nanoseconds() -> None:
-    """Kernels of 1 and 2 ns have a mean of 2 ns, halves rounded up; it is never a fraction."""
+    """The mean of kernels of 1 and 2 ns is 2 ns, because halves are rounded up to whole nanoseconds."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=0.001).kernel("k", start_us=1, duration_us=0.002)
     trace = builder.build()
     table = area_totals(lambda rank: timeline_index(trace.ranks[rank]), [Area(0, -ALL, ALL, None)])
@@ -124,7 +124,7 @@ def test_a_mean_is_rounded_to_whole_nanoseconds() -> None:
 
 
 def test_a_flame_graph_merges_events_by_path() -> None:
-    """Both operators of both ranks share a block below the step; kernels are not part of a flame graph."""
+    """Both operators of both ranks form one block below the step; kernels are not in a flame graph."""
     assert paths_of(job(), areas(0, 1)) == {
         "step": [200, 140, 2],
         "step/linear": [60, 36, 4],
@@ -134,7 +134,7 @@ def test_a_flame_graph_merges_events_by_path() -> None:
 
 
 def test_a_flame_graph_of_streams_is_empty() -> None:
-    """A flame graph needs rows of the host."""
+    """A flame graph needs rows of the host, so for rows of streams it is empty."""
     assert flames_answer(area_flames(lambda _: timeline_index(job().ranks[0]), areas(0, rows=(1,)))) == {
         "total_ns": 0,
         "paths": [],
@@ -144,7 +144,7 @@ def test_a_flame_graph_of_streams_is_empty() -> None:
 
 
 def test_narrow_paths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many paths to draw, the answer has the widest ones and the number of paths left out."""
+    """If there are too many paths to draw, the answer has the widest ones and the number of the others."""
     monkeypatch.setattr(flames, "MOST_FLAMES", 1)
     builder = (
         TraceBuilder().operator("long", start_us=0, duration_us=10_000).operator("short", start_us=5, duration_us=1)
@@ -156,7 +156,7 @@ def test_narrow_paths_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_empty_area_has_no_totals() -> None:
-    """An area in which nothing ran is an empty table, not an error."""
+    """If nothing ran in an area, the table is empty."""
     answer = totals_answer(
         area_totals(lambda _: timeline_index(job().ranks[0]), areas(0, start_us=500, end_us=600)), "count"
     )
@@ -166,7 +166,7 @@ def test_an_empty_area_has_no_totals() -> None:
 
 @given(LANES, st.integers(-50, 900), st.integers(1, 1_500))
 def test_events_of_an_area_equal_those_of_a_loop(lanes: list[list[Event]], start: int, length: int) -> None:
-    """An event counts with the time that it spends inside the area; its self time excludes its children."""
+    """An event counts with its time inside the area; its self time excludes its children."""
     index = index_of(lanes)
     events = area_events(index, [0], start, start + length)
     inside = list(_inside(lanes, start, start + length))
@@ -186,7 +186,7 @@ def _inside(lanes: list[list[Event]], start: int, end: int) -> Iterator[int]:
 
 
 def test_areas_are_read_from_the_address() -> None:
-    """Ranks are joined with semicolons; no rows means all rows; times may be before the origin."""
+    """Ranks are separated by semicolons, no rows means all rows, and times may precede the origin."""
     assert areas_of("0:-5:20:0-2,7;12:0:9:") == (Area(0, -5, 20, (0, 1, 2, 7)), Area(12, 0, 9, None))
 
 

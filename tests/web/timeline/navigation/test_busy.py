@@ -1,4 +1,4 @@
-"""The map of a recording shows how busy it is."""
+"""The map of a recording shows when it is busy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from holotrace.web.timeline.navigation.busy import PARTS, busy_answer
 
 
 def answered(builder: TraceBuilder) -> tuple[str, list[int]]:
-    """Return which rows count as busy (`device` or `host`), and the busy percentage of each part of the recording."""
+    """Return whether `device` or `host` rows are used, and the busy percentage of each part of the recording."""
     answer = busy_answer(timeline_index(builder.build().ranks[0]))
     assert len(answer["percent"]) == PARTS
     return answer["of"], answer["percent"]
 
 
 def test_streams_that_work_at_once_count_once() -> None:
-    """Two kernels that overlap for the whole first half count once, as 100 %; operators do not count."""
+    """Two kernels overlap for the whole first half, which is 100 % busy, not 200 %; operators are ignored."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1_024)
     for stream in (7, 8):
         builder.kernel("gemm", stream=stream, start_us=0, duration_us=512)
@@ -26,7 +26,7 @@ def test_streams_that_work_at_once_count_once() -> None:
 
 
 def test_without_a_device_operators_count() -> None:
-    """Nested operators in the first quarter of a recording: 100 % there, then 0 %; Python functions do not count."""
+    """Nested operators make the first quarter 100 % busy, and the rest is 0 %; Python functions are ignored."""
     builder = TraceBuilder().python("main", start_us=0, duration_us=1_024)
     builder.operator("aten::linear", start_us=0, duration_us=256).operator("aten::mm", start_us=10, duration_us=100)
 

@@ -1,4 +1,4 @@
-"""Moving through the timeline in a real browser with keys, the map, flags and links."""
+"""Moving through the timeline with keys, the map, flags and links, in a real browser."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WINDOW = "&window=1700000000000040000-1700000000000140000"
 
 
 def heading(drawn: Drawn, text: str) -> None:
-    """Wait until the details show an event of this name."""
+    """Wait until the details show an event with this name."""
     drawn.details.locator("h2").get_by_text(text, exact=True).wait_for(timeout=PATIENCE_MS)
 
 
 @pytest.mark.slow
 def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
-    """`.` and `,` and the buttons select the next and previous event of the stream, without zooming, until its end."""
+    """The keys `.` and `,` and the buttons select the next or previous event of the stream without zooming."""
     with visit(browser, f"{url}&ranks=0&find=gemm") as seen:
         drawn = Drawn(seen, ranks=1)
         heading(drawn, "gemm")
@@ -46,7 +46,7 @@ def test_keys_and_buttons_lead_along_the_row(url, browser) -> None:
 
 @pytest.mark.slow
 def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
-    """`.` selects the first event in view; J and K select the event below and above at this time, and say if there is none."""
+    """`.` selects the first visible event; J and K select the event below or above, or say that there is none."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.keyboard.press(".")
@@ -61,7 +61,7 @@ def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
 
 @pytest.mark.slow
 def test_n_leads_along_the_name(url, browser) -> None:
-    """N and Shift N select the next and previous launch call, even if other events are between them."""
+    """N and Shift N select the next or previous launch call, even across other events."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.mouse.click(*drawn.at(20_500, 0, "thread 1", depth=2))
@@ -77,7 +77,7 @@ def test_n_leads_along_the_name(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_map_moves_the_visible_range(url, browser) -> None:
-    """The brush covers the visible range; it can be drawn, dragged, resized and moved with keys."""
+    """The brush marks the visible range; it can be drawn, dragged, resized and moved with keys."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         drawn.until("it.minimap?.busy.size === 1")
@@ -116,7 +116,7 @@ def test_the_map_moves_the_visible_range(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_map_shows_every_rank(tmp_path, browser) -> None:
-    """The map also shows the late ranks, which the timeline lists first."""
+    """The map shows all ranks, including the late ones, which the timeline lists first."""
     write_job(tmp_path, ranks=4, steps=2, layers=1)
     with serving(tmp_path) as address, visit(browser, address) as seen:
         seen.page.wait_for_function("() => window.holotrace.timeline?.minimap?.busy.size === 4", timeout=PATIENCE_MS)
@@ -125,7 +125,7 @@ def test_the_map_shows_every_rank(tmp_path, browser) -> None:
 
 @pytest.mark.slow
 def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
-    """A click on the ruler and Shift F set flags; the list names them, goes to them and deletes them."""
+    """A click on the ruler and Shift F set flags; the list renames them, jumps to them and deletes them."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.mouse.click(*drawn.ruler(100_000))
@@ -162,7 +162,7 @@ def test_flags_are_set_named_shown_and_deleted(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_copied_link_shows_the_same(url, browser) -> None:
-    """The address holds the visible range, the scroll position, the selection and the overlays."""
+    """The address contains the visible range, the scroll position, the selection and the overlays."""
     state = """({ window: [it.view.start, it.view.end].map(Math.round), top: it.view.anchor(), shown: [...it.shown],
         selected: it.selected && [it.selected.rank, it.selected.event] })"""
     with visit(browser, f"{url}&show=counters") as seen:
@@ -191,7 +191,7 @@ def test_a_copied_link_shows_the_same(url, browser) -> None:
 
 @pytest.mark.slow
 def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, browser) -> None:
-    """With `window=` in the address, its event is selected without zooming; `0` shows everything and removes `window`."""
+    """With `window=` in the address, the event is selected without zooming; key `0` shows all and removes `window`."""
     with visit(browser, f"{url}&ranks=0{WINDOW}&find=gemm") as seen:
         Drawn(seen, ranks=1)
         seen.page.wait_for_function("() => location.search.includes('event=')")
@@ -209,7 +209,7 @@ def test_the_window_of_the_address_comes_before_the_zoom_to_its_event(url, brows
 
 @pytest.mark.slow
 def test_the_question_mark_lists_the_keys(url, browser) -> None:
-    """`?` opens a dialog that lists the keys for moving between events and for setting flags."""
+    """`?` opens a dialog with the keys for moving between events and for setting flags."""
     with visit(browser, url) as seen:
         Drawn(seen)
         seen.page.keyboard.press("?")

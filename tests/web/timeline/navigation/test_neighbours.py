@@ -1,4 +1,4 @@
-"""Finding the next or previous event on the same row or with the same name."""
+"""Tests of finding the next or previous event on the same row or with the same name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.web.timeline.navigation.neighbours import neighbour
 
 
 def index_of(*kernels: tuple[str, int, int]) -> TimelineIndex:
-    """Return the index of a rank with these kernels: name, stream and start in µs; each takes 1 µs."""
+    """Return the index of a rank; a kernel is (name, stream, start in µs) and takes 1 µs."""
     builder = TraceBuilder()
     for name, stream, start_us in kernels:
         builder.kernel(name, stream=stream, start_us=start_us, duration_us=1)
@@ -25,7 +25,7 @@ ROWS = range(len(INDEX.rows))
 
 
 def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
-    """Walk from the first event forwards, or from the last one backwards; return name and start in µs of each event."""
+    """Walk forwards from the first event or backwards from the last; return name and start in µs of each event."""
     order = sorted(range(len(INDEX.event_index)), key=lambda place: int(INDEX.events.start[place]))
     place = order[0] if by > 0 else order[-1]
     followed = []
@@ -40,20 +40,20 @@ def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
 
 
 def test_the_row_is_followed_in_time() -> None:
-    """Forwards from the first event, the events of stream 7 follow each other; backwards from the last, those of stream 8."""
+    """From the first event on, the events of stream 7 are visited; from the last one back, those of stream 8."""
     assert events("row", 1) == [("gemm", 0), ("relu", 10), ("gemm", 30)]
     assert events("row", -1) == [("relu", 40), ("gemm", 20)]
 
 
 def test_the_name_is_followed_over_the_rows() -> None:
-    """Events of one name are visited by start time, on all visible rows; hidden rows are skipped."""
+    """Events with one name are visited by start on all visible rows; hidden rows are skipped."""
     assert events("name", 1) == [("gemm", 0), ("gemm", 20), ("gemm", 30)]
     assert events("name", -1) == [("relu", 40), ("relu", 10)]
     assert events("name", 1, rows=[0]) == [("gemm", 0), ("gemm", 30)]
 
 
 def test_the_number_counts_from_one() -> None:
-    """The second of three gemm kernels is number 2 of 3. After the last kernel, the selection stays on number 3."""
+    """The second of three gemm kernels is number 2 of 3; after the third, the selection stays there."""
     first = int(INDEX.event_index[INDEX.events.start.argmin()])
     second = neighbour(INDEX, first, 1, of="name", rows=ROWS)
     last = neighbour(INDEX, first, 2, of="name", rows=ROWS)
@@ -63,7 +63,7 @@ def test_the_number_counts_from_one() -> None:
 
 
 def test_calls_are_followed_at_their_depth() -> None:
-    """The next event after a nested call is the next one at the same depth, not the event after its caller."""
+    """After a nested call comes the next event at its depth, not the event after its caller."""
     builder = TraceBuilder().operator("outer", start_us=0, duration_us=10).operator("inner", start_us=1, duration_us=2)
     builder.operator("outer", start_us=20, duration_us=10).operator("later", start_us=21, duration_us=2)
     index = timeline_index(builder.build().ranks[0])
@@ -76,14 +76,14 @@ def test_calls_are_followed_at_their_depth() -> None:
 
 
 def test_an_unknown_event_is_refused() -> None:
-    """An event that the rank does not have has no neighbours."""
+    """An event that is not on the rank has no neighbours."""
     with pytest.raises(InvalidOptionError, match="event 99 is not on the timeline"):
         neighbour(INDEX, 99, 1, of="row", rows=ROWS)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([7, 8]), st.integers(0, 40)), min_size=1, max_size=12))
 def test_back_undoes_forth(kernels) -> None:
-    """The previous event of the next one is the event itself."""
+    """The event before the next event is the event itself."""
     index = index_of(*kernels)
     for of in ("row", "name"):
         for event in map(int, index.event_index):

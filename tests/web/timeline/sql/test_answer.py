@@ -1,4 +1,4 @@
-"""The answer to a query contains its rows as text, and the event or time that each row shows on the timeline."""
+"""The answer to a query has its rows as text, and the event or time of each row on the timeline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def job(ranks: int = 2) -> Trace:
 
 
 def test_rows_are_texts_with_all_digits() -> None:
-    """Times since 1970 keep their last digit, names are unchanged, null is null, and booleans are words."""
+    """Times since 1970 keep all digits, names are unchanged, null stays null, and booleans become words."""
     answer = sql_answer(
         job(), "SELECT rank, start_ns, name, NULL AS nothing, true AS yes, 1.5 AS half FROM kernels WHERE rank = 1"
     )
@@ -37,7 +37,7 @@ def test_rows_are_texts_with_all_digits() -> None:
 
 
 def test_a_row_is_an_event_or_a_time() -> None:
-    """A row with `event_index` links to that event, one with only `start_ns` to that time, any other row to nothing."""
+    """A row with `event_index` links to the event, a row with only `start_ns` to the time, other rows to nothing."""
     event = sql_answer(job(), "SELECT rank, event_index, start_ns FROM kernels WHERE rank = 1")
     time = sql_answer(job(), "SELECT rank, start_ns, duration_ns FROM kernels ORDER BY rank")
     start = sql_answer(job(), "SELECT rank, start_ns FROM kernels WHERE rank = 0")
@@ -58,7 +58,7 @@ def test_the_only_rank_needs_no_column() -> None:
 
 
 def test_rows_beyond_the_limit_are_counted() -> None:
-    """Of 1,500 rows, the answer contains 1,000 and says that there are 1,500."""
+    """Of 1,500 rows, the answer has 1,000 and the total number."""
     answer = sql_answer(job(), "SELECT range AS n FROM range(1500)")
 
     assert (len(answer["rows"]), len(answer["places"]), answer["count"]) == (1_000, 1_000, 1_500)
@@ -74,7 +74,7 @@ def test_rows_beyond_the_limit_are_counted() -> None:
     ],
 )
 def test_an_error_says_what_is_wrong(query: str, reason: str) -> None:
-    """If DuckDB refuses a query, the answer is the reason, without rows."""
+    """If DuckDB refuses a query, the answer has the reason and no rows."""
     answer = sql_answer(job(), query)
 
     assert list(answer) == ["error"]
@@ -82,7 +82,7 @@ def test_an_error_says_what_is_wrong(query: str, reason: str) -> None:
 
 
 def test_a_limit_names_the_command_that_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that exceeds the page's time limit is stopped, and the message names no option of `holotrace sql`."""
+    """A query that exceeds the page's time limit stops; the message names no option of `holotrace sql`."""
     monkeypatch.setattr(answers, "TIMEOUT_S", 0.2)
     answer = sql_answer(job(), "SELECT count(*) FROM range(10000000) a, range(10000000) b")
 
@@ -93,7 +93,7 @@ def test_a_limit_names_the_command_that_has_none(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_views_are_listed() -> None:
-    """The list names every view with its columns, the rank first."""
+    """Every view is listed with its columns, beginning with the rank."""
     views = {view["name"]: view["columns"] for view in views_answer()}
 
     assert views["kernels"][:4] == ["rank", "event_index", "start_ns", "end_ns"]
@@ -104,6 +104,6 @@ def test_the_views_are_listed() -> None:
     ("query", "reason"), [(None, "empty"), ("  ", "empty"), ("x" * 10_001, "10,001"), ([], "empty")]
 )
 def test_a_query_is_a_text(query: object, reason: str) -> None:
-    """An empty query, one that is not text, and one of more than 10,000 characters are refused."""
+    """A query that is empty, not text, or longer than 10,000 characters is refused."""
     with pytest.raises(InvalidOptionError, match=reason):
         checked(query)

@@ -1,4 +1,4 @@
-"""The SQL box of the timeline in a real browser."""
+"""The SQL box of the timeline, in a real browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 
 def ask(drawn: Drawn, query: str) -> None:
-    """Write a query into the box, and send it with the keys."""
+    """Type a query into the box, and send it with the keyboard."""
     box = drawn.details.get_by_role("textbox", name="SQL query")
     box.fill(query)
     box.press("Control+Enter")
@@ -24,7 +24,7 @@ def ask(drawn: Drawn, query: str) -> None:
 
 @pytest.mark.slow
 def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
-    """The answer shows names as text and times with all digits; `show` selects the event and keeps the answer."""
+    """The answer shows names as text and times with all digits; `show` selects the event, and the answer stays."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
@@ -47,7 +47,7 @@ def test_a_row_of_an_answer_leads_to_its_event(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_time_without_an_event_is_shown(url, browser) -> None:
-    """A row with a rank and a time shows this time; a row without either has no button."""
+    """A row with a rank and a time can be shown; a row without either has no button."""
     with visit(browser, url) as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
@@ -63,7 +63,7 @@ def test_a_time_without_an_event_is_shown(url, browser) -> None:
 
 @pytest.mark.slow
 def test_a_wrong_query_gets_its_reason(url, browser) -> None:
-    """An invalid query stays in the box, with the reason beside it; a query in the address fills the box but does not run."""
+    """An invalid query stays in the box with the reason beside it; a query from the address is not run at once."""
     with visit(browser, f"{url}&sql=SELECT+nothing+FROM+kernels") as seen:
         drawn = Drawn(seen)
         seen.page.get_by_role("button", name="SQL").click()
