@@ -1,4 +1,4 @@
-"""Matrix products: alignment, precision, tensor cores, and distance from the lower bound, with what fixing each saves."""
+"""Tests of the rules about matrix products: alignment, precision, tensor cores, and speed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIMT = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_stage3_ffma_alig
 
 
 def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
-    """Return the time of a product at this rate."""
+    """Return the time (µs) that a matrix product takes at `tflops`."""
     return 2 * rows * inner * columns / tflops / 1e6
 
 
@@ -31,19 +31,19 @@ def test_a_row_of_8191_elements_is_not_aligned() -> None:
 
 
 def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
-    """A row of 8192 elements is aligned; an unaligned product that takes 115 µs still runs at 60 % of the peak."""
+    """Not reported: a product with rows of 8192 elements, and an unaligned product that reaches 60 % of the peak."""
     for columns, duration_us in ((8192, 600), (8191, 115)):
         job = DeviceJob().product(4096, 1024, columns, duration_us=duration_us)
         assert not cases_of(job.build(), "unaligned_products")
 
 
 def test_tokens_need_not_be_aligned() -> None:
-    """The number of rows does not change the layout of a row in memory."""
+    """An odd number of rows does not affect the alignment of each row, so it is not reported."""
     assert not cases_of(DeviceJob().product(4095, 1024, 8192, duration_us=600).build(), "unaligned_products")
 
 
 def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
-    """4096³ takes 277.8 µs at the peak of TF32 and 319 µs at 87 % of it: of 900 µs, at most 581 are saved."""
+    """A 4096³ product takes 900 µs, but 319 µs at 87 % of the TF32 peak, so at most 581 µs can be saved."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=900, kernel=SIMT, type=FLOAT32)
     (case,) = cases_of(job.build(), "tf32_off").values()
 
@@ -51,7 +51,7 @@ def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
 
 
 def test_v100_has_neither_tf32_nor_bfloat16() -> None:
-    """On V100, the advice for a slow float32 product is float16 with a scaled loss."""
+    """On a V100, the advice for a slow float32 product is float16 with a scaled loss."""
     job = (
         DeviceJob(V100).product(2048, 2048, 2048, duration_us=900, kernel="volta_sgemm_128x64_nn", type=FLOAT32).build()
     )
@@ -64,7 +64,7 @@ def test_v100_has_neither_tf32_nor_bfloat16() -> None:
 
 
 def test_products_in_bfloat16_need_no_other_precision() -> None:
-    """A fast product in bfloat16 that takes only half of the step is reported by no rule."""
+    """No rule reports a fast bfloat16 product that takes less than half of the step."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=200).build()
 
     for rule in ("tf32_off", "mixed_precision_off", "float8_possible", "ordinary_cores", "slow_products"):
@@ -86,7 +86,7 @@ def test_float8_is_offered_where_large_products_fill_the_step() -> None:
 
 
 def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
-    """The device computes for 490 of 500 µs per step, from a backlog; the host needs 800 µs for each step."""
+    """The device needs 490 µs per step but the host 800 µs, so faster products would not help."""
     shapes = {"Input Dims": [[8192, 8192], [8192, 2560]], "Input type": [BFLOAT16, BFLOAT16]}
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(3):
@@ -100,7 +100,7 @@ def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
 
 
 def test_sixteen_bits_on_ordinary_cores() -> None:
-    """The name of the kernel shows that it does not use tensor cores."""
+    """A bfloat16 product runs on ordinary cores, as the name of its kernel shows."""
     job = DeviceJob().product(4096, 1024, 1024, duration_us=300, kernel="cutlass::Kernel<OpClassSimt_gemm>").build()
     (case,) = cases_of(job, "ordinary_cores").values()
 
@@ -108,7 +108,7 @@ def test_sixteen_bits_on_ordinary_cores() -> None:
 
 
 def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
-    """A product that takes 300 µs instead of 14.5 is reported; one that takes 15 µs instead of less than 1 is not."""
+    """A product of 300 µs that could take 14.5 µs is reported; products of 15 µs are too short to judge."""
     slow = DeviceJob().product(4096, 1024, 1712, duration_us=300).build()
     short = DeviceJob()
     for start_us in range(10, 410, 20):
@@ -120,7 +120,7 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """On an MI300X, typical products reach the 708 TFLOP/s that AMD measured, 54 % of the peak; on other devices, 60 %."""
+    """On an MI300X, a typical product reaches 708 TFLOP/s, as AMD measured (54 % of the peak); elsewhere, 60 %."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
@@ -143,7 +143,7 @@ def test_without_shapes_only_the_names_decide() -> None:
 
 
 def test_missing_shapes_and_unknown_devices_are_named() -> None:
-    """Without recorded shapes, or on a device of unknown peak rates, a product has no lower bound."""
+    """If shapes were not recorded or the device is unknown, the message says how to provide them."""
     without_shapes = DeviceJob().call("aten::mm", "nvjet_sm90_tst", start_us=10, duration_us=600).build()
     unknown = DeviceJob({**H100, "name": "GPU 9000"}).product(4096, 1024, 8191, duration_us=600).build()
 
@@ -160,7 +160,7 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
-    """The cost in the finding is at least the time that the same job without the mistake saves, and not much more."""
+    """The reported cost is at least the time that fixing the mistake saved in a second recording, and not much more."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms
@@ -168,5 +168,5 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_
 
 @pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])
 def test_the_healthy_training_is_silent(rule: str) -> None:
-    """The healthy job multiplies aligned matrices in bfloat16, near their lower bound."""
+    """The healthy job multiplies aligned matrices in bfloat16 at a good speed, so no rule reports it."""
     assert not cases_of(recorded("training"), rule)
