@@ -470,10 +470,7 @@ def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real
 
 
 def test_work_launched_before_the_recording_does_not_extend_the_window() -> None:
-    """A kernel without a recorded launch runs until 200 µs.
-
-    The window ends at 60 µs, with the kernel that the step launched.
-    """
+    """A kernel without a recorded launch runs until 200 µs, but the window ends with the step's kernel, at 60 µs."""
     builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
     builder.kernel("left", start_us=5, duration_us=195, stream=20)
     builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
@@ -671,7 +668,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; a replay takes at most 1 % longer than the window."""
+    """Each rank has a path for a step and for the whole recording; a replay takes at most 1 % longer."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

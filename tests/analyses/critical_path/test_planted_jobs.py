@@ -15,7 +15,7 @@ from matrices import slow_except
 
 HOST_WORK = ("aten::addmm", "aten::mm")
 SEEDS = (2, 6, 9, 11, 15, 16, 31)
-"""These jobs use both backends and data, tensor and pipeline parallelism, with and without recorded stacks and waits."""
+"""These jobs use both backends and all kinds of parallelism, with and without recorded stacks and waits."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, SEEDS[:1]))

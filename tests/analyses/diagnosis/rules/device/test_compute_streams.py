@@ -59,9 +59,9 @@ def test_other_streams_are_silent(job: dict[str, float]) -> None:
 
 
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
-    """Return steps of 1 ms in which two streams alternate, 100 µs each, launched long before.
+    """Return steps of 1 ms in which two streams take turns with kernels of 100 µs, all launched early in the step.
 
-    If `asked`, a call makes each kernel wait for the previous one. Without `calls`, the trace has no calls that make a stream wait.
+    If `asked`, a call makes each kernel wait for the previous one. If not `calls`, no waiting calls were recorded.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
