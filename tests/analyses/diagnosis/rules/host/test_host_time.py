@@ -164,7 +164,7 @@ def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_sh
 
 
 def preparing_job(*, calls: int) -> holotrace.Trace:
-    """Return steps of 1 ms in which a library first prepares inputs for 400 µs, in `calls` functions and one operator."""
+    """Return steps of 1 ms in which a library prepares inputs for 400 µs, in `calls` functions and one operator."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

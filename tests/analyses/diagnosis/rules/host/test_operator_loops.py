@@ -60,7 +60,7 @@ def test_large_operators_compute() -> None:
 
 
 def test_a_loop_over_the_cells_of_a_recurrent_network_is_found() -> None:
-    """A loop over LSTM cells is reported although each cell takes 0.3 ms, because one call for the sequence is faster."""
+    """A loop over LSTM cells of 0.3 ms is reported, because one call for the whole sequence is faster."""
     trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
     for number in range(90):
         trace.operator("aten::select", start_us=1 + 310 * number, duration_us=2)
