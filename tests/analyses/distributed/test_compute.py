@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 communicates with rank 1, then with rank 2; rank 2 has only the second collective, but both are matched."""
+    """Rank 0 communicates with rank 1, then with rank 2, which has only the second collective; both are matched."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -235,7 +235,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """In a file name `<host>_<pid>`, the pid must be that of the events; with `compat`, any number is taken as the pid."""
+    """`<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number is taken as the pid."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)

@@ -171,7 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph have two kernels, the third has one; the missing kernel may fill the idle time after it."""
+    """Two replays of a graph have two kernels, the third has one; the missing kernel may fill its idle time."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -221,7 +221,7 @@ def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
 
 
 def test_earlier_work_delays_the_first_step() -> None:
-    """The range of the step starts at 10 µs, but the device is busy with earlier work until 50 µs; the step starts then."""
+    """The step's range starts at 10 µs, but earlier work keeps the device busy, so the step starts at 50 µs."""
     builder = TraceBuilder().kernel("before", start_us=0, duration_us=50)
     builder.annotation("decode bs=4", start_us=10, duration_us=20)
     builder.kernel("gemm", start_us=50, duration_us=20, launch_us=15)
@@ -509,7 +509,7 @@ def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) 
 
 
 def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
-    """Return the time in each state: a kernel runs, only copies run, launched work is pending, or the device is idle."""
+    """Return the time in each state: a kernel runs, only copies run, work is pending, or the device is idle."""
     times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
     edges = sorted({start, end, *times})
     total: dict[str, int] = {}
