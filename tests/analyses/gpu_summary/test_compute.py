@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; the other 60 µs are assumed to be equal."""
+    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; the rest is assumed to be the same."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 

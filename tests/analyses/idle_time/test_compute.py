@@ -182,7 +182,7 @@ def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
 
 
 def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
-    """One cudaGraphLaunch starts three kernels; the gaps between them come after the launch, so they are no host wait."""
+    """One cudaGraphLaunch starts three kernels; the gaps between them begin after the launch: no host wait."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)

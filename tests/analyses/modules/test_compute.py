@@ -134,7 +134,7 @@ def test_only_outermost_operators_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Lightning's ranges become modules and hooks, whether recorded as operators (before PyTorch 1.12) or annotations."""
+    """Lightning's ranges become modules and hooks, both as operators (before PyTorch 1.12) and as annotations."""
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),

@@ -12,7 +12,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def training() -> TraceBuilder:
-    """Return aten::mm in module Linear_0 with a kernel of 4 µs, and its backward operator with kernels of 3 and 2 µs."""
+    """Return aten::mm in Linear_0 with a kernel of 4 µs, and its backward operator with kernels of 3 and 2 µs."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     numbers = {"Sequence number": 7}
     return (

@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """When a ends and b begins at the same time, an event then belongs to b; an event at the end of b to no operator."""
+    """An event at the time when a ends and b begins belongs to b; an event at the end of b is outside operators."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """Two blocks are allocated at one address; the first free matches the second block, and the second free no block."""
+    """Two blocks are allocated at one address; the first free ends the second block, the second free has no block."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
