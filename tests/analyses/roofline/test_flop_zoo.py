@@ -38,7 +38,7 @@ DIFFERENT = {
     "sparse": 0,
     # Recomputation stops early: the profiler has started the event of a product that then does not run.
     "checkpoint": 5_050_368,
-    # A selective checkpoint does not recompute the results it keeps, but the profiler records the call that returns them.
+    # A selective checkpoint keeps some results; the profiler records the calls that return them, but nothing runs.
     "checkpoint_selective": 827_904,
 }
 """The models for which our FLOPs differ, with the reason."""

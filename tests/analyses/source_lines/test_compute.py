@@ -66,7 +66,7 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 
 
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
-    """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main`, which called backward, gets 8 µs.
+    """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main` called backward and gets 8 µs.
 
     The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count for `main`.
     """
