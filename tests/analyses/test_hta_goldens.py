@@ -223,7 +223,7 @@ def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
 
 
 def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
-    """Return the time that overlapping work on a stream covers more than once, counted for each repetition."""
+    """Return the summed durations of the work on a stream, minus the time that the work covers."""
     starts, ends = intervals_of(device_work(rank_trace).filter(stream=stream))
     return int((ends - starts).sum()) - covered_length(starts, ends)
 

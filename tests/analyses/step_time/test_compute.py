@@ -22,7 +22,7 @@ def one_step() -> TraceBuilder:
     """Return a step of 100 µs in which events of all categories overlap.
 
     On the host, an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs).
-    The device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and an all-reduce (45 to 70 µs).
+    The device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs), an all-reduce (45 to 70 µs).
     """
     builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
     builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)

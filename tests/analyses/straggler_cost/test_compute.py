@@ -97,7 +97,7 @@ def test_an_operations_table_may_come_as_other_tables() -> None:
 
 
 def test_loading_data_precedes_the_first_pass() -> None:
-    """Before the forward pass, rank 0 loads data for 2 ns and rank 1 for 6 ns, so the step takes 16 ns instead of 14."""
+    """Before the forward pass, the ranks load data for 2 and 6 ns, so the step takes 16 ns instead of 14."""
     rows = []
     for rank, loading in enumerate((2, 6)):
         rows += [(rank, "data-loading", 0, loading), (rank, "forward-compute", loading, 10)]

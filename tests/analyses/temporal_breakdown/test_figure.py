@@ -10,7 +10,7 @@ from jobs import gpu_job
 
 
 def test_temporal_breakdown_shows_the_shares_of_each_device() -> None:
-    """Of 110 µs, rank 0 computes for 50 µs, only communicates for 20 µs, and is idle for 40 µs; rank 1 always computes."""
+    """Of 110 µs, rank 0 computes for 50 µs, only communicates for 20 µs, and is idle for 40 µs."""
     figure = plot_temporal_breakdown(temporal_breakdown(gpu_job().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": pytest.approx([100 * 50 / 110, 100]),
