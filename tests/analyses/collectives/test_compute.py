@@ -37,7 +37,7 @@ def one_host(count: int = 3, *, late_us: float = 300, transfer_us: float = 100, 
 
 
 def test_bandwidths_are_those_of_nccl_tests() -> None:
-    """1 MiB in 100 µs is 10.49 GB/s; for an all-reduce on 4 ranks, the bus bandwidth is 1.5 times that."""
+    """1 MiB in 100 µs is 10.49 GB/s; for an all-reduce on 4 ranks, the bus bandwidth is 1.5 times as high."""
     row = collectives(one_host(ranks=4).build()).per_collective.row(0, named=True)
 
     assert (row["message_bytes"], row["median_transfer_ns"]) == (MIB, 100_000)
@@ -95,7 +95,7 @@ def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
 
 
 def test_overlapping_collectives_share_their_time() -> None:
-    """Two 100 µs transfers run at the same time on two streams, so the rank's bus bandwidth is twice that of one."""
+    """Two 100 µs transfers run at the same time on two streams, which doubles the bus bandwidth of the rank."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1")
@@ -111,7 +111,7 @@ def test_overlapping_collectives_share_their_time() -> None:
 
 
 def test_a_job_without_collectives_is_empty() -> None:
-    """If the only rank just computes, all tables are empty."""
+    """If no rank communicates, all tables are empty."""
     result = collectives(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_collective.is_empty()

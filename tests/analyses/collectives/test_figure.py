@@ -31,14 +31,14 @@ def test_a_bar_is_divided_into_waiting_and_transfer() -> None:
 
 
 def test_a_job_without_collectives_gives_a_figure_that_says_so() -> None:
-    """If the only rank just computes, the figure shows a message."""
+    """If no rank communicates, the figure shows a message."""
     figure = plot_collectives(_result(TraceBuilder().kernel("gemm", start_us=0, duration_us=1)))
 
     assert figure.layout.annotations[0].text == "No rank has collectives."
 
 
 def _pairs(rank_count: int, *, kinds=("send",), slow=frozenset()) -> Collectives:
-    """Return a result with a transfer of each of `kinds` between all pairs of ranks; the pairs in `slow` are slow."""
+    """Return a result with a transfer of each kind between all pairs of ranks; the pairs in `slow` are slow."""
     result = _result(late_rank())
     ranks = range(rank_count)
     rows = [

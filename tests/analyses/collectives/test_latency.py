@@ -60,7 +60,7 @@ def test_calls_with_pauses_longer_than_the_latency_stay_apart():
 
 
 def test_large_calls_of_one_size_are_not_mergeable():
-    """If all calls have 1 MB, no latency can be fitted, so the table of mergeable calls is empty."""
+    """If all calls transfer 1 MB, no latency can be fitted, so the table of mergeable calls is empty."""
     instances = _instances([1_000_000] * 5, pause_ns=0)
 
     assert mergeable(instances, per_fit(instances)).is_empty()

@@ -19,7 +19,7 @@ ELEMENTS = 600
 def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
     """Return the result for all-to-alls of 6 ranks, about 100 µs each, or 300 µs on the ranks in `slow`.
 
-    `splits` contains the split sizes of each rank; by default, the all-to-alls are even.
+    `splits` contains the split sizes of each rank; by default, all splits are equal.
     """
     builder = TraceBuilder()
     for rank in range(RANKS):
@@ -153,7 +153,7 @@ def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] |
 
 @pytest.mark.slow
 def test_planted_slow_pairs_are_named_and_no_others() -> None:
-    """In 60 simulated jobs of 4 to 32 ranks, the planted pair is slow in both directions, and no other pair is slow."""
+    """In 60 simulated jobs of 4 to 32 ranks, the slow pair is found in both directions, and no other pair is."""
     for seed in range(60):
         calls, groups, planted, _ = _simulated(seed)
 

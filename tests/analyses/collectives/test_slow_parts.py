@@ -127,7 +127,7 @@ def _job_with_a_slow_group(**called: str) -> Trace:
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
-    """Return the sends between 4 to 64 hosts, and the slow link or host that was planted, if any.
+    """Return the sends between 4 to 64 hosts, and the slow link or host among them, if there is one.
 
     Send times on a link vary by up to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow link or host,
     sends take 1.5 to 4 times as long.

@@ -1,4 +1,4 @@
-"""Tests of compare_traces: which names changed between two traces."""
+"""Tests of compare_traces: the kernels, operators and annotations that changed between two traces."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """Rank 1 recorded steps 1 and 2 only, so the default is step 1."""
+    """Rank 1 recorded only steps 1 and 2, so the last step but one of all ranks is step 1."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -267,7 +267,7 @@ def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
 
 
 def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
-    """The window can be one step, two steps or the whole recording, in ascending order of length."""
+    """The window can be one step, two steps or the whole recording; the path gets longer in this order."""
     lengths = [
         across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
         for options in ({}, {"instance": (10, 11)}, {"annotation": ""})
@@ -291,7 +291,7 @@ def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path,
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return up to three ranks with collectives and random times between them; the clocks of the hosts may differ."""
+    """Return up to three ranks that compute for random times between collectives; the clocks of the hosts may differ."""
     count = draw(st.integers(1, 3))
     builder = TraceBuilder()
     collective_count = draw(st.integers(0, 3))

@@ -106,7 +106,7 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
 
 
 def waits(stream: int, record: int) -> dict[str, int]:
-    """Return the args of a profiler row in which a stream waits for an event recorded on `stream`."""
+    """Return the args of a synchronisation in which a stream waits for a CUDA event recorded on `stream`."""
     return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
 
 
@@ -137,7 +137,7 @@ def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
 
 
 def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
-    """A kernel starts 3 µs after a kernel on another stream ended: the path assumes a wait, and a finding says so."""
+    """A kernel starts 3 µs after a kernel on another stream ended, so a wait is assumed, and a finding says so."""
     result = critical_path(joined_streams().build())
 
     assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
@@ -317,7 +317,7 @@ def test_an_invalid_pattern_is_an_error() -> None:
 
 
 def classes(per_class: pl.DataFrame) -> dict[str, int]:
-    """Return the time of each path class on the path, in ns."""
+    """Return the time (ns) of each path class that occurs on the path."""
     return dict(per_class.filter(pl.col("total_ns") > 0).select("path_class", "total_ns").iter_rows())
 
 
@@ -558,7 +558,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path covers its window without gaps, that its slack is 0, and that a replay is as long."""
+    """Assert that the path fills its window without gaps and has a slack of 0, and that a replay takes as long."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)

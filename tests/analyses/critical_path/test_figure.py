@@ -22,7 +22,7 @@ def paths_of_two_ranks() -> CriticalPath:
 
 
 def test_bars_are_the_shares_of_each_rank_above_the_path_over_time() -> None:
-    """Above, a bar per class shows its percentage of the path; below, the segments are drawn at their times in µs."""
+    """The upper bars show the percentage of each path class; the lower bars show the segments at their times in µs."""
     figure = plot_critical_path(paths_of_two_ranks())
 
     bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}

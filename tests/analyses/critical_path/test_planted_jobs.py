@@ -1,4 +1,4 @@
-"""In simulated jobs, the critical path across ranks equals the true path, which the simulation knows."""
+"""Tests that the critical path across ranks equals the true path of simulated jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matrices import slow_except
 
 HOST_WORK = ("aten::addmm", "aten::mm")
 SEEDS = (2, 6, 9, 11, 15, 16, 31)
-"""These jobs use both backends and all kinds of parallelism, with and without recorded stacks and waits."""
+"""These jobs use NCCL or gloo and all kinds of parallelism, with and without recorded stacks and waits."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, SEEDS[:1]))

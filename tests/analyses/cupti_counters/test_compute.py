@@ -125,7 +125,7 @@ def test_other_counters_do_not_count_as_operations() -> None:
 
 
 def test_a_fused_multiply_add_is_two_operations() -> None:
-    """Of nine counters, the three of fused multiply-adds (one per precision) weigh 2 FLOP and the others 1."""
+    """Of nine counters, the three for fused multiply-adds (one per precision) count 2 FLOP and the others 1."""
     assert sorted(FLOP_OF_COUNTER.values()) == [1.0] * 6 + [2.0] * 3
     assert FLOP_OF_COUNTER[FFMA] == 2.0
 

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def counted(flop: float) -> TraceBuilder:
-    """Return a kernel that `mm` launched, with `flop` counted additions."""
+    """Return a kernel that `mm` launched and for which `flop` additions were counted."""
     builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
     builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
     args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}

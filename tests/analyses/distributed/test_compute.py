@@ -56,7 +56,7 @@ def test_a_receive_waits_for_its_send() -> None:
 
 
 def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
-    """On rank 0, 20 of 50 µs of communication overlap computation and 30 µs are waiting, despite the clock offset."""
+    """On rank 0, 20 of 50 µs of communication are hidden and 30 µs are waiting; the clock offset does not matter."""
     result = distributed(two_ranks().build())
 
     assert result.per_step.to_dicts() == [
@@ -214,7 +214,7 @@ def test_unknown_sizes_are_null_and_named() -> None:
 
 
 def test_without_kernels_a_rank_computes_in_its_operators() -> None:
-    """Without kernels, operators are the computation: here, one overlaps 5 of the 10 µs of a gloo all-reduce."""
+    """Without kernels, operators count as computation; here, an operator overlaps 5 of 10 µs of a gloo all-reduce."""
     builder = TraceBuilder().step(1, 0, 20).operator("aten::mm", start_us=0, duration_us=10)
     builder.annotation("gloo:all_reduce", start_us=5, duration_us=10, thread=2)
     assert distributed(builder.build()).per_step.select(TIMES).rows() == [(20_000, 5_000, 5_000, 5_000, 5_000)]

@@ -89,7 +89,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """Column names, order and types are part of the API, and the same for a device without metrics."""
+    """The tables' column names, order and types are part of the API, even for a device without metrics."""
     place, fractions = (
         {"rank": pl.Int32, "device": pl.Int32},
         dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),
@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """A kernel of unknown shape runs all the time that a kernel of known shape runs, so SM efficiency is unknown."""
+    """Whenever the kernel of known shape runs, a kernel of unknown shape runs too, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 

@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """The device is busy for 4,050 of 5,000 µs; the idle time is 130 µs of launch delays and 820 µs of host time."""
+    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched kernels and 820 µs for the host."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """Overlapping time counts for the product first, then for the sum, and only then for communication."""
+    """When kernels overlap, the time counts for the product, or else for the sum, or else for communication."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -171,7 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph have two kernels, the third has one; the missing kernel may fill its idle time."""
+    """Two replays of a graph have two kernels, but the third has one, so its idle time has an unknown cause."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -570,7 +570,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """Without the range that names it, the step of vLLM is found by a Python function and has the same kernels."""
+    """If no range names the step of vLLM, the step is found by a Python function and has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

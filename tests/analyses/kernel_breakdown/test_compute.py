@@ -183,7 +183,7 @@ NAMES = ("gemm", "ncclDevKernel", "Memcpy")
 
 @given(works)
 def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
-    """For random work, the time of each state equals that of an oracle that counts every nanosecond."""
+    """For random work, the time of each state equals the number of nanoseconds that an oracle counts one by one."""
     builder = TraceBuilder()
     for kind, start, duration in work:
         builder.kernel(NAMES[kind], start_us=start / 1000, duration_us=duration / 1000)

@@ -134,7 +134,7 @@ def test_only_outermost_operators_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Lightning's ranges become modules and hooks, both as operators (before PyTorch 1.12) and as annotations."""
+    """Lightning's ranges, which are operators before PyTorch 1.12 and annotations later, become modules and hooks."""
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time includes that of its three blocks."""
+    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the sum over its blocks."""
     table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

@@ -215,7 +215,7 @@ def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
 
 
 def test_a_job_that_does_not_communicate_is_empty() -> None:
-    """If the only rank just computes, the tables of axes and groups are empty."""
+    """If no rank communicates, the tables of axes and groups are empty."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_axis.is_empty()
@@ -313,7 +313,7 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """In one group, all-reduces of gradients are on axis dp, and even all-to-alls may be on axis ep or cp."""
+    """In one group, all-reduces of gradients are on axis dp; all-to-alls with equal splits may be on axis ep or cp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _two_axes() -> Parallelism:
-    """Return two ranks that all-reduce on axis tp, with rank 1 40 µs late, and then on axis dp without waiting."""
+    """Return two ranks that all-reduce on axis tp, where rank 1 is 40 µs late, and then on axis dp without waiting."""
     builder = TraceBuilder()
     for rank, late in enumerate((0, 40)):
         builder.rank(rank).header(host_name="a")
@@ -32,7 +32,7 @@ def test_waiting_and_transfer_of_each_axis_are_parts_of_the_bars() -> None:
 
 
 def test_hidden_communication_gives_a_figure_that_says_so() -> None:
-    """If the only rank just computes, there is no exposed communication, and the figure shows a message."""
+    """If no rank communicates, the figure shows a message."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
     text = "No rank communicates without computing at the same time."

@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """Costs are known for at least 90 % of the time; every time below a lower bound is memory-bound and explained."""
+    """Costs are known for at least 90 % of the time; a contradiction explains each time below a lower bound."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

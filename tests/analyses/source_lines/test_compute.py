@@ -232,7 +232,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines, and of callees, add up to the time that the threads recorded."""
+    """In a real job, the self times of lines, and of callees, add up to the recorded time of all threads."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():

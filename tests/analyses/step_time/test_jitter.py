@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in function sleep>"):
-    """Return one rank whose steps take 50 µs plus a gemm and a sleep of these lengths."""
+    """Return the result for one rank whose steps take 50 µs plus a gemm and a sleep of these lengths."""
     builder, now = TraceBuilder(), 0
     for number, (gemm, sleep) in enumerate(zip(gemm_us, sleep_us, strict=True)):
         length = 50 + gemm + sleep

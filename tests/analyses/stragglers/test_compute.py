@@ -388,7 +388,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def test_the_answer_names_the_cause_before_its_victim() -> None:
-    """Rank 2 sleeps and rank 0 only passes its delay on, so the answer and the first finding name rank 2."""
+    """Rank 2 sleeps and rank 0 only passes the delay on, so the answer and the first finding name rank 2."""
     result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
 
     assert result.answer.endswith("because rank 2 is late.")

@@ -181,7 +181,7 @@ works = st.lists(
 
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
-    """For random work, computation, other work and idle time equal those of an oracle that counts nanoseconds."""
+    """For random work, all three times equal the numbers of nanoseconds that an oracle counts one by one."""
     builder = TraceBuilder()
     for name, start, duration in work:
         builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)

@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay may have fewer kernels than the others and are not incomplete."""
+    """The first and the last replay have fewer kernels but may be other graphs, so they are not incomplete."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 
@@ -146,7 +146,7 @@ def test_launches_at_the_edges_may_lack_work() -> None:
 
 
 def test_a_stream_wait_ends_before_its_work() -> None:
-    """A wait for stream 7 ends at 50 µs but a kernel on the stream at 100 µs; kernels on stream 8 do not matter."""
+    """The host waits for stream 7 until 50 µs, but a kernel on stream 7 runs until 100 µs; stream 8 does not matter."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=90, launch_us=0)
     builder.kernel("b", start_us=10, duration_us=200, launch_us=2, stream=8)
     builder.sync("Stream Sync", start_us=30, duration_us=20)

@@ -23,7 +23,7 @@ def test_each_pair_of_ranks_is_a_cell_coloured_by_its_cost():
 
 
 def test_a_job_without_waits_gives_a_figure_that_says_so():
-    """If the only rank just computes, the figure shows a message."""
+    """If no rank waits, the figure shows a message."""
     result = wait_causes(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert plot_wait_causes(result).layout.annotations[0].text.startswith("The recordings show no rank")
 

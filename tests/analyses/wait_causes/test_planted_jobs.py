@@ -9,7 +9,7 @@ from matrices import slow_except
 from planted_truth import compared
 
 SEEDS = (0, 5, 7, 9, 11, 12, 13, 16, 18, 20)
-"""These jobs use both backends, all kinds of parallelism, one or several hosts, and complete or damaged recordings."""
+"""These jobs use NCCL or gloo, all kinds of parallelism, one or several hosts, and complete or damaged recordings."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, (7, 13)))
@@ -21,7 +21,7 @@ def test_planted_causes_are_named(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_planted_causes_are_named_in_more_jobs(seed):
-    """The same is true for jobs of up to 64 ranks; benchmarks/planted_causes.py compares 500 jobs."""
+    """Known causes are also named in jobs of up to 64 ranks; benchmarks/planted_causes.py compares 500 jobs."""
     check(PlantedOptions.drawn(seed, most_ranks=64))
 
 

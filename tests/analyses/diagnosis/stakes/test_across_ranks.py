@@ -73,7 +73,7 @@ def test_a_rank_that_is_late_in_some_steps_says_in_how_many() -> None:
     ),
 )
 def test_the_stake_is_about_what_was_planted(name: str) -> None:
-    """The stake is within 15 % of the time that the planted function took per step."""
+    """The stake is within 15 % of the delay per step that was added to the job on purpose."""
     truth = json.loads((PLANTED / name / "truth.json").read_text())
     planted_ns = sum(row["duration_ns"] for row in truth["planted"]) / len(truth["recorded_steps"])
     found = late_rank_of(holotrace.open_trace(PLANTED / name, cache=False))

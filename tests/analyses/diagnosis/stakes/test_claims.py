@@ -48,7 +48,7 @@ def test_what_another_rule_explains_before_is_part_of_it() -> None:
 
 
 def test_time_outside_the_steps_does_not_count() -> None:
-    """Only 20 of the 60 ns are in the step."""
+    """Only 20 of the 60 ns that the case explains are in the step."""
     assert claims([(rule("cause", 0), case((80, 140)))], STEP)[0].claimed_ns == 20
 
 

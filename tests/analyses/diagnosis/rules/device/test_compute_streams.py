@@ -29,7 +29,7 @@ def branching_job(
 
 
 def test_a_stream_that_waits_in_vain_costs_what_could_run_at_once() -> None:
-    """Two kernels of 150 µs each fill 30 % of the SMs, so both could run at once, in 150 µs instead of 300."""
+    """Two kernels take 150 µs and 30 % of the SMs each, so both could run at once, in 150 µs instead of 300."""
     (case,) = cases_of(branching_job(), "streams_in_turn").values()
 
     assert case.cost_ns == pytest.approx(150_000, rel=0.01)
@@ -37,7 +37,7 @@ def test_a_stream_that_waits_in_vain_costs_what_could_run_at_once() -> None:
 
 
 def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
-    """Two kernels of 150 µs each fill 80 % of the SMs, so running them at once takes 240 µs instead of 300."""
+    """Two kernels take 150 µs and 80 % of the SMs each, so running them at once takes 240 µs instead of 300."""
     (case,) = cases_of(branching_job(blocks=0.8), "streams_in_turn").values()
 
     assert case.cost_ns == pytest.approx(60_000, rel=0.01)
@@ -61,7 +61,7 @@ def test_other_streams_are_silent(job: dict[str, float]) -> None:
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
     """Return steps of 1 ms in which two streams take turns with kernels of 100 µs, all launched early in the step.
 
-    If `asked`, a call makes each kernel wait for the previous one. If not `calls`, no waiting calls were recorded.
+    If `asked`, a call makes each kernel wait for the previous one. If `calls` is false, such calls were not recorded.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
@@ -80,13 +80,13 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """If each kernel waits for the previous one, it needs the result; without recorded calls, this is possible too."""
+    """If a call makes each kernel wait for the previous one, or calls were not recorded, nothing is reported."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 
 
 def test_a_single_wait_may_be_for_a_result() -> None:
-    """A call makes the second of two kernels wait; it may need a result, so the confidence is low."""
+    """A call makes the second of two kernels wait, perhaps for a result, so the confidence is low."""
     (case,) = cases_of(alternating_job(turns=2), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (True, "low")

@@ -65,7 +65,7 @@ def full_job(allocated: int, reserved: int) -> holotrace.Trace:
 
 
 def test_memory_near_the_limit_names_what_holds_it() -> None:
-    """76 of 80 GB allocated are reported with the operator that allocated them; 70 GB are not reported."""
+    """If 76 of 80 GB are allocated, the finding names the operator that allocated them; 70 GB are not reported."""
     trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
 
     assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)

@@ -16,7 +16,7 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 
 
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
-    """A product of 4096 x 1024 x 8191 takes 600 µs instead of 115.7 µs; it could take 79.8 µs at best."""
+    """A product of 4096 x 1024 x 8191 takes 600 µs; it typically takes 115.7 µs, and 79.8 µs at best."""
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
     at_peak_us = floor_us(4096, 1024, 8191, 989.4)
@@ -114,14 +114,14 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """On an MI300X, a typical product reaches 708 TFLOP/s, as AMD measured (54 % of the peak); elsewhere, 60 %."""
+    """On an MI300X, typical products reach 708 TFLOP/s, which AMD measured; on other devices, 60 % of the peak."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
 
 
 def test_without_shapes_only_the_names_decide() -> None:
-    """On a V100, tensor cores are up to eight times as fast, so 7/8 of a 600 µs product without them may be saved.
+    """On a V100, tensor cores are up to eight times as fast, so a product of 600 µs without them may save 7/8.
 
     Attention does not change the finding, because it uses tensor cores by default, even in float32. If any other kernel
     uses tensor cores, nothing is reported.

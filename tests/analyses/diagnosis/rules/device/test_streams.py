@@ -52,7 +52,7 @@ def test_other_copies_are_silent(job: dict[str, object]) -> None:
 
 
 def test_the_recorded_pair() -> None:
-    """The job that copies in turn is reported; the job that prefetches on a second stream is not."""
+    """The job whose copies and kernels take turns is reported; the job that prefetches on a second stream is not."""
     (case,) = cases_of(recorded("prefetching-in_turn"), "copies_in_turn").values()
 
     assert case.cost_ns / 1e6 == pytest.approx(17.053 - 10.656, abs=2)

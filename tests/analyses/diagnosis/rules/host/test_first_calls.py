@@ -25,7 +25,7 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
 
 
 def loading_job(*, busy_us: int) -> holotrace.Trace:
-    """Return a first kernel of `busy_us` and more kernels of 1.6 ms; launching the second kernel takes 10 ms."""
+    """Return a kernel of `busy_us`, a kernel whose launch takes 10 ms, and more kernels, without steps."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=5, duration_us=30)
     trace.kernel("gemm", start_us=40, duration_us=busy_us, launch_us=20, launch_duration_us=10)
@@ -136,13 +136,13 @@ def synchronising_job(*, call_us: int, with_python: bool = False) -> holotrace.T
 
 
 def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
-    """A call at 50 µs delays later launches and is reported; at 600 µs the device is already idle, so it is not."""
+    """A call at 50 µs delays later launches and is reported; a call at 600 µs is not, as the device is already idle."""
     assert "device_synchronisation" in rules_of(synchronising_job(call_us=50))
     assert "device_synchronisation" not in rules_of(synchronising_job(call_us=600))
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """Recording Python may have delayed the call by 100 µs, so the rule also counts 100 µs of idle time after it."""
+    """Recording Python may have delayed the call by 100 µs, so 100 µs of idle time after the call also count."""
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)

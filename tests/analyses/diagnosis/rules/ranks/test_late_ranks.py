@@ -18,7 +18,7 @@ WAITING = {"late_rank", "uneven_work", "jitter"}
 
 
 def rules_of(trace: holotrace.Trace) -> set[str]:
-    """Return which of the three rules have a finding that is not part of another."""
+    """Return the rules in `WAITING` with a finding that is not part of another finding."""
     return {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & WAITING
 
 
@@ -108,7 +108,7 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
-    """A function slows all ranks by 300 µs and rank 1 by 340 µs, so rank 1 is late by only 40 µs."""
+    """A function takes 300 µs on two ranks and 340 µs on rank 1, so rank 1 is late by only 40 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -208,7 +208,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 @pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If only rank 1 calls `evaluate`, `evaluate` is the cause; otherwise the cause is the function it calls."""
+    """If only rank 1 calls `evaluate`, the cause is `evaluate`; if all ranks call it, the cause is `predict` inside."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()

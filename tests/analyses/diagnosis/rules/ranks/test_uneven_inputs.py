@@ -14,7 +14,7 @@ RULES = {"uneven_inputs", "late_rank", "uneven_work"}
 
 
 def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotrace.Trace:
-    """Return steps of 2 ms: in step s, rank r computes `tokens[s][r]` tokens, 1 µs each, then all ranks reduce.
+    """Return steps of 2 ms: in step s, rank r processes `tokens[s][r]` tokens, 1 µs each, then all ranks reduce.
 
     `shapes` may be "recorded", "missing", or "equal" (all ranks record the same shape).
     """
