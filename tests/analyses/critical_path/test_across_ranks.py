@@ -291,7 +291,7 @@ def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path,
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return up to three ranks that compute for random times between collectives; the clocks of the hosts may differ."""
+    """Return up to three ranks that compute for random times between collectives; the hosts' clocks may differ."""
     count = draw(st.integers(1, 3))
     builder = TraceBuilder()
     collective_count = draw(st.integers(0, 3))

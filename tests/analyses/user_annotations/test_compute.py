@@ -69,7 +69,7 @@ def test_times_with_and_without_inner_annotations() -> None:
 
 
 def test_kernels_belong_to_their_innermost_annotation() -> None:
-    """A kernel after `forward` counts for the step on stream 7, but on stream 8, which has no step, it has none."""
+    """After `forward`, a kernel on stream 7 counts for the step; on stream 8, which has no step, the name is null."""
     assert user_annotations(nested().build()).per_kernel.rows() == [
         (0, "ProfilerStep#3", "relu", 1, 10_000),
         (0, "forward", "gemm", 1, 20_000),
