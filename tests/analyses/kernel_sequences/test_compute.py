@@ -120,7 +120,7 @@ def test_short_sequences_are_left_out() -> None:
 
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
 def test_counts_equal_those_of_a_dictionary(calls) -> None:
-    """For random calls, the counts equal those of a simple implementation with a dictionary."""
+    """For random calls, the counts equal the counts in a plain dictionary."""
     builder = TraceBuilder().kernel("alone", start_us=0, duration_us=1)
     expected: dict[str, int] = {}
     for place, kernels in enumerate(calls):

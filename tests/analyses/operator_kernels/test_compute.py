@@ -65,7 +65,7 @@ def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
 
 
 def test_kernels_are_in_the_order_of_their_launches() -> None:
-    """Two calls launch the kernels a and b; the delays are those of the first kernel, averaged over the calls."""
+    """Two calls launch the kernels a and b; the mean delays refer to a, the first kernel of each call."""
     builder = TraceBuilder()
     for begin, to_launch in ((0, 1), (100, 3)):
         builder.operator("aten::sum", start_us=begin, duration_us=20)

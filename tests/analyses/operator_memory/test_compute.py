@@ -126,7 +126,7 @@ def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
 
 
 def test_memory_allocated_in_an_annotation_belongs_to_the_operator_around_it() -> None:
-    """16 B allocated in an annotation belong to the operator around it; annotations and steps are no operators."""
+    """16 B allocated in an annotation belong to the operator around it, because annotations are not operators."""
     job = (
         Job()
         .range("ProfilerStep#1", 0, 100, "user_annotation")
@@ -153,7 +153,7 @@ def test_a_recursive_operator_counts_an_event_once() -> None:
 
 
 def test_devices_of_any_type_have_their_own_blocks() -> None:
-    """Address 1 on an XPU and on two GPUs is three blocks; the plugin cannot show such a trace."""
+    """The same address on an XPU and on two GPUs is three different blocks; the plugin cannot show such a trace."""
     job = Job().range("a", 0, 9)
     for place, device in enumerate(((12, 0), (1, 0), (1, 1))):
         job.change(1 + place, 10 + place, 1, device)
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """Two blocks are allocated at one address; the first free ends the second block, the second free has no block."""
+    """Two blocks are allocated at one address; the first free ends the second block, and the second free ends none."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]

@@ -69,7 +69,7 @@ def test_products_in_bfloat16_need_no_other_precision() -> None:
 
 
 def test_float8_is_offered_where_large_products_fill_the_step() -> None:
-    """Two large bfloat16 products fill the step; FP8 is at most twice as fast, so it saves at most half of it."""
+    """Two large bfloat16 products fill the step; FP8 is at most twice as fast, so at most half of the time is saved."""
     job = DeviceJob()
     for start_us in (5, 505):
         job.product(8192, 8192, 2560, duration_us=490, start_us=start_us)

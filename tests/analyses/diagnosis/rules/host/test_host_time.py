@@ -180,7 +180,7 @@ def preparing_job(*, calls: int) -> holotrace.Trace:
 
 
 def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
-    """`run` is the model because it runs operators; the library that it calls runs almost no operators: reported."""
+    """`run` is the model because it runs operators; the library it calls is reported because it runs almost none."""
     found = holotrace.diagnosis(preparing_job(calls=20)).per_finding.filter(rule="slow_function")
 
     assert found["source_line"].to_list() == ["transformers/pipelines/base.py(9): preprocess"]

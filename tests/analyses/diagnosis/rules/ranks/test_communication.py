@@ -64,7 +64,7 @@ def test_the_headline_names_no_waiting_if_no_call_was_matched() -> None:
 
 
 def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:
-    """With one of two ranks, the finding has a low confidence, and the advice is to open all ranks."""
+    """If only one of two ranks was opened, the confidence is low, and the advice is to open all ranks."""
     found = holotrace.diagnosis(alone())
     row = found.per_finding.row(by_predicate=pl.col("rule") == "exposed_on_one_rank", named=True)
 
