@@ -1,4 +1,4 @@
-"""The critical path of a synthetic job equals its golden tables."""
+"""Golden test of the critical path of a synthetic job."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """The tables for a synthetic job of two steps, with a slow rank among three, equal the golden tables."""
+    """The tables of a synthetic job of three ranks and two steps equal their golden copies."""
     write_job(tmp_path, ranks=3, steps=2, layers=2, seed=1)
 
     result = critical_path(open_trace(tmp_path, cache=False))

@@ -1,10 +1,11 @@
-"""Results for real traces compared with HTA's (traceinsight 0.6.1), with our deliberate differences.
+"""Comparison of our results for real traces with HTA's (traceinsight 0.6.1), including deliberate differences.
 
-HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. HTA rounds the times of
-traces in nanoseconds. The goldens `__nsfull` were made without this rounding, and differ only by the noise of doubles. HTA
-leaves out the last step, as `before_last_step` does here; the goldens `__last` include it.
+HTA reports µs. For traces in whole µs, our nanoseconds are exactly a thousand times HTA's numbers. For traces in
+nanoseconds, HTA rounds the times; the goldens `__nsfull` were made without this rounding, so they differ from ours only
+by the precision of doubles. HTA leaves out the last step, and `before_last_step` does the same here; the goldens
+`__last` include the last step.
 
-Where HTA is known to be wrong, the test asserts the relation that does hold, and its docstring gives the reason.
+Where HTA is known to be wrong, the test checks how the numbers differ, and its docstring says why.
 """
 
 from __future__ import annotations
@@ -50,24 +51,24 @@ WHOLE_MICROSECONDS = (
     "df_index_resolver__last",
     "execution_trace",
 )
-"""Traces in whole µs, for which every number equals HTA's."""
+"""Traces in whole µs, for which all numbers equal HTA's."""
 
 NANOSECONDS = ("ns_resolution_trace__nsfull", "amd_trace__nsfull")
-"""Traces in nanoseconds, read by HTA without rounding."""
+"""Traces in nanoseconds that HTA read without rounding."""
 
 WITH_SYNC_ROWS = ("critical_path_simple_add", "critical_path_alexnet", "critical_path_cuda_event_sync")
-"""Traces with CUDA synchronisation rows, which HTA counts as busy."""
+"""Traces with CUDA synchronisation events, which HTA counts as busy time."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A golden folder and the trace it was made from."""
+    """A folder of goldens and the trace they were made from."""
 
     folder: Path
     trace: Trace
 
     def table(self, call: str) -> pl.DataFrame:
-        """Read the table that a call of HTA returned."""
+        """Read the table that HTA returned for a call."""
         (path,) = (path for ending in ("csv", "csv.gz") if (path := self.folder / f"{call}.{ending}").is_file())
         table = pl.read_csv(path, infer_schema_length=None)
         return table.drop(name for name in table.columns if not name)
@@ -75,10 +76,10 @@ class Case:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Case:
-    """Open the trace of the golden in the test's parameter, without the events that HTA leaves out.
+    """Open the trace of the golden that the test's parameter names, without the events that HTA leaves out.
 
-    With two steps or more, HTA drops kernels whose launch was not recorded; we keep them. The 614 kernels of
-    `trace_diff_test` that were launched before the recording are therefore left out of the comparison.
+    If a trace has at least two steps, HTA drops kernels whose launch was not recorded; we keep them. Therefore, the
+    comparison leaves out the 614 kernels of `trace_diff_test` that were launched before the recording.
     """
     golden, _, suffix = request.param.partition("__")
     trace = _opened(real_traces, golden)
@@ -103,17 +104,17 @@ def launched(rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
 
 
 def golden_cases(*names: str) -> pytest.MarkDecorator:
-    """Run a test for each of the given goldens."""
+    """Run a test for each of these goldens."""
     return pytest.mark.parametrize("case", names, indirect=True)
 
 
 def microseconds(table: pl.DataFrame, **columns: str) -> list[tuple[object, ...]]:
-    """Return the rank and our columns in µs under HTA's names (HTA's name = our name)."""
+    """Return the rank and our columns in µs, renamed to HTA's names (`theirs="ours"`)."""
     return table.select("rank", *((pl.col(ours) / 1_000).alias(theirs) for theirs, ours in columns.items())).rows()
 
 
 def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """Return our rows and HTA's: rank, kernel, compute, non-compute and idle time in µs."""
+    """Return our rows and HTA's: rank, and kernel, compute, non-compute and idle time in µs."""
     ours = temporal_breakdown(case.trace).per_device
     theirs = case.table("get_temporal_breakdown")
     names = {"window_ns": "kernel", "computation_ns": "compute", "non_computation_ns": "non_compute", "idle_ns": "idle"}
@@ -122,7 +123,7 @@ def temporal_rows(case: Case) -> tuple[list[tuple[object, ...]], list[tuple[obje
 
 
 def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
-    """Return our states and HTA's in µs, summed over ranks, without the states of 0 µs that HTA may list."""
+    """Return our states and HTA's in µs, summed over ranks, without states of 0 µs."""
     ours = kernel_breakdown(case.trace).per_state.group_by("state").agg(pl.col("total_ns").sum() / 1_000)
     theirs = case.table("get_gpu_kernel_breakdown.0").filter(pl.col("sum") > 0)
     names = theirs["kernel_type"].str.to_lowercase().str.replace_all(" overlapping ", " + ", literal=True)
@@ -130,7 +131,7 @@ def state_lengths(case: Case) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def kernel_statistics(case: Case) -> pl.DataFrame:
-    """Return our statistics of each kernel beside HTA's, in µs; the golden `all` does not group kernels."""
+    """Return our statistics of each kernel and HTA's in one table, in µs; the golden `all` does not group kernels."""
     ours = kernel_breakdown(case.trace).per_kernel.rename({"kernel_kind": "kernel_type"})
     theirs = case.table("get_gpu_kernel_breakdown.all.1").with_columns(pl.col("kernel_type").str.to_lowercase())
     scaled = ours.with_columns(pl.col("^.*_ns$") / 1_000)
@@ -138,7 +139,7 @@ def kernel_statistics(case: Case) -> pl.DataFrame:
 
 
 def assert_same_statistics(table: pl.DataFrame) -> None:
-    """Assert that sum, extremes, mean and deviation of every kernel equal HTA's."""
+    """Assert that the sum, extremes, mean and deviation of every kernel equal HTA's."""
     for ours, theirs in {
         "total": "sum (us)",
         "max": "max (us)",
@@ -151,7 +152,7 @@ def assert_same_statistics(table: pl.DataFrame) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS)
 def test_temporal_breakdown_is_equal(case: Case) -> None:
-    """Window, compute, other and idle time of every rank equal HTA's to the microsecond."""
+    """The kernel, compute, non-compute and idle time of every rank equal HTA's exactly."""
     ours, theirs = temporal_rows(case)
 
     assert ours == theirs
@@ -159,7 +160,7 @@ def test_temporal_breakdown_is_equal(case: Case) -> None:
 
 @golden_cases(*NANOSECONDS)
 def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None:
-    """HTA's doubles of µs since 1970 are 0.25 µs apart, so its times differ by up to 0.5 µs from our exact ones."""
+    """HTA stores µs since 1970 as doubles, which are 0.25 µs apart, so its times differ from ours by up to 0.5 µs."""
     ours, theirs = temporal_rows(case)
 
     assert [pytest.approx(row, abs=0.5) for row in theirs] == ours
@@ -167,7 +168,7 @@ def test_temporal_breakdown_is_equal_to_the_noise_of_doubles(case: Case) -> None
 
 @golden_cases(*WITH_SYNC_ROWS)
 def test_waiting_is_not_busy(case: Case) -> None:
-    """HTA counts synchronisation rows as busy time and as part of its window; its compute time equals ours."""
+    """HTA counts synchronisation events as busy time and as part of the window; its compute time equals ours."""
     (ours,), (theirs,) = temporal_rows(case)
 
     rank, window, compute, non_compute, idle = ours
@@ -179,7 +180,7 @@ def test_waiting_is_not_busy(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_states_are_equal(case: Case) -> None:
-    """The time of each combination of kinds equals HTA's; HTA lacks the kind "other", which no trace here has."""
+    """The time of each state equals HTA's; HTA has no kind "other", but no trace here needs it."""
     ours, theirs = state_lengths(case)
 
     assert ours == theirs
@@ -187,7 +188,7 @@ def test_states_are_equal(case: Case) -> None:
 
 @golden_cases(*NANOSECONDS)
 def test_states_are_equal_but_for_cut_off_fractions(case: Case) -> None:
-    """HTA rounds each stretch of a state down to whole µs, so it is up to 1 µs shorter than ours."""
+    """HTA rounds each interval of a state down to whole µs, so each is up to 1 µs shorter than ours."""
     ours, theirs = state_lengths(case)
 
     assert ours.keys() == theirs.keys()
@@ -197,13 +198,13 @@ def test_states_are_equal_but_for_cut_off_fractions(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_statistics_of_every_kernel_are_equal(case: Case) -> None:
-    """Sum, maximum, minimum, mean and deviation of each kernel on each rank equal HTA's."""
+    """The statistics of each kernel on each rank equal HTA's."""
     assert_same_statistics(kernel_statistics(case))
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_communication_overlap_is_equal(case: Case) -> None:
-    """Percentages equal HTA's to two decimals; without communication, HTA divides 0 by 0 and we return null."""
+    """Percentages equal HTA's to two decimals; without communication, HTA divides 0 by 0, and we return null."""
     ours = communication_overlap(case.trace).per_rank
 
     percentages = (ours["overlap_fraction"] * 100).round(2)
@@ -212,7 +213,7 @@ def test_communication_overlap_is_equal(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
-    """HTA subtracts overlap on a stream (114 µs in trace_diff_test) from the idle time; we do not."""
+    """Idle times equal HTA's, except that HTA subtracts overlapping work on a stream (114 µs in trace_diff_test)."""
     ours = idle_time(case.trace).per_stream
     for rank in case.trace.ranks:
         theirs = case.table(f"get_idle_time_breakdown.rank{rank}.0")
@@ -222,18 +223,18 @@ def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
 
 
 def _overlap_ns(rank_trace: RankTrace, stream: int) -> int:
-    """Return by how much the summed durations of a stream's work exceed the time that the work covers."""
+    """Return the summed durations of the work on a stream, minus the time that the work covers."""
     starts, ends = intervals_of(device_work(rank_trace).filter(stream=stream))
     return int((ends - starts).sum()) - covered_length(starts, ends)
 
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Case) -> None:
-    """If work after a gap was launched within it, HTA counts the gap as host wait; we count the part before the launch.
+    """If work is launched within the gap before it, HTA counts the whole gap as host wait; we stop at the launch.
 
-    The number of such gaps agrees, and our host wait is at most HTA's. The test allows for gaps that HTA cannot judge. If the
-    launch of the work after a gap is unknown, HTA takes the time of event 0 as the launch. If the launch is within 0.25 µs of the gap's start, HTA's
-    doubles (µs since 1970) are too coarse to tell which came first.
+    The number of such gaps agrees, and our host wait is at most HTA's. The test tolerates gaps that HTA misjudges: if
+    the launch is unknown, HTA takes the time of event 0 as the launch; if the launch is within 0.25 µs of the gap's
+    start, HTA's doubles (µs since 1970) are too coarse to order the two.
     """
     result = idle_time(case.trace).per_stream.filter(category="host_wait")
     for rank, rank_trace in case.trace.ranks.items():
@@ -248,7 +249,7 @@ def test_the_host_is_blamed_for_the_same_gaps_but_only_until_the_launch(case: Ca
 
 
 def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
-    """Count a stream's work whose launch is unknown, or within 0.25 µs of the end of the preceding work."""
+    """Return how much work on a stream has an unknown launch, or a launch within 0.25 µs of the gap's start."""
     work = device_work(rank_trace).filter(stream=stream).join(launches(rank_trace), on="event_index")
     margin = pl.col("launch_start_ns") - pl.col("end_ns").cum_max().shift(1)
     is_whole = (pl.col("start_ns") % 1_000 == 0).all()
@@ -257,10 +258,10 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; with the same rule, our numbers are equal.
+    """HTA counts MTIA's event_wait and event_record as computation; with such a rule, our numbers equal HTA's.
 
-    By default, such waits do not count as work, and the device computes for 306 ms instead of 382. The trace has no steps,
-    so HTA's rule for the last step of MTIA does not apply.
+    By default, we do not count these waits as work, so the device computes for 306 ms instead of 382 ms. The trace has
+    no steps, so HTA's rule for the last step of MTIA does not apply.
     """
     by_default = temporal_breakdown(case.trace).per_device["computation_ns"].item()
     add_rule("^event_(wait|record)$", "computation")
@@ -280,7 +281,7 @@ def test_mtia_waits_are_the_only_difference(case: Case) -> None:
 
 @golden_cases("triton_example__nsfull")
 def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
-    """HTA takes a host operator with `stream: 0` in its args for a kernel, and measures 95.8 instead of 1.76 µs."""
+    """HTA mistakes a host operator with `stream: 0` in its args for a kernel and reports 95.8 µs instead of 1.76 µs."""
     ours, theirs = temporal_rows(case)
 
     assert ours == [(0, 1.76, 1.76, 0.0, 0.0)]
@@ -290,7 +291,7 @@ def test_an_operator_with_a_stream_is_not_device_work(case: Case) -> None:
 
 @golden_cases("ns_resolution_trace", "amd_trace", "mtia_inference_trace")
 def test_rounding_loses_kernel_time(case: Case) -> None:
-    """HTA rounds starts up and ends down to whole µs, so the many short memory copies lose time."""
+    """HTA rounds starts up and ends down to whole µs, so its times for many short copies are too small."""
     statistics = kernel_statistics(case).filter(pl.col("kernel_type") == "memory").drop_nulls("sum (us)")
 
     assert (statistics["total_ns"] > statistics["sum (us)"]).all()
@@ -299,7 +300,7 @@ def test_rounding_loses_kernel_time(case: Case) -> None:
 
 @golden_cases("cpu_only", "cupti_profiler")
 def test_no_device_work_is_a_clear_error(case: Case) -> None:
-    """HTA raises IndexError or divides 0 by 0 for traces without device work; we raise MissingDataError."""
+    """For traces without device work, HTA raises IndexError or divides 0 by 0; we raise MissingDataError."""
     for analysis in (temporal_breakdown, kernel_breakdown, communication_overlap, idle_time):
         with pytest.raises(MissingDataError, match=f"^{analysis.__name__}: rank .* has no GPU kernels to measure"):
             analysis(case.trace)

@@ -1,6 +1,6 @@
-"""Launches, operators and sequences of real traces compared with HTA's, with our deliberate differences.
+"""Comparison of our launches, operators and sequences for real traces with HTA's, including deliberate differences.
 
-The docstring of test_hta_goldens.py describes the goldens and which events they leave out.
+The docstring of test_hta_goldens.py describes the goldens and the events that they leave out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WITH_GRAPHS = ("trace_diff_test", "trace_diff_test__last", "trace_diff_pair")
-"""Traces with CUDA graph launches; HTA omits these launches."""
+"""Traces with CUDA graph launches, which HTA omits."""
 
 NOISE_US = 0.5
 """HTA stores µs since 1970 as doubles, which are 0.25 µs apart."""
@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Ca
 
 
 def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFrame:
-    """Return the launches of a rank with HTA's column names, in µs."""
+    """Return our launches of a rank with HTA's column names, in µs."""
     table = launch_statistics(case.trace.select([rank]), include_launches=True).per_launch
     known = table if include_graphs else table.filter(pl.col("call") != "cudaGraphLaunch")
     return known.select(
@@ -60,7 +60,7 @@ def launches(case: Case, rank: int, *, include_graphs: bool = True) -> pl.DataFr
 
 @golden_cases(*WHOLE_MICROSECONDS, *WITH_SYNC_ROWS)
 def test_launches_are_equal(case: Case) -> None:
-    """Every launch has HTA's durations and delay, with and without copies; HTA omits graph launches."""
+    """The durations and delays of all launches equal HTA's, with and without copies; HTA omits graph launches."""
     for rank in case.trace.ranks:
         ours = launches(case, rank, include_graphs=False)
         for call, table in (("", ours), ("nomem.", ours.filter(pl.col("kernel_kind") != "memory"))):
@@ -70,7 +70,7 @@ def test_launches_are_equal(case: Case) -> None:
 
 @golden_cases("ns_resolution_trace__nsfull")
 def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
-    """Durations equal HTA's, and delays differ by less than 0.5 µs."""
+    """Durations equal HTA's, and delays differ by less than 0.5 µs, the precision of HTA's times."""
     ours = launches(case, 0).sort("correlation")
     theirs = case.table("get_cuda_kernel_launch_stats.rank0").sort("correlation")
 
@@ -81,14 +81,14 @@ def test_launches_are_equal_to_the_noise_of_doubles(case: Case) -> None:
 
 @golden_cases("amd_trace__nsfull", "triton_example__nsfull")
 def test_launches_that_hta_does_not_know_are_there(case: Case) -> None:
-    """HTA lists no launches on AMD or through the CUDA driver; `launch_statistics` does."""
+    """HTA lists no launches on AMD GPUs or through the CUDA driver; `launch_statistics` does."""
     assert case.table("get_cuda_kernel_launch_stats.rank0").is_empty()
     assert launch_statistics(case.trace).per_rank["kernel_count"].item() > 0
 
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_launches_of_mtia_kernels_are_equal(case: Case) -> None:
-    """HTA lists the launches of MTIA kernels but not those of copies."""
+    """For MTIA, HTA lists the launches of kernels, which equal ours, but not the launches of copies."""
     ours = launches(case, 0).filter(pl.col("kernel_kind") != "memory").sort("correlation")
     theirs = case.table("get_cuda_kernel_launch_stats.rank0").sort("correlation")
 
@@ -97,7 +97,7 @@ def test_launches_of_mtia_kernels_are_equal(case: Case) -> None:
 
 
 def sequence_calls_of(case: Case) -> list[tuple[str, str, int]]:
-    """Return the file name, operator and rank of each golden with kernel sequences."""
+    """Return the file name, operator and rank of each golden of kernel sequences."""
     prefix = "get_frequent_cuda_kernel_sequences."
     calls = sorted({path.name.split(".csv")[0] for path in case.folder.glob(f"{prefix}*")})
     parts = [(call, *call.removeprefix(prefix).rsplit(".rank", 1)) for call in calls]
@@ -105,7 +105,7 @@ def sequence_calls_of(case: Case) -> list[tuple[str, str, int]]:
 
 
 def their_sequences(case: Case, call: str) -> list[tuple[object, ...]]:
-    """Read HTA's sequences; if it has none, the golden file is empty."""
+    """Read HTA's sequences; if there are none, the golden file is empty."""
     try:
         return case.table(call).rows()
     except pl.exceptions.NoDataError:
@@ -113,7 +113,7 @@ def their_sequences(case: Case, call: str) -> list[tuple[object, ...]]:
 
 
 def our_sequences(case: Case, operator: str, rank: int) -> list[tuple[object, ...]]:
-    """Return our patterns, counts and durations in µs; an empty list if the operator does not exist."""
+    """Return our patterns, counts and durations in µs, or an empty list if the operator does not exist."""
     try:
         table = kernel_sequences(case.trace.select([rank]), operator_name=operator).per_pattern
     except InvalidOptionError:
@@ -133,7 +133,7 @@ def test_sequences_are_equal(case: Case) -> None:
 
 
 def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, float]]:
-    """Return count and mean delays in µs of each aten operator and sequence; HTA lists only aten operators."""
+    """Return the count and mean delays (µs) of each aten operator and sequence; HTA lists only aten operators."""
     table = operator_kernels(case.trace.select([rank])).per_sequence
     means = pl.col("mean_operator_to_launch_ns", "mean_launch_to_kernel_ns") / 1_000
     rows = (
@@ -155,7 +155,7 @@ def delays(case: Case, rank: int) -> dict[tuple[str, str], tuple[int, float, flo
     *WITH_SYNC_ROWS,
 )
 def test_operators_and_their_kernels_are_equal(case: Case) -> None:
-    """Sequences, counts and delays equal HTA's on the first rank; on later ranks, HTA includes the ranks before."""
+    """Sequences, counts and delays of the first rank equal HTA's; for later ranks, HTA also includes earlier ranks."""
     rank = next(iter(case.trace.ranks))
     theirs = {row[:2]: row[2:] for row in case.table(f"get_aten_op_kernels_and_delay.rank{rank}").rows()}
     ours = delays(case, rank)
@@ -167,7 +167,7 @@ def test_operators_and_their_kernels_are_equal(case: Case) -> None:
 
 @golden_cases("trace_filter")
 def test_of_operators_that_begin_together_the_inner_one_launched(case: Case) -> None:
-    """aten::mm begins in the same µs as the aten::matmul around it; HTA sometimes picks the outer operator."""
+    """aten::mm begins in the same µs as the aten::matmul around it; we pick aten::mm, HTA sometimes aten::matmul."""
     theirs = {row[:2]: row[2] for row in case.table("get_aten_op_kernels_and_delay.rank0").rows()}
     ours = {key: count for key, (count, *_) in delays(case, 0).items()}
 

@@ -1,4 +1,4 @@
-"""Six analyses of a synthetic job, compared with the truth computed from its plan and with golden tables."""
+"""Tests of six analyses on a synthetic job, against the job's plan and against golden tables."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ RANKS = 3
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> tuple[Trace, JobTruth]:
-    """Write and open a job of three ranks, of which the last is slow; return the trace and its truth."""
+    """Return the trace and the truth of a job of three ranks whose last rank is slow."""
     folder = tmp_path_factory.mktemp("job")
     truth = write_job(folder, ranks=RANKS, steps=2, layers=2, seed=1)
     return open_trace(folder, cache=False), truth
 
 
 def test_temporal_breakdown_finds_the_truth(job) -> None:
-    """Start, window, compute and idle time of every rank match the plan to the nanosecond."""
+    """The start, window, computation and idle time of every rank equal the plan exactly."""
     trace, truth = job
 
     table = temporal_breakdown(trace).per_device
@@ -41,7 +41,7 @@ def test_temporal_breakdown_finds_the_truth(job) -> None:
 
 
 def test_kernel_breakdown_finds_the_truth(job) -> None:
-    """Each rank's time per combination of kinds and its kernel count per kind match the plan."""
+    """For each rank, the time of each state and the number of kernels of each kind equal the plan."""
     trace, truth = job
 
     result = kernel_breakdown(trace)
@@ -54,7 +54,7 @@ def test_kernel_breakdown_finds_the_truth(job) -> None:
 
 
 def test_communication_overlap_finds_the_truth(job) -> None:
-    """Each rank's communication time and its hidden part match the plan to the nanosecond."""
+    """For each rank, the communication time and the overlap equal the plan exactly."""
     trace, truth = job
 
     table = communication_overlap(trace).per_rank
@@ -65,7 +65,7 @@ def test_communication_overlap_finds_the_truth(job) -> None:
 
 
 def test_idle_time_finds_the_truth(job) -> None:
-    """Each stream's and device's idle time per category matches the plan to the nanosecond."""
+    """The idle time of each stream and device in each category equals the plan exactly."""
     trace, truth = job
 
     result = idle_time(trace)
@@ -80,7 +80,7 @@ def test_idle_time_finds_the_truth(job) -> None:
 
 
 def test_the_tables_equal_their_golden_copies(job, golden) -> None:
-    """The tables of six analyses, without the series of queue length and memory bandwidth, equal their golden copies."""
+    """The tables of six analyses equal their golden copies, except the long series, which are left out."""
     trace, _ = job
     idle = idle_time(trace)
     kernels = kernel_breakdown(trace)

@@ -1,4 +1,4 @@
-"""The distributed view with `compat="torch_tb_profiler"` equals the plugin's, for real jobs and the plugin's tests."""
+"""Tests that `distributed` with `compat="torch_tb_profiler"` reproduces the plugin's distributed view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EDGE = (
 
 @pytest.mark.parametrize("run", REAL)
 def test_real_jobs_have_the_numbers_of_the_plugin(run, goldens, real_traces, tmp_path) -> None:
-    """Steps, waiting and operations equal the plugin's for files with the same names."""
+    """For real jobs, the steps, waiting times and operations equal the plugin's."""
     files = sorted(real_traces.glob(REAL[run]))
     names = {file: f"{worker_of(str(file))}.1" if "@1" in run else "worker0" for file in files}
     expect_the_view(opened(names, tmp_path), goldens / "tb" / run)
@@ -48,7 +48,7 @@ def test_real_jobs_have_the_numbers_of_the_plugin(run, goldens, real_traces, tmp
 
 @pytest.mark.parametrize("name", UNIT)
 def test_inputs_of_the_plugins_tests_give_its_numbers(name, goldens, tmp_path) -> None:
-    """The numbers for two workers whose kernels have the external ids of their collectives equal the plugin's."""
+    """For the inputs of the plugin's own tests, with two workers, the numbers equal the plugin's."""
     folder = goldens / "tb" / "unit" / name
     names = {folder / str(number) / "input.json": f"worker{number}" for number in range(2)}
     expect_the_view(opened(names, tmp_path), folder / "All")
@@ -56,14 +56,14 @@ def test_inputs_of_the_plugins_tests_give_its_numbers(name, goldens, tmp_path) -
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_have_the_numbers_of_the_plugin(name, goldens, tmp_path) -> None:
-    """Each file exercises one rule of the plugin; all numbers equal the plugin's."""
+    """For files that each exercise one rule of the plugin, the numbers equal the plugin's."""
     folder = goldens / "tb_edge" / name
     expect_the_view(opened({folder / "input.pt.trace.json": "worker0"}, tmp_path), folder / "head", "dist_")
 
 
 @pytest.mark.parametrize("name", ["nccl_all_to_all_not_known", "nccl_and_gloo_both"])
 def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, tmp_path) -> None:
-    """With `compat`, no communication is found in a file with an unknown NCCL name, or with both NCCL and gloo."""
+    """With `compat`, a file with an unknown NCCL name, or with both NCCL and gloo, has no communication."""
     trace = opened({goldens / "tb_edge" / name / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace, compat="torch_tb_profiler")
     assert result.per_operation.is_empty()
@@ -71,7 +71,7 @@ def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, t
 
 
 def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> None:
-    """Without `compat`, the unknown all-to-all counts 50 µs, and gloo counts 12 µs although the host also calls nccl."""
+    """Without `compat`, the unknown NCCL name counts 50 µs, and gloo counts 12 µs although the host also calls NCCL."""
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}
@@ -85,7 +85,7 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
     ("other", "unmatched"), [("comm_sizes_by_dtype", [5_000, 160_000]), ("nccl_all_to_all_not_known", [5_000, None])]
 )
 def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unmatched, goldens, tmp_path) -> None:
-    """The plugin has a view only if all workers communicate and their n-th collectives match."""
+    """If the n-th collectives of the workers differ, the plugin has no view, and all communication is unmatched."""
     folder = goldens / "tb_edge"
     inputs = ("two_workers_like_names", other)
     names = {folder / name / "input.pt.trace.json": f"worker{rank}" for rank, name in enumerate(inputs)}
@@ -96,9 +96,9 @@ def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unma
 
 
 def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
-    """The plugin's means count a step recorded twice once for waiting and twice for step times.
+    """With `compat`, a step recorded twice counts once in the means of waiting and twice in the means of step times.
 
-    Step 1 is recorded on the host and on the device, step 2 only on the host; their collectives take 30 and 10 µs.
+    Step 1 is recorded on the host and on the device, and step 2 only on the host. Their collectives take 30 and 10 µs.
     """
     builder = (
         TraceBuilder().step(1, 0, 100).step(2, 100, 100).gpu_annotation("ProfilerStep#1", start_us=0, duration_us=100)
@@ -117,7 +117,7 @@ def test_the_mean_of_the_waiting_counts_a_doubled_step_once() -> None:
 
 
 def opened(workers: dict[Path, str], folder: Path) -> Trace:
-    """Open copies of the files under the worker names that the plugin received."""
+    """Open copies of the files, renamed to the worker names that the plugin received."""
     folder.mkdir(exist_ok=True)
     for file, worker in workers.items():
         ending = ".pt.trace.json.gz" if file.suffix == ".gz" else ".pt.trace.json"
@@ -127,7 +127,7 @@ def opened(workers: dict[Path, str], folder: Path) -> Trace:
 
 
 def expect_the_view(trace: Trace, folder: Path, prefix: str = "") -> None:
-    """Assert that all four tables of the plugin's view equal ours."""
+    """Assert that our result equals all four tables of the plugin's view."""
     result = distributed(trace, compat="torch_tb_profiler")
     workers = {rank: worker_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
 
@@ -143,7 +143,7 @@ def expect_the_view(trace: Trace, folder: Path, prefix: str = "") -> None:
 
 
 def as_expected(tables: Any) -> Any:
-    """Allow for the plugin's sums of floats, which are off by a fraction of a nanosecond."""
+    """Return the tables with a tolerance for the rounding errors in the plugin's sums."""
     return {
         key: {name: pytest.approx(row, rel=1e-6, abs=0.01) for name, row in rows.items()}
         for key, rows in tables.items()
@@ -153,7 +153,7 @@ def as_expected(tables: Any) -> Any:
 def per_step(
     result: Distributed, workers: dict[int, str], columns: tuple[str, ...]
 ) -> dict[str, dict[str, list[float]]]:
-    """Return {step: {worker: µs of each column}}, and the truncated means under `all`."""
+    """Return {step: {worker: µs of each column}}, with the truncated means under the key `all`."""
     steps: dict[str, dict[str, list[float]]] = {}
     for row in result.per_step.drop_nulls(columns[0]).iter_rows(named=True):
         step = "null" if row["step"] is None else str(row["step"])
@@ -181,7 +181,7 @@ def operations(result: Distributed, workers: dict[int, str]) -> dict[str, dict[s
 
 
 def expect_devices(result: Distributed, tree: Any) -> None:
-    """Compare the devices with the plugin's tree, which is empty if the file describes no device."""
+    """Assert that the devices equal the plugin's tree, which is empty if the file describes no device."""
     if not tree:
         assert result.per_device["device_name"].null_count() == len(result.per_device)
         return
@@ -199,7 +199,7 @@ def expect_devices(result: Distributed, tree: Any) -> None:
 
 
 def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_traces, tmp_path) -> None:
-    """For NCCL kernels without args, rank 0 waits 5.58 ms by default, but only 12 µs with `compat`."""
+    """For NCCL kernels without args, rank 0 waits 5.58 ms by default but only 12 µs with `compat`."""
     trace = opened({file: worker_of(str(file)) for file in real_traces.glob("dlrm_8rank/*")}, tmp_path)
     default, plugin = distributed(trace), distributed(trace, compat="torch_tb_profiler")
     waiting = [result.per_step.filter(pl.col("rank") == 0)["synchronising_ns"][0] for result in (default, plugin)]
@@ -207,7 +207,7 @@ def test_the_default_separates_waiting_from_transfer_unlike_the_plugin(real_trac
 
 
 def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
-    """20 elements of each of eight types are 600 bytes, of which the plugin counts 420."""
+    """20 elements of each of eight types are 600 bytes; the plugin counts only 420."""
     text = (goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json").read_text()
     (tmp_path / "worker0.json").write_text(text.replace("nccl:", "gloo:"))
     trace = open_trace(tmp_path, cache=False)
@@ -217,7 +217,7 @@ def test_every_type_has_its_size_by_default(goldens, tmp_path) -> None:
 
 
 def test_nccl_without_its_kernels_gives_a_finding(goldens, tmp_path) -> None:
-    """NCCL calls without recorded kernels do not count as communication, and a finding says so; the plugin counts them."""
+    """NCCL calls without kernels do not count as communication, unlike in the plugin; a finding says so."""
     trace = opened({goldens / "tb_edge" / "comm_sizes_by_dtype" / "input.pt.trace.json": "worker0"}, tmp_path)
     result = distributed(trace)
     assert result.findings == (

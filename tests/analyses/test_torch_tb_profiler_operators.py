@@ -1,4 +1,4 @@
-"""Operator, call-stack and module tables with `compat="torch_tb_profiler"` equal those of the plugin."""
+"""Tests that operators and modules with `compat="torch_tb_profiler"` equal the plugin's."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def answered(request, goldens, real_traces) -> Case:
 
 
 def microseconds(duration_ns: int | None) -> int:
-    """Round to whole µs, as the plugin's tables do; null becomes 0."""
+    """Round to whole µs like the plugin's tables; null becomes 0."""
     return round((duration_ns or 0) / 1_000)
 
 
 def percent(fraction: float | None) -> float:
-    """Round to two decimals of a percent, as the plugin's tables do; null becomes 0."""
+    """Round to two decimals of a percent like the plugin's tables; null becomes 0."""
     return round(100 * (fraction or 0), 2)
 
 
 def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
-    """Return one of our rows with the plugin's names and rounding."""
+    """Return a row of ours with the plugin's names and rounding."""
     return {
         **{key: row[key] for key in keys},
         "calls": row["call_count"],
@@ -52,7 +52,7 @@ def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
 
 
 def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort the rows of one side, after dropping `has_call_stack` and adding device times of 0 where absent."""
+    """Return the rows sorted, without `has_call_stack`, and with missing device times set to 0."""
     dropped = {"has_call_stack"}
     filled = [{"device_self_duration": 0, "device_total_duration": 0, **row} for row in rows]
     return sorted(
@@ -62,7 +62,7 @@ def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_operators_by_name_and_shape(answered):
-    """Every row and column of the tables by name and by input shape equals the plugin's."""
+    """The tables by name and by input shape equal the plugin's."""
     tables = operators(answered.trace, compat=COMPAT)
 
     for view, table, keys in (
@@ -77,7 +77,7 @@ def test_operators_by_name_and_shape(answered):
 
 
 def test_call_stacks(answered):
-    """Every call stack of every operator and shape has the plugin's numbers."""
+    """The table by call stack equals the plugin's."""
     expected = answered.view("operation_stack_by_input") or {}
     table = operators(answered.trace, compat=COMPAT).per_call_stack.rename({"operator": "name"})
 
@@ -87,7 +87,7 @@ def test_call_stacks(answered):
 
 
 def test_unrounded_sums(answered):
-    """The sums of every operator equal the plugin's within a nanosecond per call."""
+    """The sums of every operator equal the plugin's to within a nanosecond per call."""
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace).hstack(PLUGIN.node_times(rank_trace)).filter("is_counted")
     sums = (
@@ -114,7 +114,7 @@ def test_unrounded_sums(answered):
 
 
 def test_trees(answered):
-    """Each thread's root has the plugin's start, end and number of children, in the plugin's order."""
+    """The root of each thread's tree has the same start, end and number of children as in the plugin."""
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
     lightning = nodes.filter(pl.col("node_class") == NodeClass.LIGHTNING_PROFILE)["tree"]
@@ -135,7 +135,7 @@ def test_trees(answered):
 
 
 def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
-    """Return name, depth, start and end of each node of a plugin tree, parents first."""
+    """Return the name, depth, start and end of each node in a tree of the plugin, parents first."""
     return [
         line
         for node in nodes
@@ -147,13 +147,13 @@ def below(nodes: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
 
 
 def test_the_whole_first_tree(answered):
-    """Every node of the plugin's tree, including backward modules, is in ours, if the golden has a tree."""
+    """If the golden has a tree, the nodes of our first tree, including backward modules, equal the golden's."""
     expected = answered.view("tree")
     if expected is None:
         return
     rank_trace = next(iter(answered.trace.ranks.values()))
     nodes = PLUGIN.host_nodes(rank_trace)
-    # Lightning's view shows the tree of its hooks, which comes after all other trees.
+    # For Lightning, the plugin shows the tree of the hooks, which is our last tree.
     first = nodes.filter(
         pl.col("tree") == nodes["tree"].max() if answered.answers.parent.name == "lightning" else pl.col("tree") == 0
     )
@@ -164,7 +164,7 @@ def test_the_whole_first_tree(answered):
 
 
 def test_by_default_every_trace_has_an_answer(answered):
-    """Without `compat`, every trace has a result, and the operators' device self times sum to at most all device time."""
+    """Without `compat`, every trace has a result; device self times sum to at most the time of all device work."""
     tables = operators(answered.trace)
     (rank_trace,) = answered.trace.ranks.values()
 
@@ -194,7 +194,7 @@ def rows_of(modules_of_plugin: list[dict[str, Any]], depth: int = 0) -> list[tup
 
 
 def test_modules(answered):
-    """Every row of the module table equals the plugin's, in the same order."""
+    """The module table equals the plugin's, including the order of the rows."""
     expected = answered.view("module")
     per_module = modules(answered.trace, compat=COMPAT).per_module.with_columns(pl.col("^.*_ns$").fill_null(0) / 1_000)
     columns = ("depth", "module", "module_id", "call_count", "operator_call_count", "host_total_ns", "host_self_ns")
@@ -206,7 +206,7 @@ def test_modules(answered):
 @pytest.mark.parametrize("compat", [None, COMPAT])
 @pytest.mark.parametrize("name", LOST)
 def test_a_file_that_the_plugin_fails_on_has_a_result(goldens, name, compat):
-    """Files with one defective event, on which the plugin fails, still list the operators of the other events."""
+    """The plugin fails on files with one defective event; we still list the operators of the other events."""
     trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
 
     assert operators(trace, compat=compat).per_operator["call_count"].sum() > 0
@@ -214,7 +214,7 @@ def test_a_file_that_the_plugin_fails_on_has_a_result(goldens, name, compat):
 
 
 def test_of_two_arrows_to_one_backward_operator_the_first_counts(goldens):
-    """Two forward operators point to one backward operator: its 60 µs (9 µs on the device) count once."""
+    """Two forward operators point to one backward operator, whose 60 µs (9 µs on the device) count only once."""
     folder = goldens / "tb_edge" / "fwdbwd_two_forward_ops_same_backward_root"
     table = modules(open_trace(folder / "input.pt.trace.json", cache=False)).per_module
 

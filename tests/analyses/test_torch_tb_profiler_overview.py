@@ -1,4 +1,4 @@
-"""Steps, step times, GPU metrics and kernels with `compat="torch_tb_profiler"` equal those of the plugin."""
+"""Tests that steps, step times, GPU metrics and kernels with `compat="torch_tb_profiler"` equal the plugin's."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tb_goldens import EACH_CASE, Case, case
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
 NO_LENGTH = -(2**64) + 1
-"""The length in µs of the plugin's only step for a file without steps and operators."""
+"""The length (µs) of the plugin's only step if a file has no steps and operators."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
-"""Files whose kernels have no operator in the plugin, because it ignores host threads whose id is a text."""
+"""Files whose kernels have no operator in the plugin, because it ignores threads whose id is a string."""
 
 
 @pytest.fixture(params=EACH_CASE, scope="module")
@@ -33,7 +33,7 @@ def opened(request: pytest.FixtureRequest, goldens: Path, real_traces: Path) -> 
 
 
 def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
-    """Each of the plugin's categories covers the same time over all threads and streams, except for its float noise."""
+    """Each category covers as much time over all threads and streams as in the plugin, except for rounding errors."""
     (rank_trace,) = opened.trace.ranks.values()
     theirs = opened.view("internals")["merged_role_ranges"]
 
@@ -44,7 +44,7 @@ def test_roles_cover_as_much_time_as_in_the_plugin(opened: Case) -> None:
 
 
 def test_steps_and_their_times(opened: Case) -> None:
-    """Step names and lengths, and each category of each step, equal the plugin's."""
+    """The names, lengths and categories of all steps, and the mean step, equal the plugin's."""
     internals = opened.view("internals")
     if internals["steps_costs"][0]["Total"] == NO_LENGTH:
         with pytest.raises(MissingDataError, match="neither steps nor operators"):
@@ -65,7 +65,7 @@ def test_steps_and_their_times(opened: Case) -> None:
 
 
 def test_every_step_adds_up_by_default(opened: Case) -> None:
-    """The eight categories add up to each step in whole nanoseconds, in every trace with any event."""
+    """Without `compat`, the categories add up exactly to each step, in every trace with events."""
     try:
         result = step_time(opened.trace)
     except MissingDataError:
@@ -78,7 +78,7 @@ def test_every_step_adds_up_by_default(opened: Case) -> None:
 
 
 def test_the_metrics_of_each_gpu(opened: Case) -> None:
-    """Utilization, SM efficiency, occupancy and tensor core use equal the plugin's, or are unknown in both."""
+    """Utilization, SM efficiency, occupancy and tensor core fraction equal the plugin's, or are unknown in both."""
     theirs = opened.view("internals").get("gpus", {})
     if not theirs:
         return
@@ -99,7 +99,7 @@ def test_the_metrics_of_each_gpu(opened: Case) -> None:
 
 
 def test_utilization_over_time(opened: Case) -> None:
-    """The series has the plugin's parts and utilization; the plugin puts two made-up values before them."""
+    """The series equals the plugin's, without the values that the plugin adds at both ends."""
     counters = opened.view("trace_counters")
     if not counters:
         return
@@ -114,7 +114,7 @@ def test_utilization_over_time(opened: Case) -> None:
 
 
 def test_sm_efficiency_over_time_has_the_plugins_integral(opened: Case) -> None:
-    """The plugin writes a start and an end for each piece; the integral over all pieces equals ours."""
+    """The plugin lists SM efficiency with a start and an end; its integral over time equals ours."""
     counters = [counter for counter in opened.view("trace_counters") or [] if "SM Efficiency" in counter["name"]]
     if not counters:
         return
@@ -130,7 +130,7 @@ def test_sm_efficiency_over_time_has_the_plugins_integral(opened: Case) -> None:
 
 
 def test_kernels_by_name(opened: Case) -> None:
-    """Calls, times, blocks per SM and occupancy of every kernel equal the plugin's."""
+    """The calls, times, blocks per SM and occupancy of every kernel equal the plugin's."""
     theirs = opened.view("internals").get("kernel_stat") or []
     if not theirs:
         return
@@ -144,7 +144,7 @@ def test_kernels_by_name(opened: Case) -> None:
 
 
 def test_kernels_by_operator_and_launch(opened: Case, request: pytest.FixtureRequest) -> None:
-    """Every combination of name, operator, shape and resources equals the plugin's, which rounds sums to µs."""
+    """The kernel table by operator and launch shape equals the plugin's, which rounds sums to µs."""
     if not opened.view("internals").get("kernel_stat"):
         return
     per_launch_shape = kernels(opened.trace, compat=COMPAT).per_launch_shape

@@ -1,4 +1,4 @@
-"""Tests of collectives: waiting, transfer, bandwidth and verdict of every collective."""
+"""Tests of the collectives analysis: waiting, transfer time, bandwidth and verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELEMENTS = MIB // 4
 
 
 def one_host(count: int = 3, *, late_us: float = 300, transfer_us: float = 100, ranks: int = 2) -> TraceBuilder:
-    """Return all-reduces of 1 MiB every millisecond; the last rank arrives `late_us` after the others."""
+    """Return a job with a 1 MiB all-reduce every millisecond; the last rank arrives `late_us` after the others."""
     builder = TraceBuilder()
     for rank in range(ranks):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 1_000 * count)
@@ -37,7 +37,7 @@ def one_host(count: int = 3, *, late_us: float = 300, transfer_us: float = 100, 
 
 
 def test_bandwidths_are_those_of_nccl_tests() -> None:
-    """1 MiB in 100 µs is 10.49 GB/s; the bus factor of an all-reduce on 4 ranks is 1.5."""
+    """1 MiB in 100 µs is 10.49 GB/s; for an all-reduce on 4 ranks, the bus bandwidth is 1.5 times as high."""
     row = collectives(one_host(ranks=4).build()).per_collective.row(0, named=True)
 
     assert (row["message_bytes"], row["median_transfer_ns"]) == (MIB, 100_000)
@@ -59,12 +59,12 @@ def test_a_late_rank_makes_collectives_skew_bound() -> None:
     [(10, 3, "transfer-bound"), (300, 3, "mixed"), (900, 3, "skew-bound"), (900, 2, "inconclusive")],
 )
 def test_the_share_of_waiting_gives_the_verdict(late_us: float, count: int, verdict: str) -> None:
-    """Waiting shares of a quarter and of three quarters separate the verdicts; two instances are too few for a verdict."""
+    """The verdict changes at waiting fractions of 25 % and 75 %; two instances are too few for a verdict."""
     assert collectives(one_host(count, late_us=late_us).build()).per_collective["verdict"].to_list() == [verdict]
 
 
 def test_each_call_has_its_lateness_and_wait() -> None:
-    """Rank 1 arrives 300 µs late at each of two collectives, and rank 0 waits 300 µs."""
+    """Rank 1 arrives 300 µs late at each of two collectives, so rank 0 waits 300 µs in each."""
     calls = collectives(one_host(2).build()).per_call
 
     chosen = calls.select(
@@ -79,7 +79,7 @@ def test_each_call_has_its_lateness_and_wait() -> None:
 
 
 def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
-    """Over three collectives, ranks 0 and 1 each wait 900 µs for rank 2; each transfer has 4/3 MiB of bus bytes in 100 µs."""
+    """In three collectives, ranks 0 and 1 each wait 900 µs for rank 2; each transfer moves 4/3 MiB of bus bytes."""
     result = collectives(one_host(ranks=3).build())
 
     chosen = result.per_rank.select(
@@ -95,7 +95,7 @@ def test_each_rank_has_what_it_waits_and_what_others_wait_for_it() -> None:
 
 
 def test_overlapping_collectives_share_their_time() -> None:
-    """Two transfers of 100 µs that run at once on two streams take 100 µs together, so their bandwidth doubles."""
+    """Two 100 µs transfers run at the same time on two streams, which doubles the bus bandwidth of the rank."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1")
@@ -111,7 +111,7 @@ def test_overlapping_collectives_share_their_time() -> None:
 
 
 def test_a_job_without_collectives_is_empty() -> None:
-    """A rank that only computes has no row in any table."""
+    """If no rank communicates, all tables are empty."""
     result = collectives(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_collective.is_empty()
@@ -120,7 +120,7 @@ def test_a_job_without_collectives_is_empty() -> None:
 
 
 def test_one_rank_alone_has_durations_but_no_waiting() -> None:
-    """Without other ranks, waiting is unknown: the verdict is inconclusive and the transfer time is an upper bound."""
+    """With one rank, the waiting is unknown, the verdict is inconclusive, and the transfer time is an upper bound."""
     result = collectives(one_host().build().select([0]))
 
     row = result.per_collective.row(0, named=True)
@@ -129,7 +129,7 @@ def test_one_rank_alone_has_durations_but_no_waiting() -> None:
 
 
 def test_steps_choose_collectives() -> None:
-    """Only the collectives of the chosen step count; an unknown step raises an error that lists the known ones."""
+    """`steps=[2]` keeps only the collectives of step 2; an unknown step raises an error that lists the known steps."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100).step(2, 100, 100)
@@ -166,12 +166,12 @@ def test_sends_are_pairs() -> None:
 
 @pytest.fixture(scope="module")
 def dlrm() -> Collectives:
-    """Return the collectives of one step of DLRM on 8 GPUs."""
+    """Return the result for one step of DLRM on 8 GPUs."""
     return collectives(opened(TRACES / "dlrm_8rank"))
 
 
 def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds(dlrm: Collectives) -> None:
-    """In an all-to-all of DLRM, one rank waits 7.6 ms and the transfer takes at most 10 µs."""
+    """In the first collective of DLRM, one rank waits 7.6 ms, but the transfer takes at most 10 µs."""
     first = dlrm.per_call.filter(instance=0)
 
     assert first.height == 8
@@ -181,7 +181,7 @@ def test_the_transfers_of_a_real_job_are_microseconds_and_its_waits_milliseconds
 
 
 def test_the_late_rank_of_a_real_job() -> None:
-    """In the recorded DDP job most of the waiting is for rank 3, which sleeps in every step."""
+    """In the recorded DDP job, rank 3 sleeps in every step and causes most of the waiting."""
     result = collectives(opened(TRACES / "ddp_gloo_4rank"))
 
     caused = dict(result.per_rank.select("rank", "caused_wait_ns").iter_rows())

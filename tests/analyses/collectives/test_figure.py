@@ -1,4 +1,4 @@
-"""Tests of the figures of collectives."""
+"""Tests of the figures of the collectives analysis."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def _result(builder: TraceBuilder) -> Collectives:
 
 
 def late_rank() -> TraceBuilder:
-    """Return two ranks of one host in an all-reduce of 4 KiB that rank 1 joins 40 µs late."""
+    """Return a 4 KiB all-reduce of two ranks on one host; rank 1 joins 40 µs late."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     return builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10)
 
 
 def test_a_bar_is_divided_into_waiting_and_transfer() -> None:
-    """The two ranks spend 60 µs in the collective, 40 of them waiting; the hover text shows bandwidth and group."""
+    """Together, the two ranks wait 40 µs and transfer for 20 µs; the hover text shows bandwidth and group."""
     figure = plot_collectives(_result(late_rank()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"waiting for the last rank": [40], "transfer": [20]}
@@ -31,14 +31,14 @@ def test_a_bar_is_divided_into_waiting_and_transfer() -> None:
 
 
 def test_a_job_without_collectives_gives_a_figure_that_says_so() -> None:
-    """The figure of a rank that only computes shows a message."""
+    """If no rank communicates, the figure shows a message."""
     figure = plot_collectives(_result(TraceBuilder().kernel("gemm", start_us=0, duration_us=1)))
 
     assert figure.layout.annotations[0].text == "No rank has collectives."
 
 
 def _pairs(rank_count: int, *, kinds=("send",), slow=frozenset()) -> Collectives:
-    """Return a result in which every rank sends to every other rank, in sends or in all-to-alls; `slow` pairs are slow."""
+    """Return a result with a transfer of each kind between all pairs of ranks; the pairs in `slow` are slow."""
     result = _result(late_rank())
     ranks = range(rank_count)
     rows = [
@@ -62,7 +62,7 @@ def test_each_pair_of_ranks_is_a_cell_coloured_by_its_bandwidth() -> None:
 
 
 def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
-    """Both matrices have a cell for each pair, and a colour bar of their own, above the matrix, names its kind and unit."""
+    """Each kind has a matrix with a cell for each pair; the colour bar above the matrix names the kind and the unit."""
     figure = plot_pairs(_pairs(3, kinds=("send", "all_to_all")))
 
     assert [len(matrix.x) for matrix in figure.data] == [6, 6]
@@ -76,7 +76,7 @@ def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
 
 
 def test_slow_pairs_have_an_edge() -> None:
-    """Only the cell from rank 0 to rank 1 has an edge, and its hover text says how slow it is."""
+    """Only the slow pair's cell, from rank 0 to rank 1, has an edge, and the hover text shows the slowdown."""
     figure = plot_pairs(_pairs(3, slow={(0, 1)}))
 
     widths = figure.data[0].marker.line.width
@@ -86,7 +86,7 @@ def test_slow_pairs_have_an_edge() -> None:
 
 
 def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
-    """128 ranks on 16 hosts send to each other; the cell from host 0 to host 1 has the median of their pairs."""
+    """128 ranks run on 16 hosts, so each cell is a pair of hosts and shows the median bandwidth of their ranks."""
     drawn = cells_of(plot_pairs(_pairs(128)))
 
     assert len(drawn) == 16 * 16
@@ -94,13 +94,13 @@ def test_more_than_ten_thousand_pairs_are_drawn_by_host() -> None:
 
 
 def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
-    """Pages and reports show the matrices below the main figure, and leave out an empty matrix."""
+    """With sends, there is a further figure `pairs`; without sends, there is none."""
     assert list(further_figures_of("collectives", _pairs(2))) == ["pairs"]
     assert further_figures_of("collectives", _result(late_rank())) == {}
     assert further_figures_of("idle_time", None) == {}
 
 
 def test_a_job_without_sends_has_no_cells() -> None:
-    """The figure of pairs says that nothing was sent between two ranks."""
+    """Instead of cells, the figure shows a message."""
     text = plot_pairs(_result(late_rank())).layout.annotations[0].text
     assert text == "No transfers of known size between two ranks."

@@ -1,4 +1,4 @@
-"""Tests of the latency fitted for each group, and of small calls that could be merged."""
+"""Tests of the latency fitted for each group, and of finding small calls that could be merged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIZES = (1_000, 1_000_000, 10_000_000)
 
 
 def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
-    """Return all-reduces one after another: 10 µs of latency and 10 GB/s."""
+    """Return successive all-reduces with a latency of 10 µs and a bandwidth of 10 GB/s."""
     rows, now = [], 0
     for operation, size in enumerate(sizes):
         transfer = round(_LATENCY_NS + size * _NS_PER_BYTE)
@@ -26,7 +26,7 @@ def _instances(sizes: list[int], *, pause_ns: int) -> pl.DataFrame:
 
 
 def test_each_group_has_its_latency_and_bandwidth():
-    """For calls of three sizes that were made with 10 µs of latency and 10 GB/s, the fit returns exactly these two numbers."""
+    """The fit to calls of three sizes returns the latency (10 µs) and bandwidth (10 GB/s) they were generated with."""
     fits = per_fit(_instances([*_SIZES] * 5, pause_ns=0))
 
     chosen = fits.select("process_group", "instance_count", "size_count", "latency_ns", "bus_bytes_per_s")
@@ -36,7 +36,7 @@ def test_each_group_has_its_latency_and_bandwidth():
 
 
 def test_small_calls_in_a_row_could_be_one():
-    """Of four small calls without pauses, three could be merged into the first and save 10 µs each; large calls could not."""
+    """Of four small calls without pauses, three could be merged into the first, which saves 10 µs per merged call."""
     instances = _instances([*_SIZES, 1_000, 1_000, 1_000, 1_000], pause_ns=0)
 
     series = mergeable(instances, per_fit(instances))
@@ -46,28 +46,28 @@ def test_small_calls_in_a_row_could_be_one():
 
 
 def test_merging_also_saves_the_pauses_between_calls() -> None:
-    """Each of three small calls begins 900 ns after the one before, and would save them together with its 10 µs."""
+    """With pauses of 900 ns, merging a small call saves its 10 µs of latency and the pause before it."""
     instances = _instances([*_SIZES, 1_000, 1_000, 1_000, 1_000], pause_ns=900)
 
     assert mergeable(instances, per_fit(instances))["saved_ns"].to_list() == [0, 0, 0, 0, *[_LATENCY_NS + 900] * 3]
 
 
 def test_calls_with_pauses_longer_than_the_latency_stay_apart():
-    """Small calls with 20 µs between them are not mergeable."""
+    """Small calls with pauses of 20 µs are not mergeable."""
     instances = _instances([*_SIZES, 1_000, 1_000], pause_ns=20_000)
 
     assert not mergeable(instances, per_fit(instances))["is_mergeable"].any()
 
 
 def test_large_calls_of_one_size_are_not_mergeable():
-    """Calls of a single size of 1 MB have no fit, so whether they are mergeable is unknown."""
+    """If all calls transfer 1 MB, no latency can be fitted, so the table of mergeable calls is empty."""
     instances = _instances([1_000_000] * 5, pause_ns=0)
 
     assert mergeable(instances, per_fit(instances)).is_empty()
 
 
 def test_tiny_calls_of_one_size_could_be_one():
-    """Five calls of 8 bytes have no fit, but their transfer is all latency; merging them saves four times 10,001 ns."""
+    """The transfer time of 8 bytes is all latency, even without a fit; merging five such calls saves four latencies."""
     instances = _instances([8] * 5, pause_ns=0)
 
     series = mergeable(instances, per_fit(instances))
@@ -77,7 +77,7 @@ def test_tiny_calls_of_one_size_could_be_one():
 
 
 def test_times_that_do_not_grow_with_the_size_have_no_bandwidth() -> None:
-    """Messages of three sizes that all take 10 µs are pure latency: their bandwidth is null, and they could be one message."""
+    """If messages of three sizes all take 10 µs, the fitted bandwidth is null, and all the calls are mergeable."""
     instances = _instances([*_SIZES, 1_000], pause_ns=0).with_columns(pl.lit(_LATENCY_NS).alias("transfer_ns"))
     fits = per_fit(instances)
 

@@ -17,7 +17,10 @@ ELEMENTS = 600
 
 
 def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> Collectives:
-    """Return all-to-alls of 6 ranks that take 100 µs, or 300 µs on the ranks in `slow`; `splits` gives each rank's split sizes."""
+    """Return the result for all-to-alls of 6 ranks, about 100 µs each, or 300 µs on the ranks in `slow`.
+
+    `splits` contains the split sizes of each rank; by default, all splits are equal.
+    """
     builder = TraceBuilder()
     for rank in range(RANKS):
         builder.rank(rank).header(host_name=f"node-{rank % hosts}")
@@ -34,7 +37,7 @@ def exchanged(*, splits=None, slow=(), count=4, hosts=1, elements=ELEMENTS) -> C
 
 
 def test_an_even_all_to_all_sends_equal_parts() -> None:
-    """In each of four all-to-alls, a rank sends 400 of its 2,400 bytes to each other rank and keeps 400 itself."""
+    """In each of four all-to-alls, every rank keeps 400 of its 2,400 bytes and sends 400 to each other rank."""
     pairs = exchanged().per_pair
 
     assert pairs.select("collective", "instance_count", "bytes").unique().rows() == [("all_to_all", 4, 1_600)]
@@ -55,12 +58,12 @@ def test_splits_divide_an_uneven_all_to_all() -> None:
 
 
 def test_unknown_splits_give_no_pairs() -> None:
-    """A list of splits that the profiler cut off does not show what each rank gets."""
+    """If the profiler cut off the list of splits, the bytes sent to each rank are unknown."""
     assert exchanged(splits=[["1", "2", "..."]] * RANKS).per_pair.is_empty()
 
 
 def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
-    """Ranks 1 and 4 leave 200 µs after the others, so a transfer between them is slow, in at least one direction."""
+    """Ranks 1 and 4 leave 200 µs after the others, so their transfers are slow, and a finding names the pair."""
     result = exchanged(slow=(1, 4))
 
     slow = result.per_pair.filter("is_slow").select("source_rank", "destination_rank").rows()
@@ -69,19 +72,19 @@ def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
 
 
 def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
-    """Rank 1 leaves late, but all its peers leave early, so no transfer between rank 1 and a peer was slow."""
+    """Only rank 1 leaves late. A slow transfer would have delayed its peer too, so no pair is slow."""
     result = exchanged(slow=(1,))
 
     assert not result.per_pair["is_slow"].any()
 
 
 def test_a_few_transfers_are_not_judged() -> None:
-    """Two all-to-alls are too few to call a pair slow."""
+    """After only two all-to-alls, `is_slow` is null for all pairs."""
     assert exchanged(slow=(1, 4), count=2).per_pair["is_slow"].null_count() == RANKS * (RANKS - 1)
 
 
 def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
-    """If the clock offset between two hosts has a large error, a slow pair is not found."""
+    """If the clocks of the hosts cannot be aligned, all pairs get the time of the collective, and none is slow."""
     pairs = exchanged(slow=(1, 4), hosts=2, count=4).per_pair
 
     assert pairs["median_transfer_ns"].n_unique() == 1
@@ -90,7 +93,7 @@ def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
 
 @pytest.mark.parametrize(("dtype", "slowdowns"), [("Float", [2 / 3, 4 / 3]), ("Unknown", [None, None])])
 def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[float | None]) -> None:
-    """Sends of 100 and 200 µs are compared with each other only if their sizes are known."""
+    """Sends of 100 and 200 µs have a slowdown if their sizes are known, and null if the element type is unknown."""
     builder = TraceBuilder()
     for rank, number in product(range(4), range(3)):
         source = rank - rank % 2
@@ -107,7 +110,10 @@ def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[floa
 
 
 def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] | None, int]:
-    """Return all-to-alls on one host with noise; in half of the jobs one pair is 1.6 to 4 times as slow."""
+    """Return calls, groups, slow pair and rank count of a noisy job of all-to-alls on one host.
+
+    In half of the jobs, one pair is slow: it takes 1.6 to 4 times as long as the others. Otherwise the pair is None.
+    """
     dice = np.random.default_rng(seed)
     ranks, count = int(dice.choice((4, 8, 16, 32))), int(dice.choice((5, 20)))
     transfer = float(dice.uniform(30_000, 500_000))
@@ -147,7 +153,7 @@ def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] |
 
 @pytest.mark.slow
 def test_planted_slow_pairs_are_named_and_no_others() -> None:
-    """In 60 simulated jobs of 4 to 32 ranks, exactly the planted pair is slow, in both directions; without a planted pair, none is."""
+    """In 60 simulated jobs of 4 to 32 ranks, the slow pair is found in both directions, and no other pair is."""
     for seed in range(60):
         calls, groups, planted, _ = _simulated(seed)
 
@@ -159,7 +165,7 @@ def test_planted_slow_pairs_are_named_and_no_others() -> None:
 
 
 def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
-    """With a limit of 80 transfers, two of four all-to-alls (36 transfers each) are counted; a finding says so."""
+    """With a limit of 80 transfers, only two of four all-to-alls of 36 transfers are covered; a finding says so."""
     monkeypatch.setattr("holotrace.analyses.collectives.pairs.MOST_TRANSFERS", 80)
 
     result = exchanged()

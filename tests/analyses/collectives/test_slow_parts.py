@@ -1,4 +1,4 @@
-"""Tests of finding slow hosts and links among equal collectives."""
+"""Tests of finding slow hosts, links and groups by comparing equal collectives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _instances(transfers: dict[tuple[str, ...], float], *, size: int = 1_000, count: int = 5) -> pl.DataFrame:
-    """Return `count` all-reduces of two ranks for each group of hosts; `transfers` contains the group's transfer time."""
+    """Return `count` all-reduces of two ranks per group; `transfers` maps the group's hosts to the transfer time."""
     return pl.DataFrame(
         [
             {
@@ -41,7 +41,7 @@ _PAIRS = dict.fromkeys(combinations("abcde", 2), 1_000.0)
 
 
 def test_equal_links_are_not_slow():
-    """If all ten links between five hosts take equally long, no row is returned."""
+    """If all ten links between five hosts take equally long, none is slow."""
     assert _parts(_instances(_PAIRS)) == []
 
 
@@ -51,21 +51,21 @@ def test_one_slow_link_is_named():
 
 
 def test_a_host_whose_links_are_all_slow_is_named_instead_of_its_links():
-    """All four links of host c are slow, so the result lists c instead of its links."""
+    """All four links of host c are slow, so the result lists host c and none of its links."""
     of_c = {pair: 3_000.0 for pair in _PAIRS if "c" in pair}
 
     assert _parts(_instances(_PAIRS | of_c)) == [("host", "c", 3.0)]
 
 
 def test_a_slow_group_within_a_host_is_named_by_its_ranks():
-    """Of six groups whose ranks share a host, the slow one is listed as a group."""
+    """Each of six groups has both ranks on one host; the slow group is listed as a group, not as a host or link."""
     groups = {(f"{host}{n}",) * 2: 1_000.0 for host in "xyz" for n in range(2)}
 
     assert _parts(_instances(groups | {("y0", "y0"): 2_000.0})) == [("group", "y0-y0", 2.0)]
 
 
 def test_two_instances_are_too_few_to_call_a_link_slow():
-    """A link needs at least three collectives to count as slow."""
+    """With two collectives per link, no link is reported as slow; three are needed."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0}, count=2)) == []
 
 
@@ -78,14 +78,14 @@ def test_messages_of_different_sizes_are_not_compared():
 
 @pytest.mark.parametrize("column", ["dtype", "message_bytes", "group_size"])
 def test_collectives_of_unknown_size_are_not_compared(column: str):
-    """If the size, element type or group size is unknown, the slow link may just move more data."""
+    """If the size, element type or group size is unknown, a slow link may just move more data and is not reported."""
     slow = _instances(_PAIRS | {("b", "d"): 3_000.0})
 
     assert _parts(slow.with_columns(pl.lit(None, slow.schema[column]).alias(column))) == []
 
 
 def test_barriers_are_compared():
-    """A barrier has no size and no element type, because it moves no data."""
+    """A barrier moves no data, so a slow link is found even without a size and an element type."""
     unsized = {"collective": "barrier", "dtype": None, "message_bytes": None}
     barriers = _instances(_PAIRS | {("b", "d"): 3_000.0}).with_columns(
         **{name: pl.lit(value) for name, value in unsized.items()}
@@ -102,12 +102,12 @@ def test_barriers_are_compared():
     ],
 )
 def test_the_finding_names_collective_and_size(called: dict[str, str], text: str):
-    """The collectives of ranks 6 and 7 are slow; a barrier has no size to name."""
+    """The finding gives both times and the size; for a barrier, it leaves the size out."""
     assert text in collectives(_job_with_a_slow_group(**called)).findings[0]
 
 
 def test_a_slow_group_of_unknown_size_is_not_named():
-    """If the element type is unknown, so is the size, and the slow group may just move more data."""
+    """Without an element type the size is unknown, so the slow group may just move more data and is not reported."""
     assert collectives(_job_with_a_slow_group(dtype="Unknown")).slow.is_empty()
 
 
@@ -127,10 +127,10 @@ def _job_with_a_slow_group(**called: str) -> Trace:
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
-    """Return the sends of 4 to 64 hosts, and what was planted: nothing, a slow link, or a slow host.
+    """Return the sends between 4 to 64 hosts, and the slow link or host among them, if there is one.
 
-    The times of a link vary by up to 15 %, and 3 % of the sends take up to ten times as long. A slow link or host takes 1.5 to
-    4 times as long.
+    Send times on a link vary by up to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow link or host,
+    sends take 1.5 to 4 times as long.
     """
     generator = np.random.default_rng(seed)
     host_count = int(generator.integers(4, 65))
@@ -153,7 +153,7 @@ def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, s
 
 
 def _random_links(host_count: int, generator: np.random.Generator) -> list[tuple[int, int]]:
-    """Return the links of a ring of hosts and of twice as many random pairs of hosts."""
+    """Return the links of a ring of hosts, and up to two random links per host."""
     ring = {tuple(sorted((host, (host + 1) % host_count))) for host in range(host_count)}
     others = list(combinations(range(host_count), 2))
     chosen = generator.permutation(len(others))[: 2 * host_count]
@@ -164,7 +164,7 @@ def _random_links(host_count: int, generator: np.random.Generator) -> list[tuple
     "seeds", [range(20), pytest.param(range(20, 334), marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_planted_slowness_is_found_and_nothing_else(seeds: range) -> None:
-    """Precision and recall over jobs without slow parts, with a slow link and with a slow host are at least 99 %."""
+    """In jobs with a slow link, a slow host or neither, precision and recall are at least 99 %."""
     named, planted, right = 0, 0, 0
     for seed, kind in product(seeds, ("nothing", "link", "host")):
         instances, truth = _random_job(seed, kind)

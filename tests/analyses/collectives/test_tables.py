@@ -1,4 +1,4 @@
-"""Tests of the collectives tables that people read."""
+"""Tests of the printed tables of the collectives analysis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_the_late_rank_is_named_where_it_is_last_more_often_than_not() -> None:
-    """Rank 1 comes last in two of three all-reduces, so it is named as the late rank."""
+    """Rank 1 arrives last in two of three all-reduces, so the table names it as the late rank."""
     builder = TraceBuilder()
     for rank, starts in enumerate(((0, 100, 240), (40, 140, 200))):
         builder.rank(rank).header(host_name="a")
@@ -22,7 +22,7 @@ def test_the_late_rank_is_named_where_it_is_last_more_often_than_not() -> None:
 
 
 def test_every_table_prints() -> None:
-    """Each view prints at least its headings, even if the result has no sends or fits."""
+    """Every view can be printed, even if the result has no sends or fits."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     result = collectives(builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10).build())
 

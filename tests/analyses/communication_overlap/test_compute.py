@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_two_compute_kernels_hide_the_same_moment_once() -> None:
-    """Of an all-reduce of 10 µs, one kernel covers 6 µs and another covers 3 of the same 6 µs: 6 µs are hidden, not 9."""
+    """One kernel hides 6 µs of an all-reduce; another kernel hides 3 of the same 6 µs, so 6 µs are hidden, not 9."""
     trace = (
         TraceBuilder()
         .kernel("ncclDevKernel_AllReduce", stream=20, start_us=0, duration_us=10)
@@ -37,7 +37,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_and_waits_hide_nothing() -> None:
-    """A copy and a wait during an all-reduce hide none of it; only computation hides communication."""
+    """A copy and a wait during an all-reduce do not hide it; only computation hides communication."""
     trace = (
         TraceBuilder()
         .collective("allreduce", start_us=0, duration_us=10)
@@ -50,7 +50,7 @@ def test_copies_and_waits_hide_nothing() -> None:
 
 
 def test_devices_of_a_rank_are_added_up_and_hide_only_their_own() -> None:
-    """Device 0 hides 2 of 4 µs; device 1 communicates 6 µs while only device 0 computes."""
+    """Device 0 computes during 2 of its 4 µs of communication; this hides none of the 6 µs on device 1."""
     trace = (
         TraceBuilder()
         .kernel("ncclDevKernel", start_us=0, duration_us=4, device=0, stream=20)
@@ -63,7 +63,7 @@ def test_devices_of_a_rank_are_added_up_and_hide_only_their_own() -> None:
 
 
 def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
-    """Rank 0 does not communicate: its fraction is null, and a finding says why."""
+    """Rank 0 does not communicate, so its overlap fraction is null, and a finding says why."""
     builder = TraceBuilder()
     builder.rank(0).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)
@@ -75,7 +75,7 @@ def test_a_rank_that_does_not_communicate_has_no_fraction() -> None:
 
 
 def test_a_rank_without_device_work_is_left_out() -> None:
-    """Rank 0 has only operators: it has a finding and no row."""
+    """Rank 0 has only operators, so it has a finding instead of a row."""
     builder = TraceBuilder()
     builder.rank(0).operator("aten::mm", start_us=0, duration_us=1)
     builder.rank(1).kernel("ncclDevKernel", start_us=0, duration_us=1)

@@ -11,7 +11,7 @@ from jobs import gpu_job
 
 
 def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None:
-    """A gemm hides 20 of the 40 µs of rank 0's all-reduce; rank 1, which does not communicate, has bars of length 0."""
+    """On rank 0, a gemm hides 20 of 40 µs of an all-reduce; rank 1 does not communicate and has bars of length 0."""
     figure = plot_communication_overlap(communication_overlap(gpu_job().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {"hidden": [20, 0], "exposed": [20, 0]}
     assert figure.layout.xaxis.title.text == "communication time (µs)"
@@ -19,7 +19,7 @@ def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None
 
 
 def test_a_trace_without_communication_has_a_message_instead_of_axes() -> None:
-    """Without communication, the figure shows a message, because empty axes would look like a failure."""
+    """Empty axes would look like a failure."""
     table = pl.DataFrame(
         {"rank": [0], "communication_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}
     )

@@ -40,7 +40,7 @@ DIFFS = {
 
 
 def training(loader: str, load_us: int, gemm: str, gemm_us: int, steps: int = 1) -> TraceBuilder:
-    """Return steps of 100 µs: a batch, a linear module that launches a gemm, its backward on thread 2, an optimizer."""
+    """Return steps of 100 µs: data loading, a linear module with one gemm, its backward on thread 2, the optimizer."""
     trace = TraceBuilder()
     for step in range(steps):
         begin = 1_000 * step
@@ -63,13 +63,13 @@ def _module(trace: TraceBuilder, name: str, start_us: int, duration_us: int) -> 
 
 
 def rows(tree: pl.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    """Return the rows of the tree, each name indented by one dot per level."""
+    """Return the chosen columns of the tree; each name starts with one dot per level."""
     name = pl.lit("·").repeat_by("depth").list.join("") + pl.col("name")
     return tree.select(name, *columns).rows()
 
 
 def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
-    """A gemm takes 10 µs longer forward and 20 µs longer backward; its phases, modules and operators do too."""
+    """A gemm is 10 µs slower in forward and 20 µs slower in backward, and so are the nodes above it in the tree."""
     control, test = (training(SINGLE, 20, "gemm", length).build() for length in (10, 20))
 
     result = compare_operators(control, test)
@@ -95,7 +95,7 @@ def test_the_tree_is_aligned_by_phase_module_and_operator() -> None:
 
 
 def test_phases_sum_everything_inside() -> None:
-    """Totals of phases and modules are the sums of their parts; the forward module spends 10 µs in Python."""
+    """The total of a phase or module is the sum over its children, plus its self time."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     tree = compare_operators(trace, trace).tree
     columns = [f"control_{name}_ns" for name in ("host_total", "host_self", "device_total", "device_self")]
@@ -117,7 +117,7 @@ def test_phases_sum_everything_inside() -> None:
 
 
 def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host() -> None:
-    """A batch takes 20 µs without worker processes and 2 µs with them; only data loading changes."""
+    """Loading a batch takes 20 µs without worker processes and 2 µs with them; only data loading changes."""
     result = compare_operators(training(SINGLE, 20, "gemm", 10).build(), training(MULTIPLE, 2, "gemm", 10).build())
     assert rows(result.tree, "measure", "control_ns_per_step", "test_ns_per_step", "difference_ns_per_step")[:3] == [
         ("data loading", "host", 20_000, 2_000, -18_000),
@@ -127,7 +127,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """One step and three equal steps do not differ per step; `sides` keeps the totals of both traces."""
+    """One step and three equal steps do not differ per step; `sides` contains the totals of both traces."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
@@ -137,7 +137,7 @@ def test_recordings_of_different_length_compare_by_step() -> None:
 
 
 def test_kernels_of_different_devices_are_listed_under_the_same_operators() -> None:
-    """Kernel names differ between V100 and H100, the operators align, and a finding names both devices."""
+    """V100 and H100 kernels have different names, but their operators match; a finding names both devices."""
     control, test = training(SINGLE, 20, "volta_gemm", 10), training(SINGLE, 20, "sm90_gemm", 4)
     control.header(deviceProperties=[{"id": 0, "name": "V100"}])
     test.header(deviceProperties=[{"id": 0, "name": "H100"}])
@@ -156,7 +156,7 @@ def test_kernels_of_different_devices_are_listed_under_the_same_operators() -> N
 
 
 def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
-    """When one side has no device time, host times are compared."""
+    """If one trace has no device time, host times are compared."""
     without = TraceBuilder().operator("aten::mm", start_us=1, duration_us=50)
     with_gpu = TraceBuilder().operator("aten::mm", start_us=1, duration_us=5)
     with_gpu.kernel("gemm", start_us=3, duration_us=9, launch_us=2)
@@ -175,7 +175,7 @@ def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
 
 
 def test_modules_of_one_trace_alone_are_left_out() -> None:
-    """The test trace was recorded without modules: operators still align, and the control's modules are dropped."""
+    """The test trace has no modules, so the modules of the control are left out, and the operators still match."""
     control = training(SINGLE, 20, "gemm", 10)
     test = TraceBuilder().step(0, 0, 100).operator("aten::mm", start_us=32, duration_us=10)
     test.kernel("gemm", start_us=40, duration_us=10, launch_us=34)
@@ -188,7 +188,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
 
 
 def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
-    """A DDP wrapper and an annotation that only the control has do not change the paths of the modules inside."""
+    """Only the control has a DDP wrapper and an annotation; all nodes inside them still match."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     _module(control, "nn.Module: DistributedDataParallel_0", 29, 24)
     control.annotation("forward", start_us=28, duration_us=28)
@@ -197,7 +197,7 @@ def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
 
 
 def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
-    """An operator after the step is ignored. A kernel in the step that no call launched is listed under "no operator"."""
+    """Events after the step are ignored. A kernel in the step without a launch is listed under "no operator"."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
     test.kernel("unknown", start_us=95, duration_us=3)
@@ -209,7 +209,7 @@ def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
 
 
 def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
-    """Every kernel, copy and memset in a step counts exactly once, in exactly one phase."""
+    """The device times of the phases sum to the device time of the trace: each kernel is in exactly one phase."""
     trace = opened(real_traces / "ns_resolution")
     result = compare_operators(trace, trace)
     kernels = result.tree.filter(kind="kernel")["control_device_self_ns"].sum()
@@ -219,7 +219,7 @@ def test_totals_of_all_phases_are_those_of_the_trace(real_traces: Path) -> None:
 
 
 def test_the_measure_can_be_chosen_and_must_exist() -> None:
-    """`by="host"` compares host times; an unknown measure or an empty trace raises an error."""
+    """`by="host"` compares host times; an unknown value of `by` or an empty trace raises an error."""
     trace = training(SINGLE, 20, "gemm", 10).build()
     assert set(compare_operators(trace, trace, by="host").tree["measure"]) == {"host"}
     with pytest.raises(InvalidOptionError, match="by='time' is not one of: device, host"):
@@ -229,7 +229,7 @@ def test_the_measure_can_be_chosen_and_must_exist() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None:
-    """In ResNet-50, a batch takes 69.3 ms of a step without worker processes and 1.4 ms with four."""
+    """In ResNet-50, data loading changes most: from 69.3 ms per step without worker processes to 1.4 ms with four."""
     folder = real_traces / "tensorboard"
     control, test = (
         open_trace(min((folder / f"resnet50_num_workers_{count}").iterdir()), cache=False) for count in (0, 4)
@@ -245,7 +245,7 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """The names, times in µs and inner operators of every pair equal the plugin's."""
+    """For every pair, the names, the times in µs and the operators inside equal those in the plugin's output."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -258,7 +258,7 @@ def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: 
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, the rows are the plugin's pairs with host times, which the plugin compares by default."""
+    """With `compat`, each row is a pair of the plugin with its host time, the plugin's default measure."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -304,7 +304,7 @@ def _theirs(side: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def test_an_operator_is_the_same_in_every_process() -> None:
-    """A range named after a bound function has an address in its name; the comparison ignores the address."""
+    """The name of a bound method contains a memory address; the comparison ignores the address."""
     control, test = (
         TraceBuilder().operator(f"<bound method step of Plan object at {address}>", start_us=0, duration_us=5).build()
         for address in ("0x7f01", "0x7f02")
@@ -315,6 +315,6 @@ def test_an_operator_is_the_same_in_every_process() -> None:
 
 
 def test_traces_without_operators_have_nothing_to_compare() -> None:
-    """The answer to an empty comparison names no operator."""
+    """If neither trace has operators, the answer says so."""
     trace = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).build()
     assert compare_operators(trace, trace).answer == "Control and test have no operators to compare."

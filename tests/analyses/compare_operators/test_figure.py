@@ -11,7 +11,7 @@ from jobs import MARKUP
 
 
 def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuilder:
-    """Return a step with a batch, two operator calls that launch a gemm each, and a kernel that no call launched."""
+    """Return a step: loading a batch, two operator calls that launch one gemm each, and a kernel without a launch."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.annotation("enumerate(DataLoader)#_Iter.__next__", start_us=1, duration_us=loader_us)
     for start in (20, 50):
@@ -21,7 +21,7 @@ def trace(gemm_us: int, loader_us: int = 5, name: str = "aten::mm") -> TraceBuil
 
 
 def test_the_largest_change_comes_first_with_its_self_time() -> None:
-    """Two gemms rise from 10 to 30 µs, a lone kernel from 5 to 15, and a batch on the host from 5 to 6."""
+    """Two gemms rise from 10 to 30 µs, a kernel without a launch from 5 to 15 µs, and data loading from 5 to 6 µs."""
     figure = plot_compare_operators(compare_operators(trace(5).build(), trace(15, loader_us=6).build()))
 
     assert [note.text for note in figure.layout.annotations] == [
@@ -41,7 +41,7 @@ def test_equal_traces_give_a_figure_that_says_so(compat) -> None:
 
 
 def test_the_plugins_pairs_are_drawn_in_full() -> None:
-    """With `compat`, the pair that changed is drawn: a batch of 5 µs in the control and 6 µs in the test."""
+    """With `compat`, the pair that changed is drawn: data loading takes 5 µs in the control and 6 µs in the test."""
     result = compare_operators(trace(5).build(), trace(5, loader_us=6).build(), compat="torch_tb_profiler")
     figure = plot_compare_operators(result)
     assert {bar.name: sum(bar.x) for bar in figure.data} == {"control": 5, "test": 6}

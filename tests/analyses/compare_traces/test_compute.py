@@ -1,4 +1,4 @@
-"""Tests of compare_traces: which names changed between two traces."""
+"""Tests of compare_traces: the kernels, operators and annotations that changed between two traces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def control_and_test() -> tuple[Trace, Trace]:
-    """Return a control and a test: in the test, gemm is faster, gelu replaces relu, and aten::mm is called once more."""
+    """Return two traces: in the test, gemm is faster, gelu replaces relu, and aten::mm has one more call."""
     control = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -40,7 +40,7 @@ def control_and_test() -> tuple[Trace, Trace]:
 
 
 def test_every_name_has_its_change_means_and_values_per_step() -> None:
-    """An operator outside the steps counts in the totals but not in the values per step."""
+    """The totals include an operator outside the steps; the values per step do not."""
     result = compare_traces(*control_and_test())
 
     steps = result.per_name.filter(pl.col("kind") == "user_annotation")
@@ -62,7 +62,7 @@ def test_every_name_has_its_change_means_and_values_per_step() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """Step 1 of the control is compared with step 7 of the test; each has one gemm."""
+    """Step 1 of the control is compared with step 7 of the test; the number of gemms is unchanged."""
     result = compare_traces(*control_and_test(), control_steps=[1], test_steps=[7], device="gpu")
 
     assert result.per_name.select("name", "change", "control_total_ns", "test_total_ns").rows() == [
@@ -74,7 +74,7 @@ def test_steps_can_be_chosen() -> None:
 
 
 def test_a_function_is_the_same_in_every_process() -> None:
-    """Built-in methods have the address of their object in their names; `exact_names` keeps it."""
+    """The name of a built-in method contains an address, which the comparison ignores unless `exact_names` is set."""
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "ts": 0}
     control, test = (
         TraceBuilder().event(name=f"<built-in method get of Queue object at {address}>", dur=duration, **call).build()
@@ -87,7 +87,7 @@ def test_a_function_is_the_same_in_every_process() -> None:
 
 
 def test_the_device_chooses_kinds() -> None:
-    """`device="cpu"` and `device="gpu"` select different kinds of events, and `all` selects both."""
+    """`device="cpu"` selects events on the host, `device="gpu"` events on the device, and `device="all"` both."""
     traces = control_and_test()
     kinds = {device: set(compare_traces(*traces, device=device).per_name["kind"]) for device in ("cpu", "gpu", "all")}
 
@@ -99,7 +99,7 @@ def test_the_device_chooses_kinds() -> None:
 
 
 def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
-    """Two ranks with one gemm and one step each have two calls in all and one per step."""
+    """Two ranks have one gemm and one step each: two calls in total, one per step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 10).kernel("gemm", start_us=1, duration_us=2)
@@ -112,7 +112,7 @@ def test_ranks_are_added_up_and_steps_counted_for_each() -> None:
 
 
 def test_traces_without_steps_are_compared() -> None:
-    """Without steps all events are compared; values per step are null, and findings say so."""
+    """Without steps, all events are compared, values per step are null, and findings say so."""
     trace = TraceBuilder().kernel("gemm", start_us=1, duration_us=2).build()
 
     result = compare_traces(trace, trace)
@@ -127,7 +127,7 @@ def test_traces_without_steps_are_compared() -> None:
 
 
 def test_empty_traces_give_an_empty_table() -> None:
-    """For two traces without events, the table has the usual columns and no rows, and findings say why."""
+    """For two traces without events, the table has its usual columns and no rows, and a finding says why."""
     result = compare_traces(TraceBuilder().build(), TraceBuilder().build())
 
     assert result.per_name.is_empty()
@@ -144,14 +144,14 @@ def test_empty_traces_give_an_empty_table() -> None:
     ],
 )
 def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
-    """An unknown step or device raises an error that lists the known ones."""
+    """For an unknown step or device, the error lists the valid values."""
     with pytest.raises(InvalidOptionError) as raised:
         compare_traces(*control_and_test(), **options)
     assert str(raised.value) == message
 
 
 def test_a_trace_does_not_differ_from_itself() -> None:
-    """A trace compared with itself is unchanged in every row, with a difference of 0."""
+    """In a comparison of a trace with itself, every row is "unchanged" with a difference of 0."""
     trace, _ = control_and_test()
     table = compare_traces(trace, trace).per_name
     assert set(table["change"]) == {"unchanged"}
@@ -159,7 +159,7 @@ def test_a_trace_does_not_differ_from_itself() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
-    """The comparison of ranks 0 and 1 of a synthetic job equals its golden copies."""
+    """The tables that compare ranks 0 and 1 of a synthetic job equal their golden copies."""
     write_job(tmp_path / "job", ranks=2, steps=3, layers=2)
     trace = open_trace(tmp_path / "job", cache=False)
     result = compare_traces(trace.select([0]), trace.select([1]))

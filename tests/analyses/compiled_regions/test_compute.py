@@ -26,7 +26,7 @@ WITHOUT_LINES = (
 
 
 def compiled_job() -> TraceBuilder:
-    """Return a job that calls region 0/0 once and 0/1 twice, the second time by a graph replay, and compiles for 40 µs."""
+    """Return a job that calls region 0/0 once and region 0/1 twice (once as a graph replay), and compiles for 40 µs."""
     builder = TraceBuilder()
     for number, region in enumerate(("0/0", "0/1", "0/1")):
         start = 100 * number
@@ -49,7 +49,7 @@ def compiled_job() -> TraceBuilder:
 
 
 def test_regions_costs_and_kernels():
-    """Checking guards takes 15 µs and compiling 40 µs; of 36 µs of kernels, compiled kernels take 27 µs."""
+    """Checking guards takes 15 µs and compiling 40 µs; compiled kernels take 27 of the 36 µs of kernel time."""
     result = holotrace.compiled_regions(compiled_job().build())
 
     assert result.per_region.rows() == [
@@ -81,7 +81,7 @@ def test_a_job_without_torch_compile_has_empty_tables():
 
 
 def test_compiled_code_of_old_versions_is_noticed():
-    """PyTorch 2.0 records the autograd functions of compiled code, but no compiled regions."""
+    """PyTorch 2.0 records the autograd functions of compiled code but not its regions; the answer says so."""
     builder = TraceBuilder().operator("CompiledFunctionBackward", start_us=0, duration_us=5)
     result = holotrace.compiled_regions(
         builder.kernel("triton__0d1d2d", start_us=6, duration_us=2, launch_us=1).build()
@@ -92,7 +92,7 @@ def test_compiled_code_of_old_versions_is_noticed():
 
 
 def test_graph_breaks_that_leave_nothing_to_compile_are_reported():
-    """Each layer of the recorded job breaks the graph, so its calls run no compiled region."""
+    """Each layer of the recorded job breaks the graph, so no compiled region runs; a finding counts the calls."""
     result = holotrace.compiled_regions(
         holotrace.open_trace(EXAMPLES / "compiled-graph_breaks" / "rank0.pt.trace.json.gz")
     )
@@ -113,14 +113,15 @@ def test_the_tables_equal_their_golden_copies(golden, name):
 
 
 RECORDED = Path(__file__).parent / "recorded"
-"""PyTorch 2.15 on the CPU, with TORCH_TRACE and INDUCTOR_PROVENANCE=1; of both files, only the records that matter.
+"""A trace and a compile log of PyTorch 2.15 on the CPU (TORCH_TRACE, INDUCTOR_PROVENANCE=1), cut to the records needed.
 
-A model is called with 4, 4, 8, 8 and 16 rows, then without gradients; a function that prints, with 2, 3, 3.5 and 4.
+The job calls a model with 4, 4, 8, 8 and 16 rows, then without gradients, and calls a function that prints with the
+arguments 2, 3, 3.5 and 4.
 """
 
 
 def test_a_log_says_which_functions_were_compiled_again_and_why():
-    """The reasons equal those that TORCH_LOGS=recompiles prints; the model ran with three shapes, and without gradients."""
+    """The model ran with three shapes and without gradients; the reasons equal the output of TORCH_LOGS=recompiles."""
     trace = holotrace.open_trace(RECORDED / "train.pt.trace.json.gz")
     result = holotrace.compiled_regions(trace, compile_log=RECORDED / "torch_trace")
 
@@ -145,7 +146,7 @@ def test_a_log_says_which_functions_were_compiled_again_and_why():
 
 
 def test_the_time_of_compiling_belongs_to_regions_as_the_log_says():
-    """The trace names the region of each compilation; times agree with the log's to 0.1 %, and add up."""
+    """The compilation time of each region agrees with the log to 0.1 %, and the times sum to the rank's total."""
     result = holotrace.compiled_regions(holotrace.open_trace(RECORDED / "train.pt.trace.json.gz"))
     log = (RECORDED / "torch_trace" / "dedicated_log_torch_trace_5u6g.log").read_text()
     metrics = [json.loads(line[line.index("{") :]) for line in log.splitlines() if '{"compilation_metrics"' in line]
@@ -160,7 +161,7 @@ def test_the_time_of_compiling_belongs_to_regions_as_the_log_says():
 
 
 def test_a_frame_at_the_limit_of_recompilations_is_reported():
-    """Region 4/7 is the eighth version of frame 4; calls that fit none of the eight versions run uncompiled."""
+    """Region 4/7 is the eighth version of frame 4, and torch.compile stops after eight versions; a finding says so."""
     trace = TraceBuilder().operator("Torch-Compiled Region: 4/7", start_us=0, duration_us=50).build()
     findings = holotrace.compiled_regions(trace).findings
 
@@ -168,7 +169,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """A kernel's source line is found by its file or, without a file, by its name if all graphs agree on the line."""
+    """A kernel gets its source line by its file or, without a file, by its name if all graphs agree on the line."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [
@@ -208,7 +209,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The name of the log, compressed or not, or of its folder contains the rank; a rank without a log has no functions."""
+    """The rank is read from the name of the log or of its folder; for a rank without a log, the function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)
@@ -225,7 +226,7 @@ def test_each_rank_has_its_own_log(tmp_path, name):
 
 @pytest.mark.parametrize("name", ["missing", "empty", "cut.log.gz"])
 def test_a_folder_without_a_log_is_an_error(tmp_path, name):
-    """The message says how to record a log, or that a compressed file is cut off."""
+    """The error says how to record a log, or that a compressed log cannot be read."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "cut.log.gz").write_bytes(gzip.compress(b"V1123 06:34:30.206000 7 torch/a.py:1] {}")[:-9])
     with pytest.raises(holotrace.InvalidOptionError, match=r"TORCH_TRACE|cannot be read"):

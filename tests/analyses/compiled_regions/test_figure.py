@@ -9,7 +9,7 @@ from jobs import HOSTILE
 
 
 def test_bars_are_generated_kernels_with_their_source():
-    """The hover text names the file, escaped."""
+    """The bar is the kernel's 7 µs, and the hover text contains the escaped name of its source file."""
     builder = TraceBuilder()
     builder.operator("triton_poi_fused_a_0", start_us=0, duration_us=5, args={"kernel_file": f"/a{HOSTILE}.py"})
     figure = plot_compiled_regions(
@@ -21,7 +21,7 @@ def test_bars_are_generated_kernels_with_their_source():
 
 
 def test_without_device_work_bars_are_regions_on_the_host():
-    """Region 0/0 takes 5 µs."""
+    """A trace with region 0/0 but no kernels has one bar, for the region."""
     trace = TraceBuilder().operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=5).build()
     figure = plot_compiled_regions(compiled_regions(trace))
 
@@ -29,7 +29,7 @@ def test_without_device_work_bars_are_regions_on_the_host():
 
 
 def test_a_job_without_torch_compile_says_so():
-    """The figure shows a message instead of empty axes."""
+    """The figure shows a message instead of axes."""
     figure = plot_compiled_regions(compiled_regions(TraceBuilder().build()))
 
     assert "no compiled regions" in figure.layout.annotations[0].text

@@ -1,4 +1,4 @@
-"""Tests of critical_path(across_ranks=True): planted paths, and paths that account for the whole step of the job."""
+"""Tests of critical_path(across_ranks=True) on jobs with a known critical path, and on simulated and recorded jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOST = {"hostname": "one"}
 
 
 def across(trace: Trace, **options) -> JobCriticalPath:
-    """Return the path through all ranks, and check that it accounts for the whole step."""
+    """Return the path through all ranks, after checking that it covers the whole step."""
     result = critical_path(trace, across_ranks=True, **options)
     step = result.steps.row(0, named=True)
     assert step["duration_ns"] == step["end_ns"] - step["start_ns"]
@@ -36,7 +36,7 @@ def across(trace: Trace, **options) -> JobCriticalPath:
 
 
 def segments_us(result: JobCriticalPath) -> list[Segment]:
-    """Return rank, class, name, start and end in µs of each segment."""
+    """Return the rank, class, name, start and end (µs from the start of the step) of each segment."""
     microseconds = (pl.col("start_ns", "end_ns") - result.steps["start_ns"][0]) / 1_000
     return result.path.select("rank", "path_class", "name", microseconds).rows()
 
@@ -56,7 +56,7 @@ def python_function(builder: TraceBuilder, name: str, *, start_us: float, durati
 
 
 def late_rank_1() -> TraceBuilder:
-    """Return two ranks: rank 1 computes until 60 µs, then both reduce until 70 µs, and rank 0 works until 90 µs."""
+    """Return a job: rank 1 computes until 60 µs, both ranks reduce until 70 µs, and rank 0 works until 90 µs."""
     builder = on_one_host(0, 1)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 72)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -70,7 +70,7 @@ def late_rank_1() -> TraceBuilder:
 
 
 def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
-    """Rank 0 waits for rank 1 until 60 µs, so the path is on rank 1 until then."""
+    """Rank 0 waits for rank 1 until 60 µs, so the path follows rank 1 until 60 µs."""
     result = across(late_rank_1().build())
     assert segments_us(result)[-4:] == [
         (1, "computation", "gemm", 5, 60),
@@ -93,7 +93,7 @@ def test_the_answer_names_the_rank_and_what_binds_it() -> None:
 
 
 def test_the_answer_adds_up_the_modules_of_a_function() -> None:
-    """`sleep` takes 20 µs in each of three modules, each time on another object, and `aten::mm` takes 30 µs."""
+    """`sleep` takes 20 µs in each of three modules, so 60 µs in total, which is more than the 30 µs of `aten::mm`."""
     builder = on_one_host(0, 1)
     for rank in (0, 1):
         builder.rank(rank).step(1, 0, 60 + 40 * rank, rank=rank)
@@ -108,7 +108,7 @@ def test_the_answer_adds_up_the_modules_of_a_function() -> None:
 
 
 def test_a_function_before_the_first_operator_is_named() -> None:
-    """Rank 1 sleeps from the start of the step to its first operator, at 60 µs."""
+    """Rank 1 sleeps before its first operator, from 0 to 60 µs; the segment is named after the sleep function."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
     python_function(builder.rank(1), "<built-in function sleep>", start_us=0, duration_us=60)
@@ -120,7 +120,7 @@ def test_a_function_before_the_first_operator_is_named() -> None:
 
 
 def test_each_function_in_a_gap_has_its_own_time() -> None:
-    """`save` takes 50 µs, of which `write` takes 30 µs in two calls; 5 µs on each side are outside all functions."""
+    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; 5 µs before and after `save` have no function."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
     builder.rank(1).step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)
@@ -146,7 +146,7 @@ def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
 
 
 def test_slack_is_what_a_rank_could_be_later() -> None:
-    """Rank 0 ends its step last, at 90 µs, so ranks 1 and 2, which end at 86 and 50 µs, could end 4 and 40 µs later."""
+    """Rank 0 ends the step at 90 µs; ranks 1 and 2 end at 86 and 50 µs, so their slack is 4 and 40 µs."""
     builder = on_one_host(0, 1, 2)
     for rank, busy_us, end_us in ((0, 20, 90), (1, 55, 86), (2, 20, 50)):
         builder.rank(rank).step(1, 0, end_us, rank=rank)
@@ -156,7 +156,7 @@ def test_slack_is_what_a_rank_could_be_later() -> None:
 
 
 def test_a_receive_leads_to_the_sender() -> None:
-    """Rank 1 waits in `gloo:recv` until rank 0 has sent, at 50 µs."""
+    """Rank 1 waits in `gloo:recv` until rank 0 sends at 50 µs, so the path hops from rank 0 to rank 1."""
     builder = on_one_host(0, 1)
     groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2}
     builder.rank(0).step(1, 0, 60, rank=0).operator("aten::mm", start_us=1, duration_us=48, rank=0)
@@ -173,7 +173,7 @@ def test_a_receive_leads_to_the_sender() -> None:
 
 
 def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
-    """Rank 0 sends at 10 µs. Rank 1 works until 60 µs and finds the message then, so the path stays on rank 1."""
+    """Rank 0 sends at 10 µs, but rank 1 works until 60 µs before it needs the message, so the path stays on rank 1."""
     builder = on_one_host(0, 1)
     groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2, "Input Dims": [[8]]}
     send = {"Concrete Inputs": ["", "", "1", "0"], "Input Dims": [[[8]]], "Input type": ["TensorList"]}
@@ -190,14 +190,14 @@ def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
 
 
 def test_one_rank_alone_is_a_job_of_one() -> None:
-    """The path of a rank without communication equals its path as a single rank."""
+    """For a single rank, the path is the same with and without `across_ranks`."""
     trace = TraceBuilder().step(1, 0, 40).operator("aten::mm", start_us=5, duration_us=30).build()
     alone = critical_path(trace).path.select("name", "path_class", "start_ns", "end_ns")
     assert across(trace).path.select("name", "path_class", "start_ns", "end_ns").equals(alone)
 
 
 def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
-    """Without rank 1, the 45 µs of the all-reduce may contain waiting; the findings say so."""
+    """Rank 1 was not recorded, so the 45 µs of the all-reduce on rank 0 may include waiting; the findings say so."""
     trace = late_rank_1().build().select([0])
     result = across(trace)
     assert result.steps["incomplete_ns"].to_list() == [45_000]
@@ -208,7 +208,7 @@ def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
 
 
 def test_time_before_a_rank_recorded_is_unknown() -> None:
-    """Rank 1 is recorded only from 30 µs on, so the path's first 30 µs, on rank 1, have no known event."""
+    """The path follows rank 1, whose recording starts at 30 µs, so the first 30 µs of the path are unknown."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 50, rank=0).operator("aten::mm", start_us=0, duration_us=20, rank=0)
     builder.rank(1).step(1, 30, 60, rank=1).operator("aten::mm", start_us=30, duration_us=60, rank=1)
@@ -218,7 +218,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """The recording of rank 1 ends after step 2, so the job's step is step 1, not step 2."""
+    """Rank 1 recorded only steps 1 and 2, so the last step but one of all ranks is step 1."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -229,7 +229,7 @@ def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
 
 
 def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
-    """Rank 1 has no steps, and its events outside rank 0's step do not count."""
+    """Rank 1 has no steps, so its events are cut to the step of rank 0; a finding says so."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 100, 90, rank=0).operator("aten::mm", start_us=100, duration_us=50, rank=0)
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=400, rank=1)
@@ -239,35 +239,35 @@ def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
 
 
 def test_ranks_without_events_are_left_out() -> None:
-    """A rank without host ranges and device work is left out; if all ranks are left out, MissingDataError is raised."""
+    """If no rank has host ranges or device work, MissingDataError is raised."""
     empty = TraceBuilder().rank(0).header(distributedInfo={"rank": 0, "world_size": 2}).build()
     with pytest.raises(MissingDataError):
         critical_path(empty, across_ranks=True)
 
 
 def test_an_instance_that_a_rank_lacks_is_an_error() -> None:
-    """The message names the rank and its steps."""
+    """An unknown step raises InvalidOptionError."""
     with pytest.raises(InvalidOptionError, match="no step 9"):
         critical_path(late_rank_1().build(), across_ranks=True, instance=9)
 
 
 @pytest.fixture(scope="module")
 def straggling(tmp_path_factory: pytest.TempPathFactory) -> Trace:
-    """Return a simulated job of four ranks on two hosts, whose rank 3 computes 1.5 ms slower in each step."""
+    """Return a simulated job of four ranks on two hosts; in each step, rank 3 computes for 1.5 ms longer."""
     folder = tmp_path_factory.mktemp("job")
     write_job(folder, ranks=4, steps=3, layers=2, ranks_per_host=2)
     return open_trace(folder, cache=False)
 
 
 def test_a_simulated_straggler_is_on_the_path(straggling: Trace) -> None:
-    """Most of the path is on the slow rank, and its slack is 0, whatever the clocks of the hosts show."""
+    """More than half of the path is on the slow rank."""
     per_rank = across(straggling, segment_limit=10**9).per_rank
     assert per_rank.sort("total_ns")["rank"].to_list()[-1] == 3
     assert per_rank.filter(rank=3)["fraction"][0] > 0.5
 
 
 def test_windows_may_be_annotations_steps_and_times(straggling: Trace) -> None:
-    """A window of two steps is at least as long as one step, and the whole recording at least as long as two."""
+    """The window can be one step, two steps or the whole recording; the path gets longer in this order."""
     lengths = [
         across(straggling, segment_limit=10**9, **options).steps["duration_ns"][0]
         for options in ({}, {"instance": (10, 11)}, {"annotation": ""})
@@ -280,7 +280,7 @@ SLOW_RANKS = {"pipeline_gloo_4rank": 2, "ddp_gloo_4rank": 3}
 
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path, name: str) -> None:
-    """In both recordings one rank sleeps: the path spends most time in this rank's `sleep`, and none in another rank's."""
+    """In both recordings, one rank sleeps: the path spends most time on this rank and contains its `sleep`."""
     result = across(opened(real_traces / name), segment_limit=10**9)
     most = result.per_rank.sort("total_ns").row(-1, named=True)
     assert most["rank"] == SLOW_RANKS[name]
@@ -291,7 +291,7 @@ def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path,
 
 @st.composite
 def jobs(draw: st.DrawFn) -> TraceBuilder:
-    """Return up to three ranks with wrong clocks that compute for random times between collectives of all ranks."""
+    """Return up to three ranks that compute for random times between collectives; the hosts' clocks may differ."""
     count = draw(st.integers(1, 3))
     builder = TraceBuilder()
     collective_count = draw(st.integers(0, 3))
@@ -329,7 +329,7 @@ def jobs(draw: st.DrawFn) -> TraceBuilder:
 @settings(max_examples=12, deadline=None)
 @given(jobs())
 def test_every_path_is_as_long_as_the_step(builder: TraceBuilder) -> None:
-    """Segments fill the step to the nanosecond, without gaps, and no slack is negative, whatever the clocks show."""
+    """Even with wrong clocks, the segments fill the step without gaps, and no slack is negative."""
     result = critical_path(builder.build(), across_ranks=True, segment_limit=10**9)
     assert result.path["duration_ns"].sum() == result.steps["duration_ns"][0]
     assert result.path["start_ns"].to_list()[1:] == result.path["end_ns"].to_list()[:-1]

@@ -1,4 +1,4 @@
-"""Tests of critical_path: it finds planted paths exactly, and every path accounts for its whole window."""
+"""Tests of critical_path: it finds known paths exactly, and every path covers its whole window."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Segment = tuple[str, str, float, float]
 
 
 def path_of(builder: TraceBuilder, **options) -> list[Segment]:
-    """Return class, name, start and end in µs of each segment of the path of rank 0."""
+    """Return the class, name, start (µs) and end (µs) of each segment of the path."""
     path = critical_path(builder.build(), **options).path
     microseconds = pl.col("start_ns", "end_ns") / 1_000
     return path.select("path_class", "name", microseconds).rows()
 
 
 def test_a_host_that_is_busy_bounds_the_step() -> None:
-    """The path stays on the host when the only kernel ends at 35 µs and the host works until 95 µs."""
+    """The only kernel ends at 35 µs and the host works until 95 µs, so the path stays on the host."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -56,7 +56,7 @@ def test_a_host_that_is_busy_bounds_the_step() -> None:
 
 
 def gpu_bound() -> TraceBuilder:
-    """Return three kernels of 100 µs in a row, all launched by 26 µs, in a step that ends at 40 µs."""
+    """Return a step that launches three kernels of 100 µs and ends at 40 µs, long before the last kernel."""
     builder = TraceBuilder().step(1, 0, 40)
     for place in range(3):
         builder.kernel(f"k{place}", start_us=10 + 101 * place, duration_us=100, launch_us=5 + 10 * place)
@@ -106,12 +106,12 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
 
 
 def waits(stream: int, record: int) -> dict[str, int]:
-    """Return the args of a profiler row in which a stream waits for an event recorded on `stream`."""
+    """Return the args of a synchronisation in which a stream waits for a CUDA event recorded on `stream`."""
     return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
 
 
 def joined_streams() -> TraceBuilder:
-    """Return a trace where stream 20, free from 45 µs, runs its next kernel after stream 7, busy until 105 µs."""
+    """Return a trace in which stream 20 is free from 45 µs, but waits until stream 7 has finished at 105 µs."""
     return (
         TraceBuilder()
         .step(1, 0, 30)
@@ -124,7 +124,7 @@ def joined_streams() -> TraceBuilder:
 
 
 def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
-    """When the trace records the wait, the path runs through the long kernel of the other stream."""
+    """If the wait is recorded, the path goes through the long kernel of the other stream."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
     )
@@ -137,7 +137,7 @@ def test_a_stream_that_waits_for_an_event_follows_the_other_stream() -> None:
 
 
 def test_unrecorded_waits_are_inferred_from_timing_with_a_finding() -> None:
-    """A kernel that starts 3 µs after another stream's kernel ended is assumed to have waited for that kernel."""
+    """A kernel starts 3 µs after a kernel on another stream ended, so a wait is assumed, and a finding says so."""
     result = critical_path(joined_streams().build())
 
     assert result.path.filter(pl.col("name") == "long")["duration_ns"].to_list() == [3_000, 100_000]
@@ -167,7 +167,7 @@ def test_kernels_of_a_graph_follow_each_other_across_streams() -> None:
 
 
 def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
-    """Thread 2 runs the backward operators in a gap of thread 1, which continues 2 µs after the last one."""
+    """Thread 2 runs the backward operators while thread 1 is idle, so the path goes through thread 2."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -191,7 +191,7 @@ def test_the_main_thread_hands_over_to_the_backward_thread_and_waits() -> None:
 
 
 def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
-    """A watchdog thread runs for 1 µs in a gap of 60 µs; the whole gap still belongs to the main thread."""
+    """A watchdog thread runs for only 1 µs in a gap of 60 µs, so the path stays on the main thread."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -208,7 +208,7 @@ def test_a_thread_that_does_little_in_a_gap_is_not_waited_for() -> None:
 
 
 def test_an_operator_that_a_backward_thread_works_in_waits_for_it() -> None:
-    """A compiled region (10 to 70 µs) waits while thread 2 runs its backward pass (15 to 65 µs)."""
+    """A compiled region (10 to 70 µs) waits for its backward pass on thread 2 (15 to 65 µs)."""
     builder = (
         TraceBuilder()
         .step(1, 0, 70)
@@ -250,7 +250,7 @@ def test_a_call_that_waits_follows_the_device(recorded: str) -> None:
 
 
 def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
-    """A synchronisation that begins after the kernel ended is on the path for its whole 60 µs."""
+    """A synchronisation begins after the only kernel ended, so all of its 60 µs are on the path."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -263,7 +263,7 @@ def test_a_synchronisation_with_nothing_to_wait_for_keeps_its_time() -> None:
 
 
 def test_a_query_waits_for_nothing() -> None:
-    """A cudaEventQuery is not a wait, although the profiler writes a synchronisation row for it."""
+    """A cudaEventQuery does not wait, although the profiler records a synchronisation event for it."""
     builder = (
         TraceBuilder()
         .step(1, 0, 30)
@@ -282,7 +282,7 @@ def test_a_query_waits_for_nothing() -> None:
 
 
 def test_a_blocking_copy_is_on_the_path() -> None:
-    """A copy call of 20 µs returns 5 µs after its copy ended, so the path runs through the copy."""
+    """A copy call of 20 µs returns 5 µs after its copy ended, so the path goes through the copy."""
     builder = TraceBuilder().step(1, 0, 60).copy(start_us=25, duration_us=10, launch_us=20, launch_duration_us=20)
 
     assert path_of(builder) == [
@@ -295,7 +295,7 @@ def test_a_blocking_copy_is_on_the_path() -> None:
 
 
 def test_data_loading_is_recognised_by_name() -> None:
-    """A DataLoader range, with the operators in it, is data loading; `data_loading` sets other patterns."""
+    """By default, a DataLoader range and its operators are data loading; `data_loading` sets other patterns."""
     builder = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -311,13 +311,13 @@ def test_data_loading_is_recognised_by_name() -> None:
 
 
 def test_an_invalid_pattern_is_an_error() -> None:
-    """The error message quotes the pattern that is not a regular expression."""
+    """A pattern that is not a regular expression raises an error that quotes the pattern."""
     with pytest.raises(InvalidOptionError, match=r"'\(read' is not a regular expression"):
         critical_path(TraceBuilder().step(1, 0, 50).build(), data_loading=["(read"])
 
 
 def classes(per_class: pl.DataFrame) -> dict[str, int]:
-    """Return the time of each path class, without classes of 0 ns."""
+    """Return the time (ns) of each path class that occurs on the path."""
     return dict(per_class.filter(pl.col("total_ns") > 0).select("path_class", "total_ns").iter_rows())
 
 
@@ -339,7 +339,7 @@ def test_collectives_of_the_host_are_communication() -> None:
 
 
 def test_work_from_before_the_window_is_cut_to_it() -> None:
-    """A kernel launched in step 1 runs until 130 µs; the path of step 2 counts it from 100 µs on."""
+    """A kernel launched in step 1 runs until 130 µs; the path of step 2 contains it from 100 µs on."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """If a synchronisation returns 1 µs before its kernel ends, the path cuts the kernel short and a finding reports it."""
+    """A synchronisation returns 1 µs before its kernel ends: the path cuts the kernel, and a finding says so."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -370,7 +370,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
 
 
 def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
-    """The second kernel starts within the first and ends after it, so it depends on the start of the first."""
+    """The second kernel starts while the first runs, so it depends on the start of the first, not on its end."""
     builder = (
         TraceBuilder()
         .step(1, 0, 20)
@@ -382,7 +382,7 @@ def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
 
 
 def test_kernels_without_recorded_launches_are_on_the_path() -> None:
-    """Without recorded launches, the 15 µs before the first of two kernels are unknown."""
+    """The launches of two kernels were not recorded, so the 15 µs before the first kernel are unknown."""
     builder = (
         TraceBuilder().step(1, 0, 38).kernel("a", start_us=15, duration_us=20).kernel("b", start_us=36, duration_us=4)
     )
@@ -398,13 +398,13 @@ def test_kernels_without_recorded_launches_are_on_the_path() -> None:
 
 
 def served(first_start_us: int) -> TraceBuilder:
-    """Return a launch at 10 µs whose kernel, the first on its device, starts at `first_start_us` and takes 20 µs."""
+    """Return a trace whose only kernel is launched at 10 µs, starts at `first_start_us` and takes 20 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=8, duration_us=10)
     return builder.kernel("decode", start_us=first_start_us, duration_us=20, launch_us=10, launch_duration_us=4)
 
 
 def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
-    """A first kernel starts 386 µs after its launch; unrecorded work may have delayed it."""
+    """The first kernel starts 386 µs after its launch; work that was not recorded may have delayed it."""
     result = critical_path(served(400).build())
 
     assert result.path.select("path_class", "name", "duration_ns").rows() == [
@@ -418,7 +418,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
 
 
 def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
-    """A first kernel that starts 26 µs after its launch has a launch delay, as on an idle device."""
+    """The first kernel starts 26 µs after its launch, which is short enough for a launch delay."""
     result = critical_path(served(40).build())
 
     assert result.path.row(2, named=True)["path_class"] == "launch_delay"
@@ -426,7 +426,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """Work 5 ms earlier shows that the recording covers the stream: the kernel waits only for its launch."""
+    """A kernel 5 ms earlier shows that the stream was recorded, so the later kernel waited only for its launch."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -436,14 +436,14 @@ def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> N
 
 
 def test_a_synchronisation_before_the_launch_rules_out_earlier_work() -> None:
-    """A launch after hipDeviceSynchronize cannot wait for earlier device work, so its delay is a launch delay."""
+    """After hipDeviceSynchronize, the device has no earlier work to finish, so the delay is a launch delay."""
     builder = served(400).runtime("hipDeviceSynchronize", start_us=1, duration_us=5)
 
     assert "launch_delay" in critical_path(builder.build()).path["path_class"].to_list()
 
 
 def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
-    """The device works on stream 8 for 300 of the 386 µs before stream 7's first kernel, so no time is unknown."""
+    """Before the first kernel of stream 7, stream 8 runs a kernel for 300 of the 386 µs, so no time is unknown."""
     builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
 
     assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()
@@ -451,7 +451,7 @@ def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
 
 @pytest.mark.parametrize("place", [{"device": 1}, {"stream": 8}])
 def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
-    """Earlier work on another device or stream does not show that this stream was idle."""
+    """Earlier work on another device or stream does not show that the kernel's stream was idle."""
     builder = served(400).kernel("elsewhere", start_us=9, duration_us=1, launch_us=8, **place)
 
     assert "unknown" in critical_path(builder.build()).path["path_class"].to_list()
@@ -462,7 +462,7 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
     [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
-    """Two real recordings begin while the device runs unrecorded launches: 98 % and 48 % of their paths are unknown."""
+    """Two recordings begin while the device runs work launched earlier: 98 % and 48 % of their paths are unknown."""
     per_class = critical_path(opened(real_traces / "inference" / f"{name}.json.gz")).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
@@ -470,10 +470,7 @@ def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real
 
 
 def test_work_launched_before_the_recording_does_not_extend_the_window() -> None:
-    """A kernel without a recorded launch runs until 200 µs.
-
-    The window ends at 60 µs, with the kernel that the step launched.
-    """
+    """A kernel without a recorded launch runs until 200 µs, but the window ends with the step's kernel, at 60 µs."""
     builder = TraceBuilder().step(1, 0, 50).kernel("own", start_us=20, duration_us=40, launch_us=10)
     builder.kernel("left", start_us=5, duration_us=195, stream=20)
     builder.kernel("later", start_us=300, duration_us=5, stream=20, launch_us=250).step(2, 240, 80)
@@ -484,7 +481,7 @@ def test_work_launched_before_the_recording_does_not_extend_the_window() -> None
 
 
 def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
-    """The path of a rank without device work consists of host time only, and a finding says so."""
+    """Without device work, the path consists of host time only, and a finding says so."""
     result = critical_path(TraceBuilder().step(1, 0, 20).operator("a", start_us=5, duration_us=10).build())
 
     assert classes(result.per_class) == {"host_gap": 10_000, "cpu_operator": 10_000}
@@ -492,7 +489,7 @@ def test_a_rank_without_device_work_has_the_path_of_its_host() -> None:
 
 
 def test_every_rank_has_its_path() -> None:
-    """The tables are sorted by rank and list all ten classes for each of two ranks."""
+    """The tables are sorted by rank, and each rank has rows for all ten path classes."""
     builder = TraceBuilder()
     for rank in (1, 0):
         builder.rank(rank).step(4, 0, 10 * (rank + 1)).operator("a", start_us=0, duration_us=10 * (rank + 1))
@@ -510,7 +507,7 @@ def test_every_rank_has_its_path() -> None:
 
 
 def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
-    """Rank 1 of 12 has no events and no row; the equal findings of the other ranks become one sentence."""
+    """Rank 1 has no events and no row; the other ranks share one finding."""
     builder = TraceBuilder()
     for rank in range(12):
         builder.rank(rank)
@@ -526,7 +523,7 @@ def test_an_empty_rank_has_a_finding_instead_of_rows() -> None:
 
 
 def test_only_the_longest_segments_are_listed() -> None:
-    """`segment_limit=3` lists the longest three of eight segments, all kernels, in time order; class totals count all eight."""
+    """`segment_limit=3` lists the longest 3 of 8 segments in time order; the class totals include all 8."""
     result = critical_path(gpu_bound().build(), segment_limit=3)
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]
@@ -536,7 +533,7 @@ def test_only_the_longest_segments_are_listed() -> None:
 
 
 def test_slack_is_the_delay_a_node_can_have() -> None:
-    """The short kernel can end 63 µs later, at 108 µs, before it delays the joined kernel."""
+    """The short kernel could end 63 µs later, at 108 µs, without delaying the joined kernel."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
     )
@@ -555,13 +552,13 @@ def test_slack_is_the_delay_a_node_can_have() -> None:
 
 
 def test_an_empty_rank_is_an_error() -> None:
-    """A trace whose only rank has no events raises MissingDataError."""
+    """If the only rank has no events, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match="no operators, calls or device work"):
         critical_path(TraceBuilder().build())
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path covers its window without gaps, has no slack, and takes as long when replayed."""
+    """Assert that the path fills its window without gaps and has a slack of 0, and that a replay takes as long."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -639,7 +636,7 @@ def test_every_path_accounts_for_its_window(builder: TraceBuilder, start_ns: int
 @pytest.mark.slow
 @given(jobs())
 def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
-    """Every nanosecond of a window has exactly one class, whatever the trace."""
+    """The times of the classes, of the names and of the segments each sum to the length of the window."""
     result = critical_path(builder.build())
 
     assert result.per_class["total_ns"].sum() == result.per_rank["duration_ns"].sum()
@@ -648,7 +645,7 @@ def test_classes_sum_to_the_window(builder: TraceBuilder) -> None:
 
 
 def _all_ranks(folder: Path) -> Iterator[RankTrace]:
-    """Open each file as a separate trace, because jobs differ, and skip files that are not traces."""
+    """Yield the ranks of every trace file, opened one by one because the files come from different jobs."""
     for path in sorted({*folder.rglob("*.json"), *folder.rglob("*.json.gz")}):
         with suppress(NotATraceError):
             yield from open_trace(path, cache=False).ranks.values()
@@ -657,7 +654,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 @pytest.mark.slow
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
-    """Any legal trace file, with any times, ids and categories, has a path or raises a HolotraceError."""
+    """Every legal trace file, with any times, ids and categories, has a path or raises a HolotraceError."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)
@@ -671,7 +668,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; an unchanged replay takes at most 1 % longer."""
+    """Each rank has a path for a step and for the whole recording; a replay takes at most 1 % longer."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()
@@ -690,7 +687,7 @@ def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> N
 
 
 def test_a_real_trace_without_synchronisation_events_says_so(real_traces) -> None:
-    """A finding reports that `diff/control` has no synchronisation events; `critical_path/event_sync` has them."""
+    """`diff/control` lacks synchronisation events, and a finding says so; `critical_path/event_sync` has them."""
     without = critical_path(opened(real_traces / "diff" / "control"))
     with_events = critical_path(opened(real_traces / "critical_path" / "event_sync"))
 

@@ -13,7 +13,7 @@ from jobs import MARKUP
 
 
 def paths_of_two_ranks() -> CriticalPath:
-    """Return the paths of two ranks; on rank 1, a kernel takes 50 and an operator 20 of 100 µs."""
+    """Return the paths of two ranks; on rank 1, a kernel takes 50 µs and an operator 20 µs of 100 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)
@@ -22,7 +22,7 @@ def paths_of_two_ranks() -> CriticalPath:
 
 
 def test_bars_are_the_shares_of_each_rank_above_the_path_over_time() -> None:
-    """Bars show each class that occurs as a percentage of the path; below them, segments are drawn at their times in µs."""
+    """The upper bars show the percentage of each path class; the lower bars show the segments at their times in µs."""
     figure = plot_critical_path(paths_of_two_ranks())
 
     bars = {bar.name: list(bar.x) for bar in figure.data if bar.showlegend}
@@ -47,19 +47,19 @@ def test_names_are_text_and_never_markup() -> None:
 
 
 def test_every_class_has_its_name_and_colour() -> None:
-    """The figure has one distinct colour for each path class, in the order of the enumeration."""
+    """Each path class has a distinct colour, and the classes are in the order of the enumeration."""
     assert list(_CLASSES) == [path_class.name.lower() for path_class in PathClass]
     assert len({color for _, color in _CLASSES.values()}) == len(PathClass)
 
 
 def test_a_path_without_length_says_so() -> None:
-    """For a path of 0 µs, the figure shows a message instead of empty axes."""
+    """For a path of 0 µs, the figure shows a message instead of axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
     assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded an event that takes time."
 
 
 def test_the_path_through_all_ranks_has_a_bar_and_a_lane_for_each_rank_on_it() -> None:
-    """The bars sum to the whole path, and the lanes cover the step."""
+    """The bars sum to 100 %, and the lanes cover the step."""
     result = critical_path(small_job(), across_ranks=True)
     figure = plot_critical_path(result)
     bars = [trace for trace in figure.data if trace.base is None]

@@ -1,4 +1,4 @@
-"""The critical path that is found across the ranks of a simulated job is the true path of the simulation."""
+"""Tests that the critical path across ranks equals the true path of simulated jobs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from matrices import slow_except
 
 HOST_WORK = ("aten::addmm", "aten::mm")
 SEEDS = (2, 6, 9, 11, 15, 16, 31)
-"""Jobs of both backends: data, tensor and pipeline parallel; with and without recorded stacks and waits."""
+"""These jobs use NCCL or gloo and all kinds of parallelism, with and without recorded stacks and waits."""
 
 
 @pytest.mark.parametrize("seed", slow_except(SEEDS, SEEDS[:1]))
 def test_the_path_is_that_of_the_simulation(seed, tmp_path):
-    """On one host, the path's time on each rank, and in each kernel or operator, is correct to within 0.1 ms."""
+    """On one host, the path's time on each rank and in each kernel or operator is correct to within 0.1 ms."""
     drawn = PlantedOptions.drawn(seed, most_ranks=16)
     job = PlantedJob(dataclasses.replace(drawn, ranks_per_host=drawn.ranks, damage="none"))
     trace = holotrace.open_trace(job.write(tmp_path), cache=False)

@@ -1,4 +1,4 @@
-"""Tests of the critical path tables that people read."""
+"""Tests of the printed tables of the critical path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobs import MARKUP
 
 
 def paths_of_two_ranks() -> CriticalPath:
-    """Return the paths of two ranks; on rank 1, a kernel takes 50 and an operator 20 of 100 µs."""
+    """Return the paths of two ranks; on rank 1, a kernel takes 50 µs and an operator 20 µs of 100 µs."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=20)
     builder.rank(1).step(1, 0, 100).operator("aten::mm", start_us=0, duration_us=20)
     builder.kernel(f"void {MARKUP}<int>()", start_us=40, duration_us=50, launch_us=10, launch_duration_us=10)
@@ -21,7 +21,7 @@ def paths_of_two_ranks() -> CriticalPath:
 
 
 def test_tables_for_people_show_shares_and_names() -> None:
-    """Each class that occurs has a column; kernel names are shown without their signature, operator names in full."""
+    """Each path class that occurs has a column with its share; times and shares add up."""
     result = paths_of_two_ranks()
 
     per_rank = path_per_rank(result)
@@ -35,7 +35,7 @@ def test_tables_for_people_show_shares_and_names() -> None:
 
 
 def test_the_longest_parts_are_events() -> None:
-    """The table lists events with their rank and position in the file, and omits gaps and launch delays."""
+    """The table lists events, longest first, with their rank and index in the file; it omits gaps and launch delays."""
     result = paths_of_two_ranks()
     table = path_by_event(result)
 

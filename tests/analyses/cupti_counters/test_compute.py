@@ -1,4 +1,4 @@
-"""Tests of cupti_counters: hardware counters, their launches and operators."""
+"""Tests of cupti_counters: hardware counters per kernel, with the launch and operators of each kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FFMA, FADD = (f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum" for name 
 def measured(
     builder: TraceBuilder, name: str, start_us: int, *, correlation: int | None = None, **values: float
 ) -> None:
-    """Add a profiler range with the given counter values; `ffma=10` sets the ffma counter to 10."""
+    """Add a profiler range with these counter values, for example `ffma=10`."""
     known = {"correlation": correlation} if correlation else {}
     args = {f"smsp__sass_thread_inst_executed_op_{counter}_pred_on.sum": value for counter, value in values.items()}
     builder.event(
@@ -30,7 +30,7 @@ def measured(
 
 
 def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
-    """Add an operator of 10 µs, with an inner operator and a launch, for each `name=(operator, start)`."""
+    """For each `name=(operator, start)`, add an operator of 10 µs that contains another operator and a launch."""
     for number, (operator, start) in enumerate(calls.values()):
         builder.operator(operator, start_us=start, duration_us=10)
         builder.operator(f"{operator}.inner", start_us=start + 1, duration_us=5)
@@ -39,7 +39,7 @@ def launching(builder: TraceBuilder, **calls: tuple[str, int]) -> TraceBuilder:
 
 
 def test_ranges_are_joined_with_launches_in_order() -> None:
-    """Without correlations and kernels, the first range belongs to the first launch and the second to the second."""
+    """Without correlations and kernels, the first range is matched to the first launch and the second to the second."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     measured(builder, "gemm", 100, ffma=10, fadd=3)
     measured(builder, "plus", 110, fadd=4)
@@ -76,7 +76,7 @@ def test_ranges_are_joined_with_launches_in_order() -> None:
 
 
 def test_a_correlation_has_priority_over_order() -> None:
-    """Correlations match ranges to launches even when their orders differ and one launch was not measured."""
+    """Correlations match ranges to launches even if their order differs and one launch has no range."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("sub", 40))
     measured(builder, "minus", 100, correlation=102, fadd=1)
     measured(builder, "gemm", 110, correlation=100, fadd=1)
@@ -84,7 +84,7 @@ def test_a_correlation_has_priority_over_order() -> None:
 
 
 def test_names_have_priority_over_order() -> None:
-    """The range `plus`, measured first, belongs to the second launch, whose kernel is named `plus`."""
+    """The range `plus` comes first but is matched to the second launch, because that launch ran the kernel `plus`."""
     builder = TraceBuilder()
     for name, operator, start in (("gemm", "mm", 0), ("plus", "add", 20)):
         builder.operator(operator, start_us=start, duration_us=10)
@@ -95,7 +95,7 @@ def test_names_have_priority_over_order() -> None:
 
 
 def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
-    """Three ranges cannot be matched with two launches: the values remain, and a finding says that operators are unknown."""
+    """Three ranges cannot be matched to two launches: their values stay, and a finding says operators are unknown."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -106,7 +106,7 @@ def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
 
 
 def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
-    """A driver call that shares the correlation of its runtime call does not count as another launch."""
+    """A driver call with the same correlation as its runtime call is not another launch."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.runtime("cuLaunchKernel", start_us=2.5, duration_us=0.25, correlation=100)
     measured(builder, "gemm", 100, ffma=1)
@@ -114,7 +114,7 @@ def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:
 
 
 def test_other_counters_do_not_count_as_operations() -> None:
-    """A counter of bytes keeps its value; the kernel's FLOP are unknown (null), not 0."""
+    """If only bytes were counted, the kernel's FLOP is null, not 0."""
     builder = launching(TraceBuilder(), first=("mm", 0))
     builder.event(
         ph="X", cat="cuda_profiler_range", name="gemm", pid=0, tid=0, ts=90, dur=5, args={"dram__bytes_read.sum": 64}
@@ -125,20 +125,20 @@ def test_other_counters_do_not_count_as_operations() -> None:
 
 
 def test_a_fused_multiply_add_is_two_operations() -> None:
-    """Of nine counters, the three fused multiply-adds (one per precision) count 2 FLOP and the others 1."""
+    """Of nine counters, the three for fused multiply-adds (one per precision) count 2 FLOP and the others 1."""
     assert sorted(FLOP_OF_COUNTER.values()) == [1.0] * 6 + [2.0] * 3
     assert FLOP_OF_COUNTER[FFMA] == 2.0
 
 
 def test_a_job_without_counters_says_what_to_record() -> None:
-    """Without counters, tables are empty and a finding names `profiler_metrics`."""
+    """Without counters, the tables are empty, and a finding says to set `profiler_metrics`."""
     result = cupti_counters(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (result.per_kernel.height, result.counters.height) == (0, 0)
     assert "profiler_metrics" in result.findings[0]
 
 
 def test_launches_and_operators_equal_those_of_hta(real_traces: Path, goldens: Path) -> None:
-    """HTA's golden of AlexNet has the same launches, operator stacks and FLOP for each kernel."""
+    """For AlexNet, the launch, operator stack and FLOP of each kernel equal HTA's."""
     result = cupti_counters(opened(real_traces / "cupti"))
     theirs = pl.read_csv(goldens / "hta" / "cupti_profiler" / "get_cupti_counter_data_with_operators.0.csv.gz")
     ours = result.per_kernel

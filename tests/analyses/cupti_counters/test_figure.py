@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def counted(flop: float) -> TraceBuilder:
-    """Return a kernel launched by `mm` whose counter holds `flop` additions."""
+    """Return a kernel that `mm` launched and for which `flop` additions were counted."""
     builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
     builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
     args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
@@ -21,7 +21,7 @@ def counted(flop: float) -> TraceBuilder:
     ("flop", "shown", "unit"), [(3.0, 3.0, "(FLOP)"), (5e9, 5.0, "(GFLOP)"), (2e15, 2.0, "(PFLOP)")]
 )
 def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
-    """The axis unit (FLOP, GFLOP, PFLOP) fits the value; rows are outermost operators."""
+    """The axis uses FLOP, GFLOP or PFLOP, depending on the value; each row is an outermost operator."""
     figure = plot_cupti_counters(cupti_counters(counted(flop).build()))
     assert list(figure.data[0].x) == [shown]
     assert figure.layout.xaxis.title.text.endswith(unit)
@@ -29,6 +29,6 @@ def test_operations_are_shown_in_a_fitting_unit(flop, shown, unit) -> None:
 
 
 def test_a_figure_without_operations_says_so() -> None:
-    """If all counters are 0, the figure shows a message instead of empty axes."""
+    """If all counters are 0, the figure shows a message instead of axes."""
     figure = plot_cupti_counters(cupti_counters(counted(0).build()))
     assert figure.layout.annotations[0].text == "No counters of floating-point operations were recorded."

@@ -1,4 +1,4 @@
-"""Each cause is found with its rank, its line, and the time that it adds to a step."""
+"""Tests of diagnosis: each cause is reported with its rank, its source line, and the time it adds to a step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
 
 
 def loading_job(*, hidden: bool = False) -> holotrace.Trace:
-    """Return three steps of 100 µs; in each, the host loads data for 40 µs, hidden behind a kernel or not."""
+    """Return three steps of 100 µs in which the host loads data for 40 µs, during a kernel if `hidden`."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 100 * number
@@ -34,7 +34,7 @@ def loading_job(*, hidden: bool = False) -> holotrace.Trace:
 
 
 def test_data_loading_costs_the_time_in_which_no_device_works() -> None:
-    """Nothing runs while the host loads data, so the step would be 40 of 100 µs shorter."""
+    """No kernel runs while the host loads data for 40 of 100 µs, so the step could be 40 µs shorter."""
     found = holotrace.diagnosis(loading_job()).per_finding.row(0, named=True)
 
     assert (found["rule"], found["stake_ns"], found["event_count"]) == ("data_loading", 40_000, 3)
@@ -42,7 +42,7 @@ def test_data_loading_costs_the_time_in_which_no_device_works() -> None:
 
 
 def test_a_cause_that_costs_more_in_some_steps_is_not_judged_by_one_of_them() -> None:
-    """Loading takes 40 µs of most steps, and 20 µs of the fourth of five, the only one that is replayed: 36 µs on average."""
+    """Loading takes 20 µs in the replayed step and 40 µs in four others; the stake is the mean, 36 µs."""
     trace = TraceBuilder()
     begin = 0
     for number, loading_us in enumerate((40, 40, 40, 20, 40)):
@@ -61,12 +61,12 @@ def test_a_cause_that_costs_more_in_some_steps_is_not_judged_by_one_of_them() ->
 
 
 def test_data_loading_behind_a_kernel_costs_nothing() -> None:
-    """The kernel of the step runs during all of the loading."""
+    """A kernel runs while the host loads data, so loading is not reported."""
     assert "data_loading" not in holotrace.diagnosis(loading_job(hidden=True)).per_finding["rule"].to_list()
 
 
 def test_the_headline_divides_by_the_step() -> None:
-    """The GPU works 45 of the 100 µs of each step."""
+    """The GPU is busy for 45 of 100 µs in each step."""
     row = holotrace.diagnosis(loading_job()).headline.row(0, named=True)
 
     assert row["step_count"] == 3
@@ -74,7 +74,7 @@ def test_the_headline_divides_by_the_step() -> None:
 
 
 def test_a_late_rank_costs_the_others_their_waits_and_itself_its_delay() -> None:
-    """Rank 1 computes 200 µs longer in each step of 1 ms; without this, both ranks would finish 200 µs earlier."""
+    """Rank 1 computes 200 µs longer in each step; without the delay, both ranks would finish 200 µs earlier."""
     found = holotrace.diagnosis(small_job()).per_finding.row(by_predicate=pl.col("rule") == "late_rank", named=True)
 
     assert (found["rank"], found["stake_ns"], found["rank_count"]) == (1, 200_000, 2)
@@ -88,7 +88,7 @@ def test_a_late_rank_costs_the_others_their_waits_and_itself_its_delay() -> None
     ],
 )
 def test_the_first_finding_names_the_rank_that_sleeps_and_its_line(job: str, rank: int, line: str) -> None:
-    """One rank of each recorded job sleeps, and the others wait for it."""
+    """In each recorded job, one rank sleeps and the others wait for it."""
     found = holotrace.diagnosis(holotrace.open_trace(TRACES / job, cache=False)).per_finding.row(0, named=True)
 
     assert (found["rule"], found["rank"], found["source_line"]) == ("late_rank", rank, line)
@@ -96,7 +96,7 @@ def test_the_first_finding_names_the_rank_that_sleeps_and_its_line(job: str, ran
 
 
 def test_a_function_that_sleeps_is_named_with_its_line() -> None:
-    """`load_batch` of a recorded job sleeps 20 ms in each step, and the replay of the step saves as much."""
+    """In a recorded job, `load_batch` sleeps for 20 ms in each step; a replay without it saves 20 ms."""
     found = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / "small-slow_loading", cache=False)).per_finding
     first = found.row(0, named=True)
 
@@ -107,21 +107,21 @@ def test_a_function_that_sleeps_is_named_with_its_line() -> None:
 
 @pytest.mark.parametrize("name", ["triton", "amd_mi250"])
 def test_the_findings_of_recorded_jobs_fit_into_the_step(name: str) -> None:
-    """The claims of all findings together never exceed the step."""
+    """The findings together claim at most the length of the step."""
     assert_fits(TRACES / name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", [TRACES, TRACES / "planted_causes", EXAMPLES], ids=lambda folder: folder.name)
 def test_the_findings_of_all_recorded_jobs_fit_into_the_step(folder: Path) -> None:
-    """The findings of a job never claim more than its step, whatever its kind, size and device."""
+    """For every recorded job, the findings together claim at most the length of the step."""
     for job in sorted(path for path in folder.iterdir() if path.is_dir()):
         with suppress(TraceNotFoundError):
             assert_fits(job)
 
 
 def assert_fits(job: Path) -> None:
-    """Expect that stakes add up to at most the step, and claims of all ranks to at most one step for each rank."""
+    """Assert that the stakes add up to at most one step, and the claims to at most one step per rank."""
     found = holotrace.diagnosis(holotrace.open_trace(job))
     step_ns = found.headline["step_ns"][0]
     of_ranks = found.evidence.group_by("rank").agg(pl.col("claimed_ns").sum())["claimed_ns"].to_list()
@@ -142,7 +142,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def host_job() -> TraceBuilder:
-    """Return two steps in which a rank without a GPU runs an operator."""
+    """Return two steps with one operator each, on a rank without a GPU."""
     trace = TraceBuilder()
     for number in range(2):
         trace.step(number, 100 * number, 100)
@@ -151,14 +151,14 @@ def host_job() -> TraceBuilder:
 
 
 def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
-    """The job uses no GPU, so the caveat advises no profiler option for recording device work."""
+    """The file describes no GPU, so the caveat does not advise how to record GPU work."""
     assert [text for text in holotrace.diagnosis(host_job().build()).findings if "GPU" in text] == [
         "rank 0: no GPU work was recorded, so only the rules about the host and between ranks apply"
     ]
 
 
 def test_a_gpu_without_recorded_work_is_named_with_the_option_that_records_it() -> None:
-    """The file describes a GPU, so its work is missing from the recording; all rules that need device work share one caveat."""
+    """The file describes a GPU without work, so one caveat for all device rules names the missing profiler option."""
     trace = host_job().header(deviceProperties=[{"id": 0, "name": "NVIDIA H100"}]).build()
 
     (caveat,) = (text for text in holotrace.diagnosis(trace).findings if "device work" in text)

@@ -1,4 +1,4 @@
-"""The figure has a bar for each finding, as long as its cost."""
+"""Tests of the diagnosis figure, which has a bar for each finding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_recording_without_steps_has_no_costs_per_step() -> None:
-    """Without steps, the whole recording counts: neither the axis nor a finding says `per step`."""
+    """Without steps, costs refer to the whole recording, so neither the axis nor a finding says "per step"."""
     builder = TraceBuilder()
     for number in range(400):
         builder.operator("aten::add", start_us=10 * number, duration_us=9)
@@ -22,7 +22,7 @@ def test_a_recording_without_steps_has_no_costs_per_step() -> None:
 
 
 def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
-    """Replays predict 200 µs per step for the late rank and 260 µs for the wait; 100 µs of transfer are an upper bound."""
+    """Replays predict savings of 260 and 200 µs for two findings; the 100 µs of the third are an upper bound."""
     figure = plot_diagnosis(holotrace.diagnosis(small_job()))
     bars = {bar.name: list(bar.x) for bar in figure.data}
 
@@ -32,7 +32,7 @@ def test_each_finding_has_a_bar_as_long_as_its_cost() -> None:
 
 
 def test_a_job_without_findings_says_so() -> None:
-    """A device that always works leaves nothing to find."""
+    """The device is always busy, so nothing is found."""
     trace = TraceBuilder()
     for number in range(3):
         trace.step(number, 100 * number, 100).kernel("gemm", start_us=100 * number + 1, duration_us=99)

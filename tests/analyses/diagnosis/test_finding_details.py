@@ -1,4 +1,4 @@
-"""Findings with their ranks, locations, effects and rules."""
+"""Tests of the details of a finding: its ranks, locations, effects and rule."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
 @pytest.fixture(scope="module")
 def result() -> holotrace.Diagnosis:
-    """Return the diagnosis of a job of two ranks, of which rank 1 is late."""
+    """Return the diagnosis of a job of two ranks in which rank 1 is late."""
     return holotrace.diagnosis(small_job())
 
 
@@ -26,7 +26,7 @@ def of_rule(result: holotrace.Diagnosis, rule: str) -> FindingDetails:
 
 
 def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
-    """Every finding is shown once: on its own, or as an effect of the finding that explains its time."""
+    """Every finding is shown once, either separately or as an effect of the finding that explains its time."""
     shown = finding_details(result)
     effects = [effect for details in shown for effect in details.effects]
 
@@ -36,13 +36,13 @@ def test_findings_that_are_part_of_others_are_their_effects(result) -> None:
 
 
 def test_the_ranks_are_those_of_the_evidence(result) -> None:
-    """Rank 1 delays both ranks by 200 µs per step: itself, and rank 0, which waits."""
+    """The late rank 1 costs both ranks 200 µs per step, because rank 0 waits for rank 1."""
     assert of_rule(result, "late_rank").ranks == ((0, 200_000), (1, 200_000))
 
 
 @pytest.mark.slow
 def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
-    """On a recorded job, the costs of the ranks add up to what each finding claims."""
+    """In a recorded job, the mean of the ranks' costs is at least the stake of each finding."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "dlrm_8rank", cache=False))
     for details in finding_details(known):
         claimed = sum(cost for _, cost in details.ranks) / known.headline["rank_count"][0]
@@ -51,7 +51,7 @@ def test_two_findings_of_one_rule_keep_their_own_ranks() -> None:
 
 
 def test_keys_differ(result) -> None:
-    """The key of a rule's second finding ends with a number."""
+    """The second finding of a rule gets a key that ends in "-2"."""
     twice = holotrace.Diagnosis(
         result.headline,
         pl.concat([result.per_finding, result.per_finding.filter(pl.col("rule") == "late_rank")]),
@@ -65,12 +65,12 @@ def test_keys_differ(result) -> None:
 
 @pytest.mark.slow
 def test_the_line_comes_before_the_kernel() -> None:
-    """The sleeping rank's finding names the line to change."""
+    """The finding about the sleeping rank has its source line as its only location."""
     known = holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False))
 
     assert of_rule(known, "late_rank").places == (("line", "ddp.py(35): main"),)
 
 
 def test_each_rule_says_from_where_on_it_applies(result) -> None:
-    """The threshold of a rule is shown with its unit."""
+    """The threshold of a rule is shown with the quantity it refers to."""
     assert threshold_text(of_rule(result, "late_rank").rule) == "at least 0.1 of all waiting"

@@ -1,4 +1,4 @@
-"""The headline numbers of a job, and what they say in words."""
+"""Tests of the headline numbers of a job, and of the answer and facts that show them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRODUCT_MS = 1e3 * 2 * 8192**3 / 989.4e12
 
 
 def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int, ...] = ()) -> Trace:
-    """Return steps with one product of 2 ms each, and memory events with the allocated bytes in `peaks`."""
+    """Return steps with one matrix product of 2 ms each, and memory events that record `peaks` as allocated bytes."""
     builder, begin = TraceBuilder().header(**H100), 0
     for number, length in enumerate(lengths_ms):
         builder.step(number, begin, 1_000 * length)
@@ -38,7 +38,7 @@ def training(lengths_ms: tuple[int, ...] = (10, 10, 10, 10), *, peaks: tuple[int
 
 
 def test_mfu_is_the_time_of_the_products_at_peak_over_the_step() -> None:
-    """At 989.4 TFLOP/s, the product would take 1.11 ms of the step of 10 ms, so MFU is 11.1 %."""
+    """At the peak of 989.4 TFLOP/s, the product would take 1.11 ms of a 10 ms step, so MFU is 11.1 %."""
     row = holotrace.diagnosis(training()).headline.row(0, named=True)
 
     assert row["mfu_fraction"] == pytest.approx(PRODUCT_MS / 10)
@@ -46,7 +46,7 @@ def test_mfu_is_the_time_of_the_products_at_peak_over_the_step() -> None:
 
 
 def test_mfu_counts_only_steady_steps() -> None:
-    """A warm-up step of 100 ms changes neither the mean step nor MFU."""
+    """A warm-up step of 100 ms does not change the mean step or MFU."""
     row = holotrace.diagnosis(training((100, 10, 10, 10, 10))).headline.row(0, named=True)
 
     assert (row["step_count"], row["step_ns"]) == (4, 10_000_000)
@@ -55,7 +55,7 @@ def test_mfu_counts_only_steady_steps() -> None:
 
 @pytest.mark.parametrize("name", ["training", "training-checkpointed"])
 def test_mfu_is_that_of_the_roofline(name: str) -> None:
-    """On recordings, MFU equals the mean of the roofline's steady steps, weighted by their lengths."""
+    """In recorded jobs, MFU equals the mean MFU of the roofline's steps, weighted by their lengths."""
     trace = holotrace.open_trace(EXAMPLES / name, cache=False)
     row = holotrace.diagnosis(trace).headline.row(0, named=True)
     steps = holotrace.roofline(trace).per_step
@@ -66,12 +66,12 @@ def test_mfu_is_that_of_the_roofline(name: str) -> None:
 
 
 def test_mfu_is_unknown_on_an_unknown_device() -> None:
-    """A device that is missing from the table of peaks has no MFU."""
+    """If the peak rates of the device are unknown, MFU is null."""
     assert holotrace.diagnosis(small_job()).headline["mfu_fraction"].to_list() == [None]
 
 
 def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
-    """If 20, then 60, then 40 of 80 GiB are allocated, the peak is 60 GiB."""
+    """First 20, then 60, then 40 of 80 GiB are allocated, so the peak is 60 GiB."""
     result = holotrace.diagnosis(training(peaks=(20 << 30, 60 << 30, 40 << 30)))
     row = result.headline.row(0, named=True)
 
@@ -80,7 +80,7 @@ def test_the_memory_peak_is_the_highest_total_of_a_device() -> None:
 
 
 def test_the_facts_name_the_whole_of_each_share() -> None:
-    """The headline's fractions are fractions of the step; it names the rank that causes most of the waiting."""
+    """Fractions are shown "of the step", and the remark on waiting names the rank that causes most of it."""
     facts = {fact.name: (fact.value, fact.remark) for fact in headline_facts(holotrace.diagnosis(small_job()))}
 
     assert facts["step"][0].startswith("1 ms")
@@ -90,7 +90,7 @@ def test_the_facts_name_the_whole_of_each_share() -> None:
 
 @pytest.mark.slow
 def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
-    """Without device work, the line has the step, communication and waiting only."""
+    """Without device work, the line shows only the step, the exposed communication and the waiting."""
     line = headline_line(holotrace.diagnosis(holotrace.open_trace(TRACES / "ddp_gloo_4rank", cache=False)))
 
     assert [part.split(" ")[0] for part in line.split(" · ")] == ["step", "exposed", "waiting"]
@@ -98,7 +98,7 @@ def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
 
 
 def test_partly_known_costs_are_said() -> None:
-    """If half of the device time is a kernel of unknown cost, MFU counts the other half only."""
+    """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 %."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
     builder.operator("aten::mm", start_us=1, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=2)
@@ -110,7 +110,7 @@ def test_partly_known_costs_are_said() -> None:
 
 
 def test_without_findings_the_answer_names_what_takes_most_time() -> None:
-    """On the CPU, aten::conv2d takes 6 of 8 ms, including the operator inside it."""
+    """On a CPU, aten::conv2d takes 6 of 8 ms, including the operator inside it."""
     builder = TraceBuilder().operator("aten::conv2d", start_us=0, duration_us=6_000)
     builder.operator("aten::mkldnn_convolution", start_us=10, duration_us=5_900)
     builder.operator("aten::relu", start_us=6_000, duration_us=2_000)
@@ -123,7 +123,7 @@ def test_without_findings_the_answer_names_what_takes_most_time() -> None:
 
 
 def test_the_answer_names_the_function_that_training_calls() -> None:
-    """The model runs in a function that evaluates it, and which takes most of the step."""
+    """The main operator runs mostly in `validate`, which takes most of the step, so the answer names `validate`."""
     builder = TraceBuilder()
     for number in range(3):
         begin = 10_000 * number
@@ -139,7 +139,7 @@ def test_the_answer_names_the_function_that_training_calls() -> None:
 
 
 def test_on_a_gpu_the_answer_names_a_kernel() -> None:
-    """One product keeps the GPU busy all the time."""
+    """One kernel keeps the GPU busy almost all the time, so the answer names it."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
     result = holotrace.diagnosis(builder.kernel("gemm", start_us=5, duration_us=9_995, launch_us=1).build())
 
@@ -148,7 +148,7 @@ def test_on_a_gpu_the_answer_names_a_kernel() -> None:
 
 
 def test_a_rank_alone_has_no_share_of_waiting() -> None:
-    """For a single rank, the share of waiting for other ranks is unknown rather than 0 %."""
+    """For a single rank, the time spent waiting for other ranks is null, not 0."""
     result = plan().run(training(), IN_PROCESS)
 
     assert result.headline["waiting_fraction"].to_list() == [None]

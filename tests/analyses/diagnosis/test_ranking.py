@@ -1,4 +1,4 @@
-"""Findings about several ranks share the exposed communication; those that are too small to be shown take none of it."""
+"""Tests of the ranking of findings about several ranks, which share the exposed communication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEP_NS = 1_000_000.0
 
 
 def _evidence(exposed_ns: float) -> JobEvidence:
-    """Return two ranks that find nothing by themselves."""
+    """Return the evidence of two ranks without findings of their own."""
     numbers = RankNumbers(
         has_steps=True,
         step_count=3,
@@ -51,17 +51,17 @@ def _stakes(*rules: JobRule, exposed_ns: float = 100_000) -> dict[str, int]:
 
 
 def test_a_finding_takes_time_from_those_after_it() -> None:
-    """A cost of 3 % of the step leaves 7 % of it to the next finding, which explains all 10 % that are exposed."""
+    """10 % of the step is exposed; the first finding takes 3 %, which leaves 7 % for the second."""
     assert _stakes(_rule("first", 0, 30_000), _rule("second", 1, 100_000)) == {"second": 70_000, "first": 30_000}
 
 
 def test_a_finding_that_is_not_shown_takes_no_time() -> None:
-    """A cost of 1 % of the step is not shown, so the other finding keeps its 10 %."""
+    """The first finding costs 1 % of the step, too little to be shown, so the second keeps its 10 %."""
     assert _stakes(_rule("first", 0, 10_000), _rule("second", 1, 100_000)) == {"second": 100_000}
 
 
 def test_a_finding_that_only_small_ones_would_hide_is_shown() -> None:
-    """Of 4 % that are exposed, two costs of 1.5 %, too small to be shown, leave the third one its 2.5 %."""
+    """4 % of the step is exposed; two findings of 1.5 % are not shown, so the third keeps its 2.5 %."""
     first = _rule("first", 0, 15_000)
     rules = (first, replace(first, name="again"), _rule("second", 1, 25_000))
     assert _stakes(*rules, exposed_ns=40_000) == {"second": 25_000}

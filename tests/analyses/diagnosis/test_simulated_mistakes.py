@@ -1,4 +1,4 @@
-"""Each rule finds its mistake in a simulated job, and nothing in the same job without it."""
+"""Tests of diagnosis on simulated jobs: each rule finds its mistake, and healthy jobs have no findings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.testing.planted.options import PlantedOptions
 from matrices import slow_except
 
 BUSY = JobOptions(layers=2, hidden=1024, heads=8, tokens=4096, sequence=512, vocabulary=8_000, steps=4, autocast=False)
-"""The device decides how long a step takes: 4 ms."""
+"""The device limits the step, which takes 4 ms."""
 
 LIGHT = replace(BUSY, layers=4, hidden=512, tokens=2048, host_factor=0.7)
 """The host is only slightly ahead of the device."""
@@ -88,7 +88,7 @@ MISTAKES = {
     "exposed_communication": replace(RANKS, link_gb_per_s=10),
     "exposed_on_one_rank": replace(RANKS, link_gb_per_s=10),
 }
-"""For each rule, a job with the mistake that it describes."""
+"""For each rule, a job with the mistake that the rule looks for."""
 
 HEALTHY = {
     "busy": BUSY,
@@ -128,23 +128,23 @@ LONG = {
     ),
     *("accumulating", "ranks", "experts", "tensor_parallel"),
 }
-"""Jobs of several ranks, which take longest; the tests of these rules have small jobs of several ranks, too."""
+"""These jobs have several ranks and take longest; their rules are also tested with smaller jobs elsewhere."""
 
 
 @pytest.mark.parametrize("rule", slow_except(MISTAKES, MISTAKES.keys() - LONG))
 def test_each_rule_finds_its_mistake(rule, tmp_path):
-    """A simulated job with one mistake has a finding of that mistake's rule; it is not part of another finding."""
+    """A simulated job with one mistake has a finding of the matching rule, which is not part of another finding."""
     assert rule in rules_of(MISTAKES[rule], tmp_path, only_first=rule == "exposed_on_one_rank")
 
 
 def test_an_optimizer_on_the_host_that_is_not_fused_is_found(tmp_path):
-    """On a CPU, optimizers update one tensor after the other unless they are fused."""
+    """On a CPU, an optimizer that is not fused updates the tensors one by one, which is reported."""
     assert "optimizer_not_fused" in rules_of(ON_CPU.with_mistake("optimizer_not_fused"), tmp_path)
 
 
 @pytest.mark.slow
 def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
-    """One rank begins late, so the others wait in several reductions of gradients, although all ranks do equal work."""
+    """One rank starts late and the others wait for it; all ranks do equal work, so this is jitter, not uneven work."""
     large = replace(RANKS, ranks=4, hidden=1536, tokens=8192, layers=3, steps=4, reads_loss=True, sync_events=True)
     found = rules_of(large.with_mistake("jitter", 3 * MS), tmp_path)
     assert "jitter" in found
@@ -153,7 +153,7 @@ def test_a_rank_that_only_begins_late_has_no_more_work_than_others(tmp_path):
 
 @pytest.mark.slow
 def test_few_microbatches_leave_a_bubble(tmp_path):
-    """Four stages with four microbatches wait for each other in 3/7 of the step."""
+    """With four stages and four microbatches, the pipeline bubble is 3/7 of the step."""
     options = PlantedOptions(data=1, pipeline=4, microbatches=4, layer_ns=800_000, steps=3)
     findings = holotrace.diagnosis(holotrace.open_trace(PlantedJob(options).write(tmp_path))).per_finding
     assert findings["rule"].to_list() == ["pipeline_bubble"]
@@ -162,17 +162,17 @@ def test_few_microbatches_leave_a_bubble(tmp_path):
 
 @pytest.mark.parametrize("name", slow_except(HEALTHY, HEALTHY.keys() - LONG))
 def test_a_healthy_job_has_no_findings(name, tmp_path):
-    """Jobs without mistakes have no findings, on any device and whatever the profiler left out."""
+    """Jobs without mistakes have no findings, on any device and even if stacks or shapes were not recorded."""
     assert rules_of(HEALTHY[name], tmp_path) == []
 
 
 def test_streams_that_hand_results_over_at_each_turn_are_not_in_turn_by_mistake(tmp_path):
-    """Two streams alternate because each kernel needs the result of the previous one; only their grids are too small."""
+    """Two streams take turns because each kernel needs the previous result; only their small grids are reported."""
     assert set(rules_of(BUSY.with_remedy("dependent_branches", MS), tmp_path)) == {"small_grid"}
 
 
 def rules_of(options, folder, *, only_first=False):
-    """Return the rules of the findings about a job, except findings that are part of another one."""
+    """Return the rules of the findings about a job, without findings that are part of others."""
     path = TrainingJob(options).write(folder)
     trace = holotrace.open_trace(path / "rank0.pt.trace.json.gz" if only_first else path)
     return [row["rule"] for row in holotrace.diagnosis(trace).per_finding.to_dicts() if row["part_of"] is None]

@@ -1,4 +1,4 @@
-"""Tests of distributed: how ranks share the work, and how much of their communication is waiting."""
+"""Tests of distributed: how each rank spends its steps, and how much of its communication is waiting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def two_ranks() -> TraceBuilder:
 
 
 def test_on_one_clock_data_moves_from_the_last_arrival() -> None:
-    """On one host, rank 1 arrives at 40 µs and leaves 10 µs after rank 0, which waits for 40 µs."""
+    """Two ranks share a clock; rank 1 arrives at 40 µs, so rank 0 waits for 40 µs and transfers only after that."""
     builder = TraceBuilder()
     for rank, start, end in ((0, 0, 50), (1, 40, 60)):
         builder.rank(rank).header(host_name="node-a").collective(start_us=start, duration_us=end - start)
@@ -43,7 +43,7 @@ def test_on_one_clock_data_moves_from_the_last_arrival() -> None:
 
 
 def test_a_receive_waits_for_its_send() -> None:
-    """Rank 1 receives from 0 to 50 µs what rank 0 sends from 30 to 48 µs: it waits for 30 µs."""
+    """Rank 1 receives from 0 to 50 µs, but rank 0 sends only from 30 µs on, so rank 1 waits for 30 µs."""
     builder = TraceBuilder()
     for rank, call, start, end in ((0, "send", 30, 48), (1, "recv", 0, 50)):
         args = {"Src Rank": 0, "Dst Rank": 1, "Seq": None}
@@ -56,7 +56,7 @@ def test_a_receive_waits_for_its_send() -> None:
 
 
 def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
-    """Rank 0 hides 20 of 50 µs of communication and waits 30 µs for rank 1; the clock offset does not matter."""
+    """On rank 0, 20 of 50 µs of communication are hidden and 30 µs are waiting; the clock offset does not matter."""
     result = distributed(two_ranks().build())
 
     assert result.per_step.to_dicts() == [
@@ -93,7 +93,7 @@ def test_a_step_divides_and_so_does_its_time_in_collectives() -> None:
 
 
 def test_operations_have_their_sizes_and_times() -> None:
-    """An all-reduce of 1,000 float32 values has 4,000 bytes, 50 µs in the collective and 20 µs of transfer."""
+    """An all-reduce of 1,000 float32 values has 4,000 bytes; rank 0 spends 50 µs in it, 20 µs of them transferring."""
     assert distributed(two_ranks().build()).per_operation.row(0, named=True) == {
         "rank": 0,
         "collective": "all_reduce",
@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means count the two steps only; a collective outside of steps has a separate row, with a null step."""
+    """Means cover the two steps only; a collective outside the steps has a separate row with a null step."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 communicates with rank 1, then with rank 2. Rank 2 only has the second collective, and both collectives match."""
+    """Rank 0 communicates with rank 1, then with rank 2, which has only the second collective; both are matched."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -180,7 +180,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
 
 
 def test_collectives_of_one_rank_are_not_divided() -> None:
-    """An all-reduce on one rank only, and a send to an unknown rank, count neither as transfer nor as waiting."""
+    """The time of an all-reduce on only one rank and of a send to an unknown rank is unmatched."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
     result = distributed(builder.build())
@@ -194,14 +194,14 @@ def test_collectives_of_one_rank_are_not_divided() -> None:
 
 
 def test_one_rank_alone_does_not_know_who_waited() -> None:
-    """The collective of a single recorded rank is unmatched, and a finding asks for the traces of all ranks."""
+    """If only one rank was recorded, its collective is unmatched, and a finding asks for the traces of all ranks."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
-    """Kernels without size arguments or host calls have a null dtype and size, and findings say so."""
+    """Kernels without recorded arguments and launches have a null dtype and size, and findings say so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=rank, duration_us=5)
@@ -214,14 +214,14 @@ def test_unknown_sizes_are_null_and_named() -> None:
 
 
 def test_without_kernels_a_rank_computes_in_its_operators() -> None:
-    """Without kernels, operators count as computing: one hides 5 of the 10 µs of a gloo all-reduce."""
+    """Without kernels, operators count as computation; here, an operator overlaps 5 of 10 µs of a gloo all-reduce."""
     builder = TraceBuilder().step(1, 0, 20).operator("aten::mm", start_us=0, duration_us=10)
     builder.annotation("gloo:all_reduce", start_us=5, duration_us=10, thread=2)
     assert distributed(builder.build()).per_step.select(TIMES).rows() == [(20_000, 5_000, 5_000, 5_000, 5_000)]
 
 
 def test_the_tree_of_devices() -> None:
-    """The host is read from the header and the process from the events; rank 1 has no device, and rank 2 no host name."""
+    """Each device has a row with its host, process and properties; the device is null on rank 1, the host on rank 2."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)
@@ -235,7 +235,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """`<host>_<pid>` names the host if the events have that pid; with `compat`, any number counts as the pid."""
+    """`<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number is taken as the pid."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -246,13 +246,13 @@ def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> Non
 
 
 def test_a_job_without_anything_to_measure_is_an_error() -> None:
-    """A trace without any event raises MissingDataError."""
+    """If the trace has no events, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match=r"^distributed: no rank has any operator, kernel or step"):
         distributed(TraceBuilder().build())
 
 
 def test_a_job_without_communication_says_so() -> None:
-    """Without collectives, steps are still divided into parts, `per_operation` is empty, and a finding says so."""
+    """Without collectives, `per_step` is still filled, `per_operation` is empty, and a finding says so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("gemm", start_us=0, duration_us=10)
@@ -268,7 +268,7 @@ times = st.tuples(st.integers(0, 60), st.integers(0, 30))
 @pytest.mark.slow
 @given(st.lists(times, max_size=5), st.lists(st.lists(times, min_size=3, max_size=3), min_size=2, max_size=2))
 def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list[tuple[int, int]]]) -> None:
-    """The parts of each step, and of its time in collectives, add up and are never negative."""
+    """The parts of each step and of its collective time are never negative and add up."""
     builder = TraceBuilder()
     for rank, placed in enumerate(collectives):
         builder.rank(rank).step(1, 0, 100)
@@ -284,7 +284,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes return the same table as one process."""
+    """The table is the same with two worker processes as in one process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -292,7 +292,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def before_the_recording(**options: object) -> TraceBuilder:
-    """Return a step of 100 µs with three all-reduces of 30 µs, only the last of which it launched."""
+    """Return a step of 100 µs with three all-reduces of 30 µs; only the last was launched in the step."""
     builder = TraceBuilder().header(**options).step(3, 0, 100).kernel("gemm", start_us=5, duration_us=9, launch_us=2)
     for start in (0, 30):
         builder.kernel("ncclKernel_AllReduce_RING_LL", start_us=start, duration_us=30, stream=20)
@@ -304,7 +304,7 @@ INPUTS = {"Input Dims": [[64]], "Input type": ["float"]}
 
 
 def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
-    """Two all-reduces run in the step but were launched before it, so they are listed without a step."""
+    """Two all-reduces run in the step but were launched before the recording, so their step is null."""
     result = distributed(before_the_recording(record_shapes=1).build())
 
     columns = ("step", "step_ns", "collective_count", "collective_ns")
@@ -315,7 +315,7 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 
 
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
-    """Findings suggest `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
+    """A finding advises `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
         "2 of 3 collectives were launched before the recording and belong to no step, and their sizes may be unknown",
     )
@@ -330,7 +330,7 @@ def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
 
 
 def test_the_first_step_of_a_real_job_has_as_many_collectives_as_the_others(real_traces) -> None:
-    """All six steps have 10 collectives; the four launched before the recording have no step."""
+    """Each of six steps has 10 collectives; four collectives launched before the recording have no step."""
     result = distributed(opened(real_traces / "diff/test"))
 
     counts = result.per_step.select("step", "collective_count").rows()

@@ -1,4 +1,4 @@
-"""Tests of the distributed figure: it shows the numbers of its result."""
+"""Tests of the distributed figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> Distributed:
-    """Return ranks that compute from 0 to 40 µs; rank 0 is in an all-reduce from 20 to 80 µs, rank 1 from 60 to 80."""
+    """Return ranks that compute until 40 µs; rank 0 is in an all-reduce from 20 to 80 µs, rank 1 from 60 to 80 µs."""
     builder = TraceBuilder()
     for rank, arrives in ((0, 20), (1, 60)):
         builder.rank(rank).step(5, 0, 100).kernel("gemm", start_us=0, duration_us=40, launch_us=0)
@@ -19,7 +19,7 @@ def job() -> Distributed:
 
 
 def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
-    """Bars show µs; parts without time have no entry in the legend."""
+    """Bars are in µs; parts that are 0 everywhere have no entry in the legend."""
     figure = plot_distributed(job())
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": [20, 40],
@@ -35,7 +35,7 @@ def test_each_rank_has_a_bar_for_its_step_and_one_for_its_collectives() -> None:
 
 
 def test_one_step_can_be_drawn() -> None:
-    """The title names the chosen step; for an unknown step, a message replaces the axes."""
+    """The title names the chosen step; for an unknown step, the figure shows a message."""
     assert "step 5" in plot_distributed(job(), step=5).layout.title.subtitle.text
     assert plot_distributed(job(), step=6).layout.annotations[0].text == "No rank has step 6."
 

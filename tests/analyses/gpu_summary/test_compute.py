@@ -41,7 +41,7 @@ def one_device() -> TraceBuilder:
 
 
 def test_the_metrics_of_a_device() -> None:
-    """SM efficiency is (10·0.75 + 10·1 + 30·0.5) / 100 = 32.5 %, and occupancy (20·20 % + 40·50 %) / 60 = 40 %."""
+    """SM efficiency is (10·0.75 + 10·1 + 30·0.5) / 100 = 32.5 %; occupancy is (20·20 % + 40·50 %) / 60 = 40 %."""
     (row,) = gpu_summary(one_device().build()).per_device.to_dicts()
 
     assert row == {
@@ -65,7 +65,7 @@ def test_the_metrics_of_a_device() -> None:
 
 
 def test_the_metrics_over_time() -> None:
-    """Nothing runs in the last of four parts of 25 µs, so its occupancy and tensor core share are null."""
+    """In the last of four parts of 25 µs no kernel runs, so occupancy and tensor core fraction are null."""
     series = gpu_summary(one_device().build(), parts=4).series
 
     assert series.select(pl.col("start_ns", "end_ns") // 1_000).rows() == [(0, 25), (25, 50), (50, 75), (75, 100)]
@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """Part borders are exact nanoseconds; doubles near today's timestamps would be 256 ns apart."""
+    """The borders of the parts are exact nanoseconds; doubles of this size would be 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -89,7 +89,7 @@ def test_parts_begin_and_end_exactly_with_the_steps() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """Column names, order and types are part of the API, also for a device without metrics."""
+    """The tables' column names, order and types are part of the API, even for a device without metrics."""
     place, fractions = (
         {"rank": pl.Int32, "device": pl.Int32},
         dict.fromkeys((*COLUMNS, "tensor_core_unknown_fraction"), pl.Float64),
@@ -110,7 +110,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_values_not_recorded_are_null_with_a_finding() -> None:
-    """Without launch shapes, device properties, and kernel names that show tensor cores, the metrics are null."""
+    """Without launch shapes and device properties, all metrics but utilization are null, and findings say why."""
     result = gpu_summary(TraceBuilder().kernel("triton_tem_fused_mm_0", start_us=0, duration_us=1).build())
 
     (row,) = result.per_device.to_dicts()
@@ -123,7 +123,7 @@ def test_values_not_recorded_are_null_with_a_finding() -> None:
 
 
 def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() -> None:
-    """Of 100 µs, 40 use tensor cores and 50 are unknown; the time series has both fractions for each half."""
+    """Of 100 µs of kernel time, 40 µs use tensor cores and 50 µs are unknown, so the fractions are 0.4 and 0.5."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 
@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """In 20 of 80 busy µs all launch shapes are known and fill 75 % of the SMs; this is assumed for the other 60 µs."""
+    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; the rest is assumed to be the same."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -159,7 +159,7 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
 
 
 def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
-    """With `compat`, a kernel without a launch shape adds nothing: SM efficiency is 0.75 · 40 / 100 = 30 %."""
+    """With `compat`, a kernel without a launch shape counts as 0, so SM efficiency is 0.75 · 40 / 100 = 30 %."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -169,7 +169,7 @@ def test_with_compat_an_unknown_shape_is_an_empty_one() -> None:
 
 
 def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
-    """While the kernel of known shape runs, a kernel of unknown shape always runs too, so SM efficiency is unknown."""
+    """Whenever the kernel of known shape runs, a kernel of unknown shape runs too, so SM efficiency is unknown."""
     builder = TraceBuilder().step(1, 0, 100).kernel("of a graph", start_us=0, duration_us=60)
     builder.kernel("known", start_us=10, duration_us=40, stream=8, args=shape(0.75, 30))
 
@@ -180,7 +180,7 @@ def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
 
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
-    """CUDA graphs launch 361 of 413 kernels without a shape, so SM efficiency is known for 3.9 % of the time."""
+    """CUDA graphs launch 361 of 413 kernels without a shape, so SM efficiency is known for only 3.9 % of the time."""
     trace = opened(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
 
     row = gpu_summary(trace).per_device.row(0, named=True)
@@ -190,7 +190,7 @@ def test_the_graphs_of_a_real_server(real_traces) -> None:
 
 
 def test_on_amd_shapes_come_from_the_launch() -> None:
-    """ROCm records the grid with the call: 52 blocks of 256 threads, which hipExtModuleLaunchKernel counts as 52 · 256."""
+    """ROCm records 52 blocks of 256 threads with the launch; hipExtModuleLaunchKernel gives the grid in threads."""
     device = {"id": 0, "name": "AMD", "numSms": 104, "maxThreadsPerMultiprocessor": 2048}
     builder = TraceBuilder().header(deviceProperties=[device])
     for start, name, grid in ((0, "hipLaunchKernel", 52), (10, "hipExtModuleLaunchKernel", 52 * 256)):
@@ -207,7 +207,7 @@ def test_on_amd_shapes_come_from_the_launch() -> None:
 
 
 def test_each_device_of_each_rank_has_a_row() -> None:
-    """Rank 0 has two devices and rank 1 has one; rank 2 has none and gets a finding."""
+    """Rank 0 has two devices and rank 1 has one; rank 2 has no kernels, and a finding says so."""
     builder = TraceBuilder()
     for rank, device, end in ((0, 1, 30), (0, 0, 10), (1, 0, 40)):
         builder.rank(rank).kernel("k", start_us=0, duration_us=end, device=device)
@@ -226,7 +226,7 @@ def test_each_device_of_each_rank_has_a_row() -> None:
 
 
 def test_missing_kernels_and_zero_parts_are_errors() -> None:
-    """A trace without kernels and `parts=0` both raise errors that name the problem."""
+    """A trace without kernels raises MissingDataError, and `parts=0` raises InvalidOptionError."""
     with pytest.raises(MissingDataError, match=r"^gpu_summary: rank 0 has no GPU kernels"):
         gpu_summary(TraceBuilder().operator("a", start_us=0, duration_us=1).build())
     with pytest.raises(InvalidOptionError, match="parts=0"):
@@ -234,14 +234,14 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """Blocks of overlapping kernels are added before the sum is limited to 1: 0.31, as the plugin documents."""
+    """The blocks of overlapping kernels are added before they are limited to 1, which gives 0.31, as in the plugin."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
 
 
 def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
-    """Two of 14 kernels, named Cijk_…_MI16x16x1, use matrix cores for 27 % of the time; the plugin says 0 %."""
+    """Two of 14 kernels (Cijk_…_MI16x16x1) use matrix cores, for 27 % of the kernel time; the plugin reports 0 %."""
     trace = case("tb/hta_amd_mi250/worker0@default", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["tensor_core_fraction"].to_list() == [pytest.approx(0.2727, abs=1e-4)]
@@ -249,7 +249,7 @@ def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes return the same series as one process."""
+    """The series is the same with two worker processes as in one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

@@ -11,7 +11,7 @@ from jobs import stepping_job
 
 
 def test_one_device_is_drawn_over_time() -> None:
-    """Each line has three parts of 10 ms; it starts with the first step and extends to the end of the last part."""
+    """Each line shows three parts of 10 ms, from the first step to the end of the last part."""
     figure = plot_gpu_summary(gpu_summary(stepping_job().build(), parts=3))
 
     lines = {line.name: list(line.y) for line in figure.data}
@@ -22,7 +22,7 @@ def test_one_device_is_drawn_over_time() -> None:
 
 
 def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
-    """Two devices have a marker each for every known metric; `device` draws one of them over time."""
+    """With two devices, each metric has one marker per device; `device` draws one device over time."""
     result = gpu_summary(stepping_job(2).build(), parts=2)
 
     assert {line.name: len(line.y) for line in plot_gpu_summary(result).data} == {
@@ -37,14 +37,14 @@ def test_devices_are_side_by_side_and_one_can_be_selected() -> None:
 
 
 def test_a_figure_without_devices_says_so() -> None:
-    """The figure of a result without devices shows a message."""
+    """Without devices, the figure shows a message."""
     result = gpu_summary(stepping_job().build())
     empty = GpuSummary(result.per_device.clear(), result.series.clear())
     assert plot_gpu_summary(empty).layout.annotations[0].text.startswith("No such device")
 
 
 def test_a_partly_unknown_share_is_a_lower_bound_over_time() -> None:
-    """The hover says "at least 40.0 %" when 40 of 100 µs use tensor cores and 50 µs are unknown."""
+    """Of 100 µs, 40 use tensor cores and 50 are unknown, so the hover text says "at least 40.0 %"."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 

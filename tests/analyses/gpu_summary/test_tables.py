@@ -1,4 +1,4 @@
-"""Tests of the gpu_summary tables that people read."""
+"""Tests of the printed tables of gpu_summary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_a_share_with_an_unknown_part_is_headed_as_a_bound() -> None:
-    """With 40 of 100 µs on tensor cores and 50 µs unknown, the heading says "at least"; without an unknown part, it does not."""
+    """If some kernels may use tensor cores, the heading says "at least"; otherwise it does not."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     known = builder.kernel("relu", start_us=40, duration_us=10).build()
     partly = builder.kernel("mystery", start_us=50, duration_us=50).build()

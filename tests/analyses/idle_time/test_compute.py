@@ -1,4 +1,4 @@
-"""Tests of idle_time: what devices and streams waited for between pieces of work."""
+"""Tests of idle_time: why devices and streams are idle."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TOTALS = {"category": pl.String, "idle_ns": pl.Int64, "gap_count": pl.Int64, "fr
 
 
 def stream_totals(builder: TraceBuilder, **options: int) -> list[tuple[object, ...]]:
-    """Return stream, category, idle_ns and gap_count of every row that has a gap."""
+    """Return the stream, category, idle_ns and gap_count of every row with at least one gap."""
     table = idle_time(builder.build(), **options).per_stream
     return table.filter(pl.col("gap_count") > 0).select("stream", "category", "idle_ns", "gap_count").rows()
 
 
 def test_a_gap_is_divided_at_the_launch_of_the_work_that_ends_it() -> None:
-    """A stream idle from 10 to 50 µs, with a launch at 35 µs, waits 25 µs for the host and 15 µs for the kernel."""
+    """A stream is idle from 10 to 50 µs; the launch at 35 µs divides this into `host_wait` and `kernel_wait`."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -80,7 +80,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_else() -> None:
-    """With a threshold of 30 µs, a gap of 29 µs waits for the kernel and one of 30 µs for something else."""
+    """With a threshold of 30 µs, a gap of 29 µs is `kernel_wait` and a gap of 30 µs is `other`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """In a gap of 100 µs, the launch comes 20 µs before the end, so the gap waits 80 µs for the host and 20 for the kernel."""
+    """A gap takes 100 µs but only 20 µs from the launch on, so these 20 µs are below the threshold of 30 µs."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -105,7 +105,7 @@ def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
 
 
 def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
-    """If disagreeing clocks put the launch after the kernel's start, the whole gap waited for the host."""
+    """If the clocks disagree and the launch seems to be after the kernel's start, the whole gap is `host_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -116,7 +116,7 @@ def test_a_launch_after_the_start_leaves_no_negative_wait() -> None:
 
 
 def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
-    """Before kernels without a known launch, a gap of 5 µs is `kernel_wait` and one of 500 µs `other`, never `host_wait`."""
+    """If launches are unknown, a gap of 5 µs is `kernel_wait` and a gap of 500 µs is `other`; none is `host_wait`."""
     builder = TraceBuilder()
     for start in (0, 6, 507):
         builder.kernel("k", start_us=start, duration_us=1)
@@ -125,7 +125,7 @@ def test_without_a_known_launch_nothing_is_blamed_on_the_host() -> None:
 
 
 def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
-    """A kernel of 100 µs contains another one; the stream then idles 10 µs until the next kernel, not 90 µs."""
+    """A short kernel runs during a kernel of 100 µs; the gap starts when the long kernel ends, so it is 10 µs."""
     builder = (
         TraceBuilder()
         .kernel("long", start_us=0, duration_us=100)
@@ -137,7 +137,7 @@ def test_overlapping_work_leaves_no_gap_and_hides_those_inside() -> None:
 
 
 def test_one_kernel_has_no_gap_and_every_category_is_0() -> None:
-    """The time before the first kernel is not a gap; with 0 idle time, the fractions are null."""
+    """The time before the first kernel is not a gap, so idle times are 0 and fractions are null."""
     result = idle_time(TraceBuilder().kernel("a", start_us=5, duration_us=1, launch_us=1).build())
 
     assert result.per_stream.rows() == [(0, 0, 7, category, 0, 0, None) for category in CATEGORIES]
@@ -146,7 +146,7 @@ def test_one_kernel_has_no_gap_and_every_category_is_0() -> None:
 
 
 def test_the_device_is_idle_only_when_all_its_streams_are() -> None:
-    """Streams 7 and 8 work from 0 to 10, 10 to 30 and 40 to 50 µs: stream 7 idles 30 µs, the device 10."""
+    """Stream 7 is idle from 10 to 40 µs, but stream 8 is busy until 30 µs, so the device is idle for 10 µs."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, stream=7, launch_us=-9)
@@ -166,7 +166,7 @@ def test_the_device_is_idle_only_when_all_its_streams_are() -> None:
 
 
 def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
-    """Stream 7 of device 0 idles 2 µs and stream 7 of device 1 idles 4 µs."""
+    """Stream 7 of device 0 is idle for 2 µs, and stream 7 of device 1 for 4 µs."""
     trace = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1, device=0)
@@ -182,7 +182,7 @@ def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
 
 
 def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
-    """One cudaGraphLaunch at 0 µs starts three kernels; the gaps between them began after the launch."""
+    """One cudaGraphLaunch starts three kernels; the gaps between them begin after the launch: no host wait."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)
@@ -191,7 +191,7 @@ def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
 
 
 def test_amd_launches_are_known() -> None:
-    """A hipLaunchKernel at 30 µs divides a gap from 10 to 40 µs on stream 0."""
+    """A hipLaunchKernel at 30 µs divides a gap from 10 to 40 µs into `host_wait` and `kernel_wait`."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -214,7 +214,7 @@ def test_a_synchronisation_does_not_end_a_gap() -> None:
 
 
 def test_statistics_are_those_of_the_parts() -> None:
-    """The statistics of waits of 1, 2, 4 and 9 µs are count, mean, sample deviation, quartiles and extremes."""
+    """For waits of 1, 2, 4 and 9 µs, the table has the count, mean, sample deviation, quartiles and extremes."""
     builder, start = TraceBuilder().kernel("k", start_us=0, duration_us=1), 1
     for wait in (1, 4, 2, 9):
         builder.kernel("k", start_us=start + wait, duration_us=1)
@@ -229,7 +229,7 @@ def test_statistics_are_those_of_the_parts() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """Ranks 0 and 1 have gaps of 1 and 2 µs; rank 2 has operators only and gets a finding."""
+    """Ranks 0 and 1 have gaps of 1 and 2 µs; rank 2 has only operators, and a finding says so."""
     builder = TraceBuilder()
     for rank, start in ((1, 3), (0, 2)):
         builder.rank(rank).kernel("k", start_us=0, duration_us=1).kernel("k", start_us=start, duration_us=1)
@@ -249,7 +249,7 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
 
 
 def test_a_negative_threshold_is_refused() -> None:
-    """A negative threshold can only be a mistake of unit or sign, so it raises an error."""
+    """A negative threshold raises an error."""
     with pytest.raises(InvalidOptionError, match="gap_threshold_ns=-1"):
         idle_time(TraceBuilder().kernel("k", start_us=0, duration_us=1).build(), gap_threshold_ns=-1)
 
@@ -263,7 +263,7 @@ works = st.lists(
 
 @given(works)
 def test_the_categories_add_up_to_the_gaps(work: list[tuple[int, int, int, int | None]]) -> None:
-    """For random work, no category is negative, and the categories add up to all idle nanoseconds."""
+    """For random work, no category is negative, and the categories add up to the idle time."""
     builder = TraceBuilder()
     for stream, start, duration, launch in work:
         at = None if launch is None else launch / 1000

@@ -11,7 +11,7 @@ from jobs import gpu_job
 
 
 def test_idle_time_shows_what_each_device_waited_for() -> None:
-    """A device idle from 60 to 100 µs, with a launch at 80 µs, waits 20 µs for the host and 20 µs for the kernel."""
+    """The device is idle from 60 to 100 µs, with a launch at 80 µs: 20 µs before the launch and 20 µs after it."""
     figure = plot_idle_time(idle_time(gpu_job().build()))
     assert {bar.name: bar.x[0] for bar in figure.data} == {
         "the host": 20,
@@ -22,13 +22,13 @@ def test_idle_time_shows_what_each_device_waited_for() -> None:
 
 
 def test_idle_time_by_stream_can_show_shares() -> None:
-    """Stream 7 of rank 0 idles from 40 to 100 µs, with a launch at 80 µs: two thirds wait for the host."""
+    """Stream 7 is idle from 40 to 100 µs, with a launch at 80 µs, so two thirds are spent waiting for the host."""
     figure = plot_idle_time(idle_time(gpu_job().build()), by="stream", as_share=True)
     row = list(figure.data[0].y).index("rank 0 · stream 7")
     assert figure.data[0].x[row] == pytest.approx(100 * 40 / 60)
 
 
 def test_a_figure_without_idle_time_says_so() -> None:
-    """A single kernel leaves no gap, so the figure shows a message."""
+    """With a single kernel there is no gap, so the figure shows a message."""
     result = idle_time(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert plot_idle_time(result).layout.annotations[0].text.startswith("No device is idle")

@@ -1,4 +1,4 @@
-"""Tests of the idle_time tables that people read."""
+"""Tests of the printed tables of idle_time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobs import gpu_job
 
 
 def test_idle_categories_are_side_by_side() -> None:
-    """The row of each device shows its idle time, how many waits this time consists of, and the share of each category."""
+    """Each device has a row with its idle time, the number of waits, and the share of each category."""
     assert idle_per_device(idle_time(gpu_job().build())).rows() == [
         (0, 40_000, 2, 0.5, 0.5, 0.0),
         (1, 0, 0, None, None, None),

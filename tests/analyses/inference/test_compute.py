@@ -1,4 +1,4 @@
-"""Tests of inference: times and parts of steps, what bounds them, the steady state, and other ranks."""
+"""Tests of inference: step times and their parts, what bounds a step, the steady state, and several ranks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def first_step(builder: TraceBuilder, **options: Any) -> dict[str, Any]:
 
 
 def parts(row: dict[str, Any]) -> dict[str, int]:
-    """Return the parts of a step that are not 0, in µs."""
+    """Return the nonzero parts of a step, in µs."""
     return {part: row[part] // 1_000 for part in PARTS if row[part]}
 
 
 def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
-    """Return a step of 5,000 µs: a product from 100 to 2,100 µs, a sum from 2,150 to 4,150, a copy of 50, then the host."""
+    """Return a step of 5,000 µs: a product from 100 to 2,100 µs, a sum from 2,150 µs on, then a copy of 50 µs."""
     builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=10, duration_us=30, args=PRODUCT)
     builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=2_000, launch_us=20, launch_duration_us=5)
@@ -48,7 +48,7 @@ def product_and_sum(sum_us: int = 2_000) -> TraceBuilder:
 
 
 def test_the_parts_of_a_step_add_up() -> None:
-    """Of 5,000 µs, the device works for 4,050, waits 130 µs in launch delays, and waits for the host before and after."""
+    """The device is busy for 4,050 of 5,000 µs; it waits 130 µs for launched kernels and 820 µs for the host."""
     row = first_step(product_and_sum())
     assert parts(row) == {
         "compute_bound_ns": 2_000,
@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """While a product and a sum overlap, the time counts toward the product; communication counts only while neither runs."""
+    """When kernels overlap, the time counts for the product, or else for the sum, or else for communication."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -79,7 +79,7 @@ def test_kernels_at_once_count_for_the_first_part() -> None:
 
 @st.composite
 def recordings(draw: st.DrawFn) -> TraceBuilder:
-    """Build steps of any kind, one after another or overlapping, with work launched at any time or at an unknown time."""
+    """Draw steps of any kind that may overlap, and kernels launched at any time or without a recorded launch."""
     builder = TraceBuilder().header(**H100)
     names = st.sampled_from(["step[DECODE bs=4]", "step[EXTEND bs=2 toks=7]", "decode", "step[IDLE bs=0]"])
     for _ in range(draw(st.integers(1, 5))):
@@ -97,7 +97,7 @@ def recordings(draw: st.DrawFn) -> TraceBuilder:
 @pytest.mark.slow
 @given(recordings())
 def test_parts_always_add_up(builder: TraceBuilder) -> None:
-    """With any overlaps, the parts add up to the step, no time is negative, and steps do not overlap."""
+    """For random recordings, the parts add up to the step, no time is negative, and steps do not overlap."""
     steps = inference(builder.build()).per_step
     assert (steps.select(pl.sum_horizontal(*PARTS)).to_series() == steps["step_ns"]).all()
     times = steps.select(pl.col("^.*_ns$").exclude("start_ns", "end_ns"))
@@ -122,13 +122,13 @@ def test_parts_always_add_up(builder: TraceBuilder) -> None:
     ],
 )
 def test_the_bound_is_certain_or_unknown(times: dict[str, int], bound: str | None) -> None:
-    """The largest part bounds a step, unless another part plus all time of unknown cause could be larger."""
+    """The largest part bounds a step; if another part plus all unknown time is larger, the bound is unknown."""
     table = pl.DataFrame([{part: times.get(part, 0) for part in PARTS}])
     assert bounds(table).to_list() == [bound]
 
 
 def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
-    """Kernels of a replayed graph have no operator, so what bounds the step is unknown; the finding says why."""
+    """Kernels of a replayed graph have no operator, so the bound of the step is unknown, and a finding says why."""
     builder = TraceBuilder().header(**H100).annotation("step[DECODE bs=4]", start_us=0, duration_us=20)
     for start in (10, 60):
         builder.kernel("gemm", start_us=start, duration_us=50, launch_us=5, launch_name="cudaGraphLaunch")
@@ -139,7 +139,7 @@ def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
 
 
 def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
-    """Without the device's peaks, what bounds a kernel is unknown; the option `device` names the device."""
+    """If the file does not name the device, the bound is unknown; with the option `device`, the bound is known."""
     builder = product_and_sum().header(deviceProperties=[])
     result = inference(builder.build())
     assert result.per_step.select("unknown_bound_ns", "bound").row(0) == (4_000_000, "unknown")
@@ -149,7 +149,7 @@ def test_an_unknown_device_leaves_the_roofline_unknown() -> None:
 
 
 def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
-    """A product that takes less time than at the peak rate contradicts its roofline."""
+    """A product that seems faster than the peak rate has an unknown bound, and a finding says why."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=200)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=10, duration_us=100, launch_us=1)
@@ -159,7 +159,7 @@ def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
 
 
 def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
-    """A kernel has no recorded launch, so nothing shows what the device waited for before it."""
+    """The launch of the second kernel was not recorded, so the idle time before it has an unknown cause."""
     builder = TraceBuilder().annotation("decode bs=4", start_us=0, duration_us=100)
     builder.kernel("gemm", start_us=10, duration_us=20, launch_us=5).kernel("relu", start_us=50, duration_us=50)
     assert parts(first_step(builder)) == {
@@ -171,7 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """A replay has two kernels; the third replay lacks the second, so the device may not be idle after the first."""
+    """Two replays of a graph have two kernels, but the third has one, so its idle time has an unknown cause."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -188,7 +188,7 @@ def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
 
 
 def test_without_a_device_the_parts_are_unknown() -> None:
-    """A rank without device work has steps, but nothing shows what bounds them."""
+    """Without device work, steps are listed, but their bound is unknown."""
     result = inference(TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=20).build())
     assert result.per_step.select("step_ns", "unknown_idle_ns", "bound").row(0) == (20_000, 20_000, "unknown")
     assert result.findings == (
@@ -197,7 +197,7 @@ def test_without_a_device_the_parts_are_unknown() -> None:
 
 
 def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
-    """The host launches both steps before the first has run: the second begins when the first ends, without a gap."""
+    """The host launches both steps before the first has finished, so the second follows without a gap."""
     builder = TraceBuilder()
     for start, kernel in ((0, 10), (20, 60)):
         builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=15)
@@ -210,7 +210,7 @@ def test_steps_launched_ahead_follow_each_other_on_the_device() -> None:
 
 
 def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
-    """Step 0 ends at 40 µs, step 1 begins at 100: the gap is 60 µs, though work for no step ends at 70."""
+    """Between two steps, the gap is 60 µs, although a kernel that belongs to no step runs in it."""
     builder = TraceBuilder()
     for start in (0, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=30)
@@ -221,7 +221,7 @@ def test_the_scheduler_runs_in_the_gap_between_steps() -> None:
 
 
 def test_earlier_work_delays_the_first_step() -> None:
-    """Work launched before the recording runs until 50 µs, so the step begins then, although its range begins at 10 µs."""
+    """The step's range starts at 10 µs, but earlier work keeps the device busy, so the step starts at 50 µs."""
     builder = TraceBuilder().kernel("before", start_us=0, duration_us=50)
     builder.annotation("decode bs=4", start_us=10, duration_us=20)
     builder.kernel("gemm", start_us=50, duration_us=20, launch_us=15)
@@ -230,7 +230,7 @@ def test_earlier_work_delays_the_first_step() -> None:
 
 
 def test_attention_and_experts_by_operator_or_kernel() -> None:
-    """Attention is found by its operator, its FLOPs by the sums in the step's name, and experts by their kernel."""
+    """Attention is recognised by its operator and experts by their kernel; the step's name gives attention's FLOPs."""
     name = "execute_3_context_1(sq2sk5sqsq4sqsk10)_generation_1(sq1sk7sqsq1sqsk7)"
     builder = TraceBuilder().annotation(name, start_us=0, duration_us=100)
     shapes = {"Input Dims": [[3, 8, 64], [3, 2, 64], [3, 2, 64], [3, 8, 64]], "Input type": ["c10::BFloat16"] * 4}
@@ -245,7 +245,7 @@ def test_attention_and_experts_by_operator_or_kernel() -> None:
 
 
 def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
-    """4 requests with 12 tokens have 8 drafts; how many are accepted is unknown, and so is the time per token."""
+    """12 tokens for 4 requests include 8 drafts; the number of accepted drafts and the time per token are unknown."""
     builder = TraceBuilder().annotation("execute_context_0(0)_generation_4(12)", start_us=0, duration_us=100)
     builder.annotation("gpu_model_runner: draft", start_us=60, duration_us=20)
     builder.kernel("gemm", start_us=20, duration_us=30, launch_us=10).kernel(
@@ -262,7 +262,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
 
 
 def test_steps_of_the_draft_model_are_apart() -> None:
-    """SGLang names the draft model's steps; their time counts as drafting."""
+    """SGLang names the steps of the draft model, so they have a separate row."""
     builder = TraceBuilder()
     for start, name in ((0, "step[DRAFT_EXTEND bs=4]"), (50, "step[TARGET_VERIFY bs=4]")):
         builder.annotation(name, start_us=start, duration_us=40)
@@ -275,7 +275,7 @@ def test_steps_of_the_draft_model_are_apart() -> None:
 
 
 def serving(lengths: list[int], batches: list[int] | None = None) -> Inference:
-    """Return decoding steps of these lengths in µs, back to back, each with a kernel."""
+    """Return the result for consecutive decoding steps of these lengths (µs), each with one kernel."""
     builder, start = TraceBuilder(), 0
     for length, batch in zip(lengths, batches or [8] * len(lengths), strict=True):
         builder.annotation(f"step[DECODE bs={batch}]", start_us=start, duration_us=length)
@@ -285,7 +285,7 @@ def serving(lengths: list[int], batches: list[int] | None = None) -> Inference:
 
 
 def test_percentiles_are_measured_times() -> None:
-    """Of 101..110 µs, half take at most 105, 90 % at most 109 and 99 % at most 110."""
+    """For steps of 101, 102, …, 110 µs, the 50th, 90th and 99th percentiles are 105, 109 and 110 µs."""
     row = serving(list(range(101, 111))).per_kind.row(0, named=True)
     assert [row[f"p{percent}_step_ns"] // 1_000 for percent in (50, 90, 99)] == [105, 109, 110]
     assert (row["step_count"], row["apart_count"], row["mean_token_count"]) == (10, 0, 8.0)
@@ -293,7 +293,7 @@ def test_percentiles_are_measured_times() -> None:
 
 
 def test_each_batch_has_its_own_row() -> None:
-    """Steps with 4 and with 8 requests are not mixed; a request waits for the mean step between its tokens."""
+    """Steps with 4 and with 8 requests have separate rows; the inter-token time is the mean of all steps."""
     result = serving([10, 20, 10, 20], [4, 8, 4, 8])
     assert result.per_batch.select("request_count", "p50_step_ns", "output_token_ns").rows() == [
         (4, 10_000, 2_500.0),
@@ -305,7 +305,7 @@ def test_each_batch_has_its_own_row() -> None:
 
 
 def test_a_slow_start_is_set_apart() -> None:
-    """Two steps of 900 µs before ten of 100 are warm-up; a later step of 900 µs belongs to the steady state."""
+    """Two steps of 900 µs before ten steps of 100 µs are warm-up; a later step of 900 µs is steady."""
     result = serving([900, 900, *[100] * 10, 900])
     assert result.per_step["period"].to_list() == ["start"] * 2 + ["steady"] * 11
     assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in similar steps"
@@ -317,14 +317,14 @@ def test_a_slow_start_is_set_apart() -> None:
 
 
 def test_a_growing_batch_is_set_apart() -> None:
-    """Until 80 % of the usual number of requests decode, the load is still growing."""
+    """The first steps have fewer than 80 % of the usual 32 requests, so they are not steady."""
     result = serving([100] * 12, [8, 16, 24, *[32] * 9])
     assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
     assert result.per_step["period_reason"][1] == "16 of about 32 requests decode"
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
-    """An offline generation consists of one prefill and then decoding steps only, all of which are steady."""
+    """In offline generation, one prefill comes before all decoding steps; all of these steps are steady."""
     builder = TraceBuilder().annotation("prefill bs=4 tokens=64", start_us=0, duration_us=300)
     for start in range(300, 1_300, 100):
         builder.annotation("decode bs=4", start_us=start, duration_us=100)
@@ -332,12 +332,12 @@ def test_a_prompt_before_all_decoding_is_steady() -> None:
 
 
 def test_few_steps_have_no_start() -> None:
-    """Four steps are too few to tell whether the first ones are unusual."""
+    """With only four steps, a slow first step is not set apart."""
     assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
 
 
 def test_steps_without_recorded_work_are_cut_off() -> None:
-    """The recording ended before the work of the last step was written."""
+    """The last step has no device work, because the recording ended too early."""
     builder = TraceBuilder()
     for start in (0, 100, 200):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -349,7 +349,7 @@ def test_steps_without_recorded_work_are_cut_off() -> None:
 
 
 def two_ranks(late_us: int) -> TraceBuilder:
-    """Return two ranks with two steps; in each, both all-reduce until 80 µs, and rank 1 arrives later."""
+    """Return two ranks with two steps; each step has an all-reduce until 80 µs that rank 1 joins `late_us` late."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a")
@@ -361,7 +361,7 @@ def two_ranks(late_us: int) -> TraceBuilder:
 
 
 def test_ranks_wait_for_the_late_one() -> None:
-    """Rank 1 arrives 30 µs late in each step: rank 0 waits 30 µs in each, rank 1 never."""
+    """Rank 1 arrives 30 µs late in each of two steps, so rank 0 waits 60 µs in total and rank 1 does not wait."""
     result = inference(two_ranks(30).build())
     assert result.per_step.select("rank", "inference_step", "wait_ns").rows() == [
         (0, 0, 30_000),
@@ -373,7 +373,7 @@ def test_ranks_wait_for_the_late_one() -> None:
 
 
 def test_waiting_of_a_single_rank_is_unknown() -> None:
-    """Without the other ranks, it is unknown how much of a collective is waiting."""
+    """Without the other rank, the waiting in collectives is unknown (null)."""
     result = inference(two_ranks(30).build().select([0]))
     assert result.per_step["wait_ns"].to_list() == [None, None]
     assert result.per_step["bound"].to_list() == ["communication", "communication"]
@@ -391,7 +391,7 @@ def test_one_sentence_without_steps() -> None:
 
 
 def test_the_answer_names_the_steps_with_most_time() -> None:
-    """Ten decoding steps take more time than one prefill."""
+    """The answer gives the median of the kind of step with most time, and what bounds it."""
     assert serving([100] * 10).answer == (
         "A decode step takes 100 µs at the median, and what bounds it is unknown; no kind of step takes more time in all."
     )
@@ -401,7 +401,7 @@ def test_the_answer_names_the_steps_with_most_time() -> None:
 
 
 def test_wrong_options_are_errors() -> None:
-    """The errors name the unknown device and the invalid pattern."""
+    """An unknown device and an invalid pattern raise InvalidOptionError."""
     trace = TraceBuilder().annotation("decode", start_us=0, duration_us=5).build()
     with pytest.raises(InvalidOptionError, match="the table of devices does not have 'H1000'"):
         inference(trace, device="H1000")
@@ -410,17 +410,17 @@ def test_wrong_options_are_errors() -> None:
 
 
 def test_a_pattern_finds_the_steps_of_another_engine() -> None:
-    """The option `patterns` comes before the rules for known engines."""
+    """A pattern in the option `patterns` matches steps of an engine that is not built in."""
     builder = TraceBuilder().annotation("tick x7", start_us=0, duration_us=5)
     row = first_step(builder, patterns=[r"tick x(?P<requests>\d+)"])
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# An independent count of recorded steps, from the plain JSON of the file.
+# Steps of recorded files, counted independently from the plain JSON.
 
 RECORDED = {
-    # where: beginnings of the steps' names, whether a step lasts until the next, kinds, requests, tokens, pairs of
-    # attention
+    # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
+    # pairs
     "generation": (("prefill ", "decode "), False, ["prefill"] + ["decode"] * 6, [8] * 7, [2048] + [8] * 6, [None] * 7),
     "generation-graphs": (
         ("prefill ", "decode "),
@@ -444,7 +444,7 @@ RECORDED = {
 
 @pytest.mark.parametrize("where", RECORDED)
 def test_recorded_steps_equal_an_independent_count(real_traces: Path, where: str) -> None:
-    """Times, kernels and parts of each recorded step equal those of a slow count over the plain JSON."""
+    """The times, kernels and parts of each recorded step equal those of `independent_count`."""
     path = real_traces / f"{where}.json.gz" if "/" in where else EXAMPLES / where / "rank0.pt.trace.json.gz"
     begins, until_next, kinds, requests, tokens, pairs = RECORDED[where]
     steps = inference(holotrace.open_trace(path, cache=False)).per_step
@@ -458,7 +458,7 @@ def test_recorded_steps_equal_an_independent_count(real_traces: Path, where: str
 
 
 def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) -> list[tuple[int | None, ...]]:
-    """Return the times of each step, computed from the plain JSON."""
+    """Return the times and kernels of each step, computed slowly from the plain JSON."""
     with gzip.open(path, "rt") as file:
         events = [event for event in json.load(file, parse_float=Decimal)["traceEvents"] if event.get("ph") == "X"]
     spans = [(int(event["ts"] * 1_000), int((event["ts"] + event["dur"]) * 1_000), event) for event in events]
@@ -509,7 +509,7 @@ def independent_count(path: Path, begins: tuple[str, ...], *, until_next: bool) 
 
 
 def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int) -> dict[str, int]:
-    """Return the time of each state: a kernel runs, only copies run, only launched work waits, or nothing was launched."""
+    """Return the time in each state: a kernel runs, only copies run, work is pending, or the device is idle."""
     times = {time for piece in work for time in piece[:3] if time is not None and start < time < end}
     edges = sorted({start, end, *times})
     total: dict[str, int] = {}
@@ -522,7 +522,7 @@ def moments(work: list[tuple[int, int, int | None, bool]], start: int, end: int)
 
 
 def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) -> None:
-    """24 layers of 65.010180096 GFLOP take 5146.906 µs, as in TraceLens' table of the same trace."""
+    """The FLOP and time of attention in 24 layers equal those in TraceLens' table of the same trace."""
     folder = "vllm_prefilldecode_piecewise"
     with (goldens / "tracelens" / folder / "InferenceAttention_fwd.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
@@ -533,7 +533,7 @@ def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) ->
 
 
 def test_generation_of_transformers_is_found_by_its_module() -> None:
-    """The Llama of `examples/gpu` reads 4 prompts of 128 tokens and generates 3 tokens, waiting for the host."""
+    """The recorded Llama reads 4 prompts of 128 tokens and generates 3 tokens for each, bound by the host."""
     result = inference(holotrace.open_trace(EXAMPLES / "generation-llama", cache=False))
     columns = ("engine", "found_by", "kind", "request_count", "token_count", "bound")
     common = ("transformers", "module")
@@ -557,7 +557,7 @@ def test_the_tables_equal_their_golden_copies(golden: Any) -> None:
 
 
 def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
-    """Without the trace of their capture, what bounds the graphs of decoding steps is unknown; with it, memory bounds them."""
+    """Without the capture trace, the bound of decoding steps is unknown; with the capture trace, it is memory."""
     path = EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"
     alone = inference(holotrace.open_trace(path, cache=False, capture=[]))
     with_capture = inference(holotrace.open_trace(path, cache=False, capture=path.parent / "capture_traces"))
@@ -570,7 +570,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If the step's range is missing, the step of vLLM is found by a Python function and has the same kernels."""
+    """If no range names the step of vLLM, the step is found by a Python function and has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)
@@ -586,7 +586,7 @@ def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Pat
 
 
 def test_attention_of_sglang_equals_tracelens(real_traces: Path, goldens: Path) -> None:
-    """A graph replays 36 layers of attention with 0.53714944 GFLOP each, as in TraceLens' table of the same trace."""
+    """The FLOP and time of attention in 36 replayed layers equal those in TraceLens' table of the same trace."""
     folder = real_traces / "inference" / "sglang_decode"
     with (goldens / "tracelens" / "sglang_decode" / "InferenceAttention_fwd.csv").open(newline="") as file:
         expected = next(row for row in csv.DictReader(file) if row["name"].startswith("sglang_profiler"))

@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_bars_hold_the_parts_of_the_mean_step() -> None:
-    """In two steps with 8 requests, the GPU works for 85 µs on average, waits 60 µs for the host and 5 µs for a launch."""
+    """In the mean step, the GPU is busy for 85 µs, waits 60 µs for the host, and 5 µs for a launch."""
     builder = TraceBuilder().annotation("decode bs=8", start_us=0, duration_us=100)
     builder.kernel("gemm", start_us=40, duration_us=60, launch_us=35)
     builder.annotation("decode bs=8", start_us=200, duration_us=200)
@@ -24,7 +24,7 @@ def test_bars_hold_the_parts_of_the_mean_step() -> None:
 
 
 def test_many_batches_are_drawn_as_one_kind() -> None:
-    """Steps of 30 different batch sizes share one bar, which shows their mean."""
+    """Steps of 30 different batch sizes share one bar, which shows the mean step."""
     builder = TraceBuilder()
     for batch in range(30, 0, -1):
         builder.annotation(f"decode bs={batch}", start_us=100 * (30 - batch), duration_us=batch)
@@ -35,6 +35,6 @@ def test_many_batches_are_drawn_as_one_kind() -> None:
 
 
 def test_a_figure_without_steps_says_so() -> None:
-    """The figure of a trace without inference steps shows a message."""
+    """Without inference steps, the figure shows a message."""
     figure = plot_inference(inference(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No inference steps were found."

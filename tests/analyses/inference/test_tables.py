@@ -1,4 +1,4 @@
-"""Tests of the inference tables that people read, and of the view for SQL."""
+"""Tests of the printed tables of inference and of the SQL view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job() -> holotrace.Trace:
-    """Return three steps of SGLang; the last one has no device work."""
+    """Return three steps of SGLang; the last step has no device work."""
     builder = TraceBuilder()
     for start in (0, 100, 200):
         builder.annotation("step[DECODE bs=4]", start_us=start, duration_us=80)
@@ -20,7 +20,7 @@ def job() -> holotrace.Trace:
 
 
 def test_every_table_prints() -> None:
-    """Each view can be printed; a step that is cut off is in a separate table."""
+    """Every view can be printed; a step that is cut off is in a separate table."""
     result = inference(job())
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
     (apart,) = printed["Steps that are not steady"].rows
@@ -28,7 +28,7 @@ def test_every_table_prints() -> None:
 
 
 def test_columns_without_values_are_left_out() -> None:
-    """Nothing is drafted, no experts run, and no kernel is compute-bound, so these columns are left out."""
+    """The job has no drafts, no experts and no compute-bound kernels, so the tables omit these columns."""
     result = inference(job())
     assert not {"is_draft", "moe_fraction", "draft_fraction"} & set(kinds_of_steps(result).columns)
     assert parts_of_kinds(result).columns == [
@@ -38,6 +38,6 @@ def test_columns_without_values_are_left_out() -> None:
 
 
 def test_sql_has_the_steps() -> None:
-    """The view `inference_steps` has a row for each step's range, with the counts in its name."""
+    """The view `inference_steps` has a row for each step, with the counts from the name of its range."""
     query = "SELECT rank, inference_step, kind, request_count, duration_ns FROM inference_steps ORDER BY inference_step LIMIT 1"
     assert holotrace.sql(job(), query).rows() == [(0, 0, "decode", 4, 80_000)]

@@ -1,4 +1,4 @@
-"""Tests of kernel_breakdown: which kinds of kernels and which kernels take the time."""
+"""Tests of kernel_breakdown: how much time each kind of kernel and each kernel takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oracles import state_lengths
 
 
 def test_all_busy_time_belongs_to_one_combination_of_kinds() -> None:
-    """A gemm (0 to 10 µs), an all-reduce (4 to 14 µs) and a copy (12 to 20 µs) overlap in five combinations."""
+    """A gemm (0 to 10 µs), an all-reduce (4 to 14 µs) and a copy (12 to 20 µs) overlap, which gives five states."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10)
@@ -33,7 +33,7 @@ def test_all_busy_time_belongs_to_one_combination_of_kinds() -> None:
 
 
 def test_statistics_of_each_kernel_are_those_of_its_calls() -> None:
-    """For gemms of 2, 4 and 9 µs and an all-reduce of 5 µs, the table has counts, sums, means, deviations and shares."""
+    """The table has the statistics of gemms of 2, 4 and 9 µs and of an all-reduce of 5 µs."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=2)
@@ -100,7 +100,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_one_name_of_two_kinds_is_two_kernels() -> None:
-    """A kernel with collective args communicates; one of the same name without them computes."""
+    """A kernel with collective args is communication; a kernel with the same name but without them is computation."""
     trace = (
         TraceBuilder()
         .kernel("fused", start_us=0, duration_us=3, args={"Collective name": "allreduce"})
@@ -117,7 +117,7 @@ def test_one_name_of_two_kinds_is_two_kernels() -> None:
 
 
 def test_states_are_per_device_and_kernels_per_rank() -> None:
-    """Work on different devices never overlaps; one row counts a kernel's calls on all devices of a rank."""
+    """Each device has its own states, but a kernel has one row per rank, with its calls on all devices."""
     trace = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, device=0)
@@ -140,7 +140,7 @@ def test_states_are_per_device_and_kernels_per_rank() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """A kernel that runs on two ranks has two rows; the third rank has only operators and gets a finding."""
+    """A kernel that runs on two ranks has two rows; the third rank has only operators, and a finding says so."""
     builder = TraceBuilder()
     builder.rank(1).kernel("gemm", start_us=0, duration_us=1)
     builder.rank(0).kernel("gemm", start_us=0, duration_us=3)
@@ -154,7 +154,7 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
 
 def test_equal_sums_are_ordered_by_kind_and_name() -> None:
-    """The order of rows never depends on the order of events."""
+    """Rows with equal times are sorted by kind and name, not by the order of the events."""
     builder = TraceBuilder()
     for start, name in enumerate(["b", "ncclKernel", "a"]):
         builder.kernel(name, start_us=start, duration_us=1)
@@ -163,7 +163,7 @@ def test_equal_sums_are_ordered_by_kind_and_name() -> None:
 
 
 def test_kernels_of_no_length_have_no_share() -> None:
-    """A kernel of 0 µs has a null share and adds no state."""
+    """A kernel of 0 µs has a null fraction and no state."""
     result = kernel_breakdown(TraceBuilder().kernel("gemm", start_us=0, duration_us=0).build())
 
     assert result.per_state.height == 0
@@ -183,7 +183,7 @@ NAMES = ("gemm", "ncclDevKernel", "Memcpy")
 
 @given(works)
 def test_states_last_as_long_as_an_oracle_counts(work: list[tuple[int, int, int]]) -> None:
-    """For random work, each combination of kinds lasts as long as an oracle counts, nanosecond by nanosecond."""
+    """For random work, the time of each state equals the number of nanoseconds that an oracle counts one by one."""
     builder = TraceBuilder()
     for kind, start, duration in work:
         builder.kernel(NAMES[kind], start_us=start / 1000, duration_us=duration / 1000)

@@ -11,7 +11,7 @@ from jobs import gpu_job
 
 
 def test_kernel_breakdown_shows_states_and_kernels() -> None:
-    """Disjoint states fill 100 % of the busy time; kernels are summed over ranks, the longest first."""
+    """The states add up to 100 % of the busy time; kernels are summed over ranks."""
     figure = plot_kernel_breakdown(kernel_breakdown(gpu_job().build()))
     states = {bar.name: list(bar.x) for bar in figure.data if bar.xaxis == "x"}
     assert states == {
@@ -26,7 +26,7 @@ def test_kernel_breakdown_shows_states_and_kernels() -> None:
 
 
 def test_kernels_that_look_alike_keep_their_own_bars_and_labels() -> None:
-    """Labels of template instances that begin alike show the argument in which they differ."""
+    """The labels of kernels whose names differ only in one template argument show that argument."""
     names = [f"void at::f<{'x' * 200}, {number}>(int)" for number in range(3)]
     builder = TraceBuilder()
     for number, name in enumerate(names):
@@ -38,7 +38,7 @@ def test_kernels_that_look_alike_keep_their_own_bars_and_labels() -> None:
 
 
 def test_kernel_breakdown_says_how_many_kernels_it_leaves_out() -> None:
-    """The figure draws 15 of 20 kernels, and its title says that the other 5 take 25 %."""
+    """The figure draws 15 of 20 kernels, and the title gives the share of the other 5."""
     builder = TraceBuilder()
     for number in range(20):
         builder.kernel(f"k{number}", start_us=10 * number, duration_us=5)

@@ -1,4 +1,4 @@
-"""Tests of the kernel_breakdown tables that people read."""
+"""Tests of the printed tables of kernel_breakdown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jobs import gpu_job
 
 
 def test_kernels_are_summed_over_ranks() -> None:
-    """A gemm of 40 µs on rank 0 and one of 100 µs on rank 1 make one row of two calls."""
+    """A gemm of 40 µs on rank 0 and a gemm of 100 µs on rank 1 become one row with two calls."""
     row = kernels_over_ranks(kernel_breakdown(gpu_job().build())).row(0, named=True)
     assert row == {
         "name": "gemm",
@@ -25,7 +25,7 @@ def test_kernels_are_summed_over_ranks() -> None:
 
 
 def test_states_are_summed_over_ranks() -> None:
-    """Shares refer to the busy time of all ranks: 70 + 100 µs."""
+    """Fractions refer to the busy time of both ranks, 70 + 100 µs."""
     table = states_over_ranks(kernel_breakdown(gpu_job().build()))
     assert table.select("state", "total_ns").rows() == [
         ("computation", 130_000),

@@ -1,4 +1,4 @@
-"""Tests of kernel_sequences: which sequences of kernels operators launch repeatedly."""
+"""Tests of kernel_sequences: the sequences of kernels that operators launch repeatedly."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def add_call(builder: TraceBuilder, name: str, begin: int, kernels: str, **optio
 
 
 def patterns(builder: TraceBuilder, **options) -> list[tuple[str, int]]:
-    """Return the pattern and the count of every row."""
+    """Return the pattern and the call count of every row."""
     return kernel_sequences(builder.build(), **options).per_pattern.select("pattern", "call_count").rows()
 
 
 def test_equal_sequences_are_counted_together() -> None:
-    """Two of three aten::linear calls launch kernels a, b, c: 12 µs of kernels in 20 µs of calls."""
+    """Two of three aten::linear calls launch the kernels a, b and c, so they share a row."""
     builder = TraceBuilder()
     for begin, kernels in ((0, "abc"), (100, "abd"), (200, "abc")):
         add_call(builder, "aten::linear", begin, kernels)
@@ -55,7 +55,7 @@ def test_equal_sequences_are_counted_together() -> None:
 
 
 def test_kernels_are_in_the_order_in_which_they_start() -> None:
-    """Kernel b starts before a, though a was launched first: the pattern is b, a."""
+    """Kernel a is launched first but b starts first, so the pattern is b, a."""
     builder = (
         TraceBuilder()
         .operator("op", start_us=0, duration_us=10)
@@ -67,7 +67,7 @@ def test_kernels_are_in_the_order_in_which_they_start() -> None:
 
 
 def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
-    """Nested aten::linear calls count once; a call deep in another operator's stack also counts."""
+    """Nested aten::linear calls count once; a call deep inside other operators also counts."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20)
     add_call(builder, "aten::linear", 5, "abc")
     builder.operator("outer", start_us=100, duration_us=50).operator("middle", start_us=101, duration_us=40)
@@ -77,7 +77,7 @@ def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
 
 
 def test_without_a_name_outermost_operators_count() -> None:
-    """Without a name, kernels belong to the outermost operator; annotations around it do not count."""
+    """Without a name, kernels belong to the outermost operator, even if an annotation is around it."""
     builder = TraceBuilder().step(1, 0, 100).operator("outer", start_us=1, duration_us=50)
     add_call(builder, "aten::linear", 5, "abc")
 
@@ -85,7 +85,7 @@ def test_without_a_name_outermost_operators_count() -> None:
 
 
 def test_an_annotation_may_be_named() -> None:
-    """`operator_name="ProfilerStep"` takes all kernels of a step as one sequence."""
+    """With `operator_name="ProfilerStep"`, all kernels of a step are one sequence."""
     builder = TraceBuilder().step(1, 0, 100)
     add_call(builder, "aten::linear", 5, "abc")
 
@@ -93,7 +93,7 @@ def test_an_annotation_may_be_named() -> None:
 
 
 def test_another_thread_launches_for_itself() -> None:
-    """If thread 2 launches a kernel while thread 1 runs aten::linear, the kernel does not belong to aten::linear."""
+    """A kernel that thread 2 launches while thread 1 runs aten::linear does not belong to aten::linear."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "abc")
     builder.kernel("other", start_us=60, duration_us=2, launch_us=3, thread=2)
 
@@ -101,7 +101,7 @@ def test_another_thread_launches_for_itself() -> None:
 
 
 def test_all_kernels_of_a_graph_belong_to_its_launch() -> None:
-    """One hipGraphLaunch runs three kernels, which form one sequence of the operator around it."""
+    """One hipGraphLaunch runs three kernels, which are one sequence of the operator around the launch."""
     builder = TraceBuilder().operator("replay", start_us=0, duration_us=10)
     builder.kernel("a", start_us=20, duration_us=2, launch_us=1, launch_name="hipGraphLaunch", correlation=4, stream=0)
     for place, kernel in enumerate("bc"):
@@ -111,7 +111,7 @@ def test_all_kernels_of_a_graph_belong_to_its_launch() -> None:
 
 
 def test_short_sequences_are_left_out() -> None:
-    """A sequence of two kernels is shorter than the default minimum of three."""
+    """A sequence of two kernels is left out by default, because the minimum is three."""
     builder = add_call(TraceBuilder(), "aten::linear", 0, "ab")
 
     assert patterns(builder) == []
@@ -120,7 +120,7 @@ def test_short_sequences_are_left_out() -> None:
 
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
 def test_counts_equal_those_of_a_dictionary(calls) -> None:
-    """For any calls, the table counts each sequence as often as a plain dictionary does."""
+    """For random calls, the counts equal the counts in a plain dictionary."""
     builder = TraceBuilder().kernel("alone", start_us=0, duration_us=1)
     expected: dict[str, int] = {}
     for place, kernels in enumerate(calls):
@@ -133,7 +133,7 @@ def test_counts_equal_those_of_a_dictionary(calls) -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """The calls of two ranks have separate rows; the printed table adds them up to one."""
+    """Two ranks have separate rows, which the printed table adds up."""
     builder = add_call(TraceBuilder(), "op", 0, "abc")
     add_call(builder.rank(1), "op", 0, "abc")
     result = kernel_sequences(builder.build())
@@ -150,7 +150,7 @@ def test_an_unknown_operator_is_an_error_that_lists_operators() -> None:
 
 
 def test_meaningless_options_are_errors() -> None:
-    """An empty operator name and a minimum of 0 kernels raise errors."""
+    """An empty operator name and a minimum of 0 kernels raise InvalidOptionError."""
     with pytest.raises(InvalidOptionError, match=r"^operator_name=''"):
         patterns(TraceBuilder(), operator_name="")
     with pytest.raises(InvalidOptionError, match=r"^min_kernel_count=0"):
@@ -158,7 +158,7 @@ def test_meaningless_options_are_errors() -> None:
 
 
 def test_without_device_work_the_error_names_the_rank() -> None:
-    """A job without device work raises an error; if only some ranks lack device work, they get a finding."""
+    """If no rank has device work, an error is raised; if only some ranks have none, a finding is added."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5)
     with pytest.raises(MissingDataError, match=r"^kernel_sequences: rank 0"):
         kernel_sequences(builder.build())

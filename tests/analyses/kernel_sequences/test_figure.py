@@ -12,7 +12,7 @@ from jobs import launching_job
 
 
 def test_sequences_show_time_and_count() -> None:
-    """A sequence launched once on each of two ranks shows 12 µs and "2 calls"; the hover escapes markup."""
+    """A sequence launched once on each of two ranks shows 12 µs and "2 calls"; the hover text is escaped."""
     figure = plot_kernel_sequences(kernel_sequences(launching_job().build()))
     (bar,) = figure.data
 
@@ -22,7 +22,7 @@ def test_sequences_show_time_and_count() -> None:
 
 
 def test_a_long_operator_is_cut_with_an_ellipsis() -> None:
-    """Autograd's prefix, the same for every backward operator, is left out, so that the name itself is visible."""
+    """Long names are cut; the prefix that autograd adds to every backward operator is dropped."""
     prefix = "autograd::engine::evaluate_function: "
     result = kernel_sequences(launching_job().build())
     labels = []
@@ -34,6 +34,6 @@ def test_a_long_operator_is_cut_with_an_ellipsis() -> None:
 
 
 def test_without_sequences_the_figure_says_so() -> None:
-    """When no call launches `min_kernel_count` kernels, the figure shows a message."""
+    """If no call launches `min_kernel_count` kernels, the figure shows a message."""
     (note,) = plot_kernel_sequences(kernel_sequences(launching_job().build(), min_kernel_count=4)).layout.annotations
     assert "launches the required number of kernels" in note.text

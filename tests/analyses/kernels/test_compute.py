@@ -1,4 +1,4 @@
-"""Tests of kernels: sums by name, and by operator and launch shape."""
+"""Tests of the kernels analysis: kernel times by name, and by operator and launch shape."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def job() -> TraceBuilder:
 
 
 def test_kernels_by_name() -> None:
-    """Three gemm calls take 45 µs with (0.2·10 + 0.4·30 + 0.4·5) / 45 blocks per SM; relu's shape is unknown."""
+    """Three gemm calls have (0.2·10 + 0.4·30 + 0.4·5) / 45 blocks per SM on average; relu's launch shape is unknown."""
     result = kernels(job().build())
 
     assert result.per_kernel.to_dicts() == [
@@ -78,7 +78,7 @@ def test_kernels_by_name() -> None:
 
 
 def test_kernels_by_operator_and_launch() -> None:
-    """Calls of a kernel with different operators or grids are in different rows; an unknown operator is null."""
+    """Calls of a kernel from different operators or with different grids have separate rows."""
     per_launch_shape = kernels(job().build()).per_launch_shape
 
     columns = ("name", "operator", "grid", "block", "registers_per_thread", "shared_memory_bytes")
@@ -91,7 +91,7 @@ def test_kernels_by_operator_and_launch() -> None:
 
 
 def test_kernels_name_the_line_that_launched_most_of_their_time() -> None:
-    """Two functions launch a kernel that takes 10 and 15 µs; both tables name the function of the longer call."""
+    """Two functions launch the same kernel, which takes 10 and 15 µs; the row names the function of the longer call."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=50)
     builder.kernel("gemm", start_us=100, duration_us=10, launch_us=10)
     builder.python("a.py(9): g", start_us=60, duration_us=30)
@@ -127,7 +127,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_infinite_and_negative_values_are_unknown() -> None:
-    """Infinite blocks per SM and negative occupancy, which some profilers write, are left out of the means."""
+    """Some profilers write infinite blocks per SM or negative occupancy; the means ignore such values."""
     args = {"blocks per SM": float("inf"), "est. achieved occupancy %": -1}
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args=args)
     builder.kernel("k", start_us=20, duration_us=30, args={"blocks per SM": 2, "est. achieved occupancy %": 50})
@@ -137,7 +137,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
-    """Shapes are known for 10 of 40 µs on rank 0 (2 blocks) and for 10 µs on rank 1 (4 blocks): 3 blocks on average."""
+    """Launch shapes are known for 10 of 40 µs on rank 0 and for all 10 µs on rank 1; the means cover these 20 µs."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
     builder.kernel("k", start_us=20, duration_us=30)
     builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})
@@ -155,7 +155,7 @@ def test_means_are_of_the_known_calls_and_say_their_share() -> None:
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """Each rank lists the largest sum first and equal sums by name; rank 2, without kernels, gets a finding."""
+    """On each rank, the largest sum comes first and equal sums are sorted by name; rank 2 has no kernels."""
     builder = TraceBuilder()
     for rank, name, duration in ((1, "b", 5), (1, "a", 5), (0, "b", 1), (0, "a", 2)):
         builder.rank(rank).kernel(name, start_us=0, duration_us=duration)
@@ -168,14 +168,14 @@ def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
 
 
 def test_copies_are_not_kernels() -> None:
-    """A trace with only a copy raises MissingDataError."""
+    """If the trace has only a copy, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match=r"^kernels: rank 0 has no GPU kernels"):
         kernels(TraceBuilder().copy(start_us=0, duration_us=1).build())
 
 
 @pytest.mark.parametrize("name", EACH_CASE)
 def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
-    """Both tables have the same calls and total time on every trace, with or without known operators."""
+    """For every trace, both tables have the same number of calls and the same total time."""
     try:
         result = kernels(case(name, goldens, real_traces).trace)
     except MissingDataError:
@@ -196,7 +196,7 @@ def test_both_tables_add_up(name: str, goldens, real_traces) -> None:
     ],
 )
 def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces) -> None:
-    """At least 99 % of kernels have an operator; the plugin reports none, as old traces store ids elsewhere."""
+    """At least 99 % of the kernels get an operator; the plugin finds none, because old traces store ids differently."""
     per_launch_shape = kernels(case(f"tb/{name}", goldens, real_traces).trace).per_launch_shape
 
     known = per_launch_shape.filter(pl.col("operator").is_not_null())["call_count"].sum()
@@ -205,7 +205,7 @@ def test_kernels_of_old_traces_have_an_operator(name: str, goldens, real_traces)
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes return the same table as one process."""
+    """The table is the same with two worker processes as in one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

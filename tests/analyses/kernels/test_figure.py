@@ -9,12 +9,12 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each part that has an entry in the legend."""
+    """Return the values of each trace of the figure that has an entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 
 def test_kernels_have_the_colour_of_their_cores() -> None:
-    """One kernel takes 16 ms on ordinary cores over two ranks; its name is escaped."""
+    """One kernel takes 16 ms on ordinary cores, another 6 ms on tensor cores; names are escaped."""
     builder = stepping_job(2)
     builder.kernel("nvjet_tst_64x8", start_us=0, duration_us=6_000)
     figure = plot_kernels(kernels(builder.build()))
@@ -30,7 +30,7 @@ def test_kernels_have_the_colour_of_their_cores() -> None:
 
 
 def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
-    """With 60 % on tensor cores and 30 % unknown, the subtitle says "At least 60.0 %"."""
+    """60 % of the time is on tensor cores and 30 % is unknown, so the subtitle says "At least 60.0 %"."""
     builder = TraceBuilder().kernel("nvjet_tst_64x8", start_us=0, duration_us=60)
     builder.kernel("mystery", start_us=60, duration_us=30).kernel("relu", start_us=90, duration_us=10)
 
@@ -41,7 +41,7 @@ def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
 
 
 def test_kernels_beyond_the_top_are_counted() -> None:
-    """The subtitle says how many kernels `top` leaves out; without kernels there is a message."""
+    """The subtitle says how many kernels `top` leaves out; without kernels, the figure shows a message."""
     builder = TraceBuilder()
     for name in "abc":
         builder.kernel(name, start_us=0, duration_us=1)

@@ -1,4 +1,4 @@
-"""Tests of launch_statistics: what launching kernels costs."""
+"""Tests of launch_statistics: launch calls, their delays, and the kernels they launch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def launched() -> TraceBuilder:
-    """Return a 3 µs kernel with a 5 µs call, a copy with a 60 µs call, and a kernel that starts 195 µs late."""
+    """Return a 3 µs kernel with a 5 µs launch call, a copy with a 60 µs call, and a kernel that starts 195 µs late."""
     return (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=10)
@@ -26,7 +26,7 @@ def launched() -> TraceBuilder:
 
 
 def test_every_launch_is_judged() -> None:
-    """The job has one short kernel, one slow call and one late start, and 70 µs of calls."""
+    """The counts are one short kernel, one slow call and one late start; the calls take 70 µs in total."""
     assert launch_statistics(launched().build()).per_rank.to_dicts() == [
         {
             "rank": 0,
@@ -45,7 +45,7 @@ def test_every_launch_is_judged() -> None:
 
 
 def test_every_function_that_launches_has_a_row() -> None:
-    """Each runtime or driver function has a row, the one with the longest total first."""
+    """Each runtime or driver function has a row, sorted by total time."""
     columns = ("call", "call_count", "total_call_ns", "short_kernel_count", "slow_call_count", "late_start_count")
     assert launch_statistics(launched().build()).per_call.select(columns).rows() == [
         ("cudaMemcpyAsync", 1, 60_000, 0, 1, 0),
@@ -55,7 +55,7 @@ def test_every_function_that_launches_has_a_row() -> None:
 
 
 def test_lengths_are_counted_in_classes() -> None:
-    """3 µs count in the class from 2 to 5 µs, 60 µs in that from 50 to 100, and 195 µs in that from 100 to 200."""
+    """Durations are counted in bins: 3 µs in the bin from 2 to 5 µs, 60 µs in the bin from 50 to 100 µs, and so on."""
     assert launch_statistics(launched().build()).lengths.rows() == [
         (0, "short_kernel", 2_000, 5_000, 1),
         (0, "slow_call", 50_000, 100_000, 1),
@@ -64,7 +64,7 @@ def test_lengths_are_counted_in_classes() -> None:
 
 
 def test_launches_are_listed_when_asked_for() -> None:
-    """`include_launches` lists kernels, operators, streams and times; by default the list is empty."""
+    """With `include_launches`, every launch has a row; by default, the table is empty."""
     listed = launch_statistics(launched().build(), include_launches=True).per_launch
 
     assert listed.row(0, named=True) == {
@@ -89,7 +89,7 @@ def test_launches_are_listed_when_asked_for() -> None:
 
 
 def test_a_value_equal_to_its_cutoff_is_fine() -> None:
-    """A call as long as the cutoff is not slow, and a delay as long as the cutoff is not late."""
+    """A call or delay that equals its cutoff is not slow or late."""
     result = launch_statistics(launched().build(), runtime_cutoff_ns=60_000, delay_cutoff_ns=195_000)
 
     counts = result.per_rank.select("slow_call_count", "late_start_count").row(0)
@@ -97,7 +97,7 @@ def test_a_value_equal_to_its_cutoff_is_fine() -> None:
 
 
 def test_a_graph_is_one_call_for_many_kernels() -> None:
-    """A cudaGraphLaunch of 70 µs runs two kernels: each has a delay, and the slow call counts once."""
+    """A cudaGraphLaunch of 70 µs runs two kernels; each kernel has a delay, but the slow call counts once."""
     trace = (
         TraceBuilder()
         .kernel(
@@ -131,7 +131,7 @@ def test_a_graph_is_one_call_for_many_kernels() -> None:
     ],
 )
 def test_the_name_of_the_call_does_not_matter(call, category) -> None:
-    """Any HIP, MTIA or XPU call with the correlation of a kernel counts as its launch, even on stream 0."""
+    """Any HIP, MTIA or XPU call with the same correlation as a kernel is its launch, even on stream 0."""
     trace = (
         TraceBuilder()
         .event(ph="X", cat=category, name=call, pid=1, tid=1, ts=0, dur=2, args={"correlation": 5})
@@ -151,14 +151,14 @@ def test_work_may_start_before_its_call_ends() -> None:
 
 
 def test_waiting_is_not_launched() -> None:
-    """A Stream Sync row with the correlation of a launch does not count as device work."""
+    """A Stream Sync event with the same correlation as a launch is not device work."""
     trace = launched().sync(start_us=0, duration_us=5, correlation=100_001).build()
 
     assert launch_statistics(trace).per_rank["kernel_count"].item() == 3
 
 
 def test_unknown_launches_are_counted_and_noticed() -> None:
-    """A kernel without a recorded launch counts as unknown, and a finding says so."""
+    """The launch of a kernel was not recorded; it is counted as unknown, and a finding says so."""
     result = launch_statistics(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     row = result.per_rank.row(0, named=True)
@@ -168,7 +168,7 @@ def test_unknown_launches_are_counted_and_noticed() -> None:
 
 
 def test_ranks_without_device_work_are_left_out() -> None:
-    """Rank 1 has only an operator, so it gets a finding instead of a row."""
+    """Rank 1 has only an operator, so it has a finding instead of a row."""
     result = launch_statistics(launched().rank(1).operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_rank["rank"].to_list() == [0]
@@ -176,7 +176,7 @@ def test_ranks_without_device_work_are_left_out() -> None:
 
 
 def test_a_job_without_gpu_work_is_an_error() -> None:
-    """A trace with operators only raises MissingDataError."""
+    """If the trace has only operators, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match=r"^launch_statistics: rank 0 has no GPU kernels"):
         launch_statistics(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
 

@@ -9,7 +9,7 @@ from jobs import launching_job
 
 
 def test_launches_are_counted_in_classes_of_length() -> None:
-    """Six kernels of 2 µs are shorter than their calls and start 285 to 297 µs late; no call is slow."""
+    """Six kernels of 2 µs are shorter than their launch calls and start 285 to 297 µs late; no call is slow."""
     figure = plot_launch_statistics(launch_statistics(launching_job().build()))
 
     assert [(list(bar.x), list(bar.width), list(bar.y)) for bar in figure.data] == [
@@ -22,7 +22,7 @@ def test_launches_are_counted_in_classes_of_length() -> None:
 
 
 def test_without_bad_launches_the_figure_says_so() -> None:
-    """If the only kernel starts soon and takes longer than its call, the figure shows a message."""
+    """If no kernel is short or late and no call is slow, the figure shows a message."""
     trace = TraceBuilder().kernel("k", start_us=2, duration_us=5, launch_us=0).build()
 
     (note,) = plot_launch_statistics(launch_statistics(trace)).layout.annotations

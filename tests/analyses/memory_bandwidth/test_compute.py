@@ -26,18 +26,18 @@ def two_copies() -> TraceBuilder:
 
 
 def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
-    """Return the time in µs, the number of running copies and the bytes/s after each change."""
+    """Return the time (µs), the number of running copies and the bandwidth (bytes/s) after each change."""
     series = memory_bandwidth(builder.build()).series
     return series.select(pl.col("time_ns") // 1_000, "active_count", "bytes_per_s").rows()
 
 
 def test_the_bandwidths_of_copies_that_run_at_once_add_up() -> None:
-    """Bandwidths add up exactly and end at 0; with doubles, 0.1 + 0.2 - 0.1 - 0.2 is 2.8e-17."""
+    """Bandwidths add up exactly and return to 0; with doubles, 0.1 + 0.2 - 0.1 - 0.2 would be 2.8e-17."""
     assert changes(two_copies()) == [(0, 1, 10**8), (5, 2, 3 * 10**8), (10, 1, 2 * 10**8), (20, 0, 0)]
 
 
 def test_bandwidths_count_as_long_as_they_last() -> None:
-    """0.1 GB/s for 5 µs, 0.3 for 5 and 0.2 for 10 µs have mean 0.2; `change_weighted` counts each change once."""
+    """The mean of 0.1 GB/s for 5 µs, 0.3 GB/s for 5 µs and 0.2 GB/s for 10 µs is weighted by time: 0.2 GB/s."""
     builder = two_copies()
     result = memory_bandwidth(builder.build())
 
@@ -75,17 +75,17 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_copies_that_touch_do_not_overlap() -> None:
-    """The first copy ends at 10 µs, when the second begins: the bandwidth falls to 0 before it rises again."""
+    """The second copy begins when the first ends, so the bandwidth falls to 0 before it rises again."""
     assert changes(copied(copied(TraceBuilder(), 0, 10, 1), 10, 10, 1))[1:3] == [(10, 0, 0), (10, 1, 10**9)]
 
 
 def test_a_copy_of_0_us_counts_as_one_microsecond() -> None:
-    """Old files round to whole microseconds, so a copy of 0 µs counts as 1 µs."""
+    """Old files round durations to whole microseconds, so 0 µs is replaced by 1 µs."""
     assert changes(copied(TraceBuilder(), 3, 0, 1)) == [(3, 1, 10**9), (4, 0, 0)]
 
 
 def test_without_a_bandwidth_it_is_size_over_duration() -> None:
-    """A copy of 5,000 bytes in 2 µs without a recorded bandwidth has 2.5 GB/s; HTA counts 0."""
+    """A copy of 5,000 bytes in 2 µs without a recorded bandwidth has 2.5 GB/s; HTA would count 0."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": 5_000})
     assert changes(builder) == [(0, 1, 2_500_000_000), (2, 0, 0)]
     assert memory_bandwidth(builder.build()).time_weighted.select("name", "bytes").row(0) == ("Memcpy DtoH", 5_000)
@@ -93,18 +93,18 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
 
 @pytest.mark.parametrize("byte_count", [10**10, 10**15])
 def test_large_copies_have_their_bandwidth(byte_count) -> None:
-    """Copies of 10¹⁰ and 10¹⁵ bytes have an exact bandwidth, although bytes times 10⁹ exceeds 64 bits."""
+    """The bandwidth of 10¹⁰ and 10¹⁵ bytes is exact, although bytes times 10⁹ exceeds 64 bits."""
     builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
     assert memory_bandwidth(builder.build()).time_weighted["max_bytes_per_s"].to_list() == [byte_count]
 
 
 def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
-    """A copy with a recorded bandwidth of 1e300 GB/s gets its size divided by its duration instead."""
+    """The recorded bandwidth of 1e300 GB/s is impossible, so the size divided by the duration is used."""
     assert changes(copied(TraceBuilder(), 0, 10, 1e300)) == [(0, 1, 409_600_000), (10, 0, 0)]
 
 
 def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
-    """A copy without size and bandwidth counts as a copy with 0 bytes/s and unknown (null) bytes."""
+    """A copy without size and bandwidth is counted, with 0 bytes/s and null bytes."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)
@@ -125,25 +125,25 @@ def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
     ],
 )
 def test_the_kind_of_a_copy_is_in_its_name(name: str, kind: str) -> None:
-    """Names of CUDA, ROCm and MTIA copies map to the same kinds."""
+    """The names of copies in CUDA, ROCm and MTIA map to the same kinds."""
     assert copy_kind(name) == kind
 
 
 def test_devices_stay_apart() -> None:
-    """Copies at 1 GB/s to two devices at once are two links of 1 GB/s each."""
+    """Simultaneous copies to two devices do not add up: each device has 1 GB/s."""
     builder = copied(copied(TraceBuilder(), 0, 10, 1, device=0), 0, 10, 1, device=1)
     table = memory_bandwidth(builder.build()).time_weighted
     assert table.select("device", "max_bytes_per_s").rows() == [(0, 10**9), (1, 10**9)]
 
 
 def test_nothing_copied_is_an_empty_table() -> None:
-    """For a job without copies, tables are empty and no error is raised."""
+    """For a job without copies, the tables are empty, and no error is raised."""
     result = memory_bandwidth(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert (len(result.series), len(result.time_weighted), len(result.change_weighted)) == (0, 0, 0)
 
 
 def test_a_rank_without_work_is_a_finding() -> None:
-    """Rank 1 has operators only and gets a finding."""
+    """Rank 1 has only operators, and a finding says so."""
     builder = two_copies().rank(1).operator("aten::mm", start_us=0, duration_us=1)
     assert [finding[:6] for finding in memory_bandwidth(builder.build()).findings] == ["rank 1"]
 
@@ -157,7 +157,7 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 9), st.floats(0.001, 5)), min_size=1, max_size=10))
 def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int, int, float]]) -> None:
-    """After each change, the series equals the sum over the copies that run, and 0 when none runs."""
+    """For random copies, the bandwidth after each change is the sum over the running copies."""
     builder = TraceBuilder()
     for start, duration, bandwidth in copies:
         copied(builder, start / 1_000, duration / 1_000, bandwidth)
@@ -170,7 +170,7 @@ def test_bandwidth_is_always_the_sum_over_running_copies(copies: list[tuple[int,
 
 
 def test_the_answer_has_the_mean_of_the_table() -> None:
-    """Two copies at 10 GB/s each run at the same time, so the answer says 20 GB/s, as the table does."""
+    """Two simultaneous copies at 10 GB/s give 20 GB/s, both in the table and in the answer."""
     builder = TraceBuilder()
     for stream in (7, 8):
         args = {"bytes": 1_000_000, "memory bandwidth (GB/s)": 10}

@@ -8,7 +8,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_memory_bandwidth_shows_the_bandwidth_of_each_kind_of_copy() -> None:
-    """Rank 0 copies 2 KiB at 2 GB/s and sets 1 KiB at 3 GB/s; rank 1 sets 1 KiB at the same rate."""
+    """Rank 0 has a copy at 2 GB/s and a memset at 3 GB/s; rank 1 has only a memset at 3 GB/s."""
     builder = TraceBuilder()
     given = {"memory bandwidth (GB/s)": 2}
     builder.copy("Memcpy HtoD", byte_count=2_048, start_us=0, duration_us=1.024, args=given)
@@ -27,7 +27,7 @@ def test_memory_bandwidth_shows_the_bandwidth_of_each_kind_of_copy() -> None:
 
 
 def test_copies_of_unknown_size_say_so() -> None:
-    """A ROCm memset has no size, while a copy in the same trace does: its bar is empty, and its hover says why."""
+    """A ROCm memset has no recorded size, and its hover text says so."""
     builder = TraceBuilder().copy("Memcpy HtoD", byte_count=2_048, start_us=0, duration_us=1.024)
     builder.memset(start_us=5, duration_us=1, args={"bytes": None})
     figure = plot_memory_bandwidth(memory_bandwidth(builder.build()))

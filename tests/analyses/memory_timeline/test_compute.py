@@ -1,4 +1,4 @@
-"""Tests of memory_timeline: how much memory was allocated, and by which operators at the peak."""
+"""Tests of memory_timeline: allocated memory over time, and the operators that allocated it at the peak."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCESS = 42
 
 
 class Job:
-    """A trace builder that also writes memory events on the thread of its operators."""
+    """A trace builder that also writes memory events, on the same thread as the operators."""
 
     def __init__(self) -> None:
         self.builder = TraceBuilder()
@@ -40,7 +40,7 @@ class Job:
 
 
 def peak_job() -> Job:
-    """Return a job that begins with 100 B, allocates 60 B in addmm and 55 B outside operators, then frees the 60 B."""
+    """Return a job that starts with 100 B, allocates 60 B in addmm and 55 B outside operators, then frees 60 B."""
     return (
         Job()
         .operator("aten::linear", 0, 10)
@@ -55,7 +55,7 @@ def peak_job() -> Job:
 
 
 def test_the_peak_and_its_operators() -> None:
-    """The peak at 21 µs consists of 60 B of addmm, 55 B outside operators and 100 B from before; one address is reused."""
+    """The peak consists of 100 B from before the recording, 60 B of addmm, and 55 B outside operators."""
     result = memory_timeline(peak_job().builder.build())
 
     assert result.per_device.rows() == [(0, "cuda", 0, 6, 4, 100, 215, 21_000, 155, 4_096, None)]
@@ -70,7 +70,7 @@ def test_the_peak_and_its_operators() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """Empty tables have the same columns and types as full ones."""
+    """Empty tables have the same columns and types as tables with rows."""
     full, empty = (memory_timeline(builder.build()) for builder in (peak_job().builder, TraceBuilder()))
     for name in ("per_device", "at_peak", "series"):
         assert getattr(full, name).schema == getattr(empty, name).schema
@@ -78,14 +78,14 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_without_memory_events_a_finding_says_why() -> None:
-    """Without memory events, tables are empty and a finding suggests `profile_memory=True`."""
+    """Without memory events, the tables are empty, and a finding advises `profile_memory=True`."""
     result = memory_timeline(TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).build())
     assert result.per_device.is_empty()
     assert "record with profile_memory=True" in result.findings[0]
 
 
 def test_events_without_totals_are_added_up() -> None:
-    """A free of 10 B comes first, so at least 10 B were allocated before; addresses are unknown."""
+    """Without totals, sizes are added up; a free of 10 B comes first, so at least 10 B were allocated before."""
     result = memory_timeline(Job().change(0, -10, None).change(1, 30, None).builder.build())
     assert result.series["allocated_bytes"].to_list() == [0, 30]
     assert result.per_device.select("first_bytes", "peak_bytes", "peak_reserved_bytes").row(0) == (10, 30, None)
@@ -97,14 +97,14 @@ def test_events_without_totals_are_added_up() -> None:
 
 
 def test_events_count_in_the_order_of_their_times() -> None:
-    """A file may list a free before its allocation; events count in time order."""
+    """The file lists a free before its allocation, but events are processed in order of time."""
     result = memory_timeline(Job().change(5, -8, 1, 0).change(1, 8, 1, 8).builder.build())
     assert result.series["allocated_bytes"].to_list() == [8, 0]
     assert result.at_peak["bytes"].to_list() == [8]
 
 
 def test_devices_have_their_own_memory() -> None:
-    """The same address on two devices is two blocks of memory."""
+    """Equal addresses on two devices are two different blocks of memory."""
     result = memory_timeline(Job().change(0, 5, 1, 5).change(1, 7, 1, 7, device=1).builder.build())
     assert result.per_device.select("device", "peak_bytes").rows() == [(0, 5), (1, 7)]
     assert result.at_peak.select("device", "bytes").rows() == [(0, 5), (1, 7)]
@@ -112,7 +112,7 @@ def test_devices_have_their_own_memory() -> None:
 
 @pytest.mark.parametrize("number", [1, 6, 12])
 def test_a_device_has_the_capacity_listed_for_its_id(number: int) -> None:
-    """CUDA, HIP and XPU devices have the capacity listed for their id; the host (id -1) has no capacity."""
+    """A CUDA, HIP or XPU device gets the capacity listed for its id; the host (id -1) gets none."""
     properties = [{"id": 0, "totalGlobalMem": 1_000}, {"id": 1, "totalGlobalMem": 2_000}]
     builder = TraceBuilder().header(deviceProperties=properties)
     for device in ((0, -1), (number, 1)):
@@ -125,7 +125,7 @@ def test_a_device_has_the_capacity_listed_for_its_id(number: int) -> None:
 
 
 def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
-    """An MI300X, whose memory events have device type 6, has 191 GiB of memory."""
+    """The memory events of an MI300X have device type 6; the device has 191 GiB of memory."""
     per_device = memory_timeline(opened(real_traces / "models/mi300_bert.json.gz")).per_device
     assert per_device.select("device_type", "device", "capacity_bytes").rows() == [
         ("cpu", -1, None),
@@ -134,7 +134,7 @@ def test_the_gpu_of_a_real_amd_trace(real_traces) -> None:
 
 
 def test_memory_from_before_the_recording_matches_the_file(real_traces) -> None:
-    """The peak minus the known live blocks equals the total before the first event."""
+    """At the peak, the bytes from before the recording equal the total before the first event."""
     result = memory_timeline(opened(real_traces / "single_v100"))
     before = result.at_peak.filter(pl.col("operator") == "(before the recording)")
     assert before["bytes"].to_list() == [4_096_614_400]
@@ -149,7 +149,7 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
 
 
 def test_a_gpu_comes_before_the_host() -> None:
-    """The host has allocated more memory, but the answer and the tables begin with the GPU."""
+    """The host has allocated more memory, but the answer and the tables start with the GPU."""
     job = peak_job()
     args = {"Device Type": 0, "Device Id": -1, "Bytes": 9_000, "Addr": 1, "Total Allocated": 9_000}
     job.builder.event(ph="i", s="t", cat="cpu_instant_event", name="[memory]", pid=PROCESS, tid=1, ts=30, args=args)

@@ -12,7 +12,7 @@ GIB = 1 << 30
 
 
 def result_of(sizes: list[int], reserved: int | None = None) -> MemoryTimeline:
-    """Return a made-up result of one device with one event per ms."""
+    """Return a result with one device and one event per ms."""
     keys = {"rank": 0, "device_type": "cuda", "device": 0}
     rows = [
         {**keys, "time_ns": 1_000_000 * place, "allocated_bytes": size, "reserved_bytes": reserved}
@@ -22,28 +22,28 @@ def result_of(sizes: list[int], reserved: int | None = None) -> MemoryTimeline:
 
 
 def test_each_device_has_a_line() -> None:
-    """The line of a device shows GiB over ms, with a dot at its peak."""
+    """The line shows GiB over ms, with a dot at the peak."""
     line, peak = plot_memory_timeline(result_of([GIB, 2 * GIB])).data
     assert (list(peak.x), list(peak.y)) == ([1], [2])
     assert (line.name, list(line.x), list(line.y)) == ("rank 0 · cuda 0", [0, 1], [1, 2])
 
 
 def test_reserved_memory_is_a_dotted_line() -> None:
-    """Allocated and reserved memory share one entry in the legend."""
+    """Reserved memory is dotted; both lines share one entry in the legend."""
     allocated, reserved, _ = plot_memory_timeline(result_of([GIB, 2 * GIB], reserved=3 * GIB)).data
     assert (reserved.line.dash, list(reserved.y)) == ("dot", [3, 3])
     assert (allocated.showlegend, reserved.showlegend) == (True, False)
 
 
 def test_a_peak_is_drawn_however_many_events_there_are() -> None:
-    """Of 20,000 events at most `MOST_POINTS` are drawn, the peak among them."""
+    """Of 20,000 events, at most `MOST_POINTS` are drawn, always including the peak."""
     line, _ = plot_memory_timeline(result_of([GIB] * 9_999 + [5 * GIB] + [GIB] * 10_000)).data
     assert len(line.x) <= MOST_POINTS
     assert max(line.y) == 5
 
 
 def test_devices_come_before_hosts_each_in_a_fitting_unit() -> None:
-    """The GPU's panel is in GiB and above that of the CPU in MiB; each labels its peak."""
+    """The panel of the GPU, in GiB, is above the panel of the CPU, in MiB; each has a label at its peak."""
     gpu, cpu = result_of([GIB, 2 * GIB]), result_of([1 << 20, 3 << 20])
     host = [frame.with_columns(device_type=pl.lit("cpu"), device=pl.lit(-1)) for frame in (cpu.per_device, cpu.series)]
     both = MemoryTimeline(

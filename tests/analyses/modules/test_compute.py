@@ -1,4 +1,4 @@
-"""Tests of modules: which modules of the model take the time, forward and backward."""
+"""Tests of the modules analysis: the forward and backward time of each module."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ FUNCTION = "autograd::engine::evaluate_function: "
 
 
 def module(builder: TraceBuilder, name: str, start: int, duration: int, **ids: int) -> TraceBuilder:
-    """Add the call of a module on thread 1; `python_id` and `parent` number it and its caller."""
+    """Add a call of a module on thread 1; `python_id` and `parent` are the ids of the call and of its caller."""
     args = {"Python id": ids.get("python_id"), "Python parent id": ids.get("parent"), "Python module id": 0}
     place = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "ts": start, "dur": duration}
     return builder.event(name=f"nn.Module: {name}", args=args, **place)
 
 
 def arrow(builder: TraceBuilder, number: int, start_us: int, end_us: int) -> TraceBuilder:
-    """Add a flow arrow from a forward operator of thread 1 to a backward operator of thread 2."""
+    """Add a flow event from a forward operator on thread 1 to a backward operator on thread 2."""
     common = {"id": number, "pid": 1000, "cat": "fwdbwd", "name": "fwdbwd"}
     builder.event(ph="s", tid=1, ts=start_us, **common)
     return builder.event(ph="f", tid=2, ts=end_us, bp="e", **common)
 
 
 def model() -> TraceBuilder:
-    """Return Net_0 around Linear_0 and Linear_1, each with an operator and a kernel, and their backward pass."""
+    """Return Net_0, which contains Linear_0 and Linear_1, each with an operator and a kernel, and the backward pass."""
     builder = module(module(module(TraceBuilder(), "Net_0", 0, 100), "Linear_0", 10, 30), "Linear_1", 50, 40)
     builder.operator("aten::mm", start_us=12, duration_us=20)
     builder.kernel("gemm", start_us=200, duration_us=7, launch_us=14)
@@ -43,7 +43,7 @@ def model() -> TraceBuilder:
 
 
 def test_modules_have_forward_and_backward_times() -> None:
-    """The first backward part, with its gradient accumulation, belongs to Linear_1; Net_0 includes both parts."""
+    """Backward time, including gradient accumulation, counts for the linked module and for Net_0 around it."""
     table = modules(model().build()).per_module
 
     net = {
@@ -92,7 +92,7 @@ def test_modules_have_forward_and_backward_times() -> None:
 
 
 def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
-    """Block_0 runs twice in Net_0 and once in Other_0: two paths, each with its own calls."""
+    """Block_0 runs twice in Net_0 and once in Other_0, so it has two rows, one for each path."""
     builder = module(module(module(TraceBuilder(), "Net_0", 0, 100), "Block_0", 10, 20), "Block_0", 40, 30)
     module(module(builder, "Other_0", 200, 50), "Block_0", 210, 5)
 
@@ -106,7 +106,7 @@ def test_a_module_called_twice_in_its_parent_is_one_row() -> None:
 
 
 def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
-    """Extra_0, which only the second call of Net_0 contains, is listed below Net_0."""
+    """Only the second call of Net_0 contains Extra_0, but its row still follows the rows of Net_0."""
     builder = module(module(TraceBuilder(), "Net_0", 0, 10), "Linear_0", 1, 5)
     module(builder, "Loss_0", 20, 5)
     module(module(builder, "Net_0", 30, 10), "Extra_0", 31, 5)
@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """A kernel launched in an annotation of Net_0, in no operator, is Net_0's own device time."""
+    """A kernel launched in an annotation inside Net_0, but outside operators, is device self time of Net_0."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 
@@ -125,7 +125,7 @@ def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
 
 
 def test_only_outermost_operators_count() -> None:
-    """aten::linear within an annotation counts; aten::mm within aten::linear does not."""
+    """aten::linear inside an annotation counts; aten::mm inside aten::linear does not."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 
@@ -134,7 +134,7 @@ def test_only_outermost_operators_count() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu_op", "user_annotation"])
 def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
-    """Modules and hooks are found in Lightning's ranges, which are operators before PyTorch 1.12 and annotations since."""
+    """Lightning's ranges, which are operators before PyTorch 1.12 and annotations later, become modules and hooks."""
     builder = TraceBuilder().header(Framework="pytorch-lightning")
     for name, start, duration in (
         ("[pl][profile]run_training_batch", 0, 90),
@@ -155,7 +155,7 @@ def test_ranges_of_lightning_are_modules_and_hooks(kind) -> None:
 
 
 def test_a_finding_names_what_was_not_recorded() -> None:
-    """Findings say whether modules, device work or links from backward to forward operators are missing."""
+    """Findings name missing modules, missing device work, and missing links from backward to forward operators."""
     nothing = modules(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
     assert nothing.per_module.is_empty()
     assert nothing.lightning_hooks.is_empty()
@@ -185,7 +185,7 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
-    """With `compat`, Block_0, called twice, has two rows that each have the totals of both calls."""
+    """With `compat`, Block_0 is called twice and has two rows, both with the totals of the two calls."""
     builder = module(TraceBuilder(), "Net_0", 0, 100, python_id=1)
     module(module(builder, "Block_0", 10, 20, python_id=2, parent=1), "Block_0", 40, 30, python_id=3, parent=1)
 
@@ -198,7 +198,7 @@ def test_compat_lists_a_module_for_each_call_with_the_totals_of_all() -> None:
 
 
 def test_a_recorded_model_has_its_modules_and_backward_pass(real_traces) -> None:
-    """A GPT of three blocks under DDP has 29 paths on each of 4 ranks, and its backward time includes the blocks'."""
+    """A GPT with DDP has 29 module paths on each of 4 ranks; its backward time exceeds the sum over its blocks."""
     table = modules(opened(real_traces / "ddp_gloo_4rank")).per_module
 
     assert table["rank"].value_counts(sort=True)["count"].to_list() == [29] * 4

@@ -11,7 +11,7 @@ from jobs import module_job
 
 
 def test_modules_are_boxes_in_boxes() -> None:
-    """Net_0 contains Linear_0, both as wide as their 10 ms of kernels; names are escaped."""
+    """The box of Net_0 contains the box of Linear_0; both have 10 ms of kernels, and names are escaped."""
     (boxes,) = plot_modules(modules(module_job().build())).data
 
     assert list(boxes.values) == [10_000_000, 10_000_000]
@@ -21,14 +21,14 @@ def test_modules_are_boxes_in_boxes() -> None:
 
 
 def test_a_page_can_change_the_theme_of_the_modules() -> None:
-    """The light and the dark figure have the same data, so a page can switch the template alone."""
+    """The light and the dark figure have equal data, so a page only has to switch the template."""
     result = modules(module_job().build())
     light, dark = (json.loads(plot_modules(result, theme=theme).to_json()) for theme in ("light", "dark"))
     assert light["data"] == dark["data"]
 
 
 def test_several_models_share_one_box() -> None:
-    """Outermost modules of 5 and 3 µs are inside a box named "all modules"."""
+    """Two outermost modules are inside a box named "all modules"."""
     builder = TraceBuilder()
     for name, start, duration in (("Net_0", 0, 5), ("Loss_0", 10, 3)):
         place = {"pid": 1000, "tid": 1, "ts": start, "dur": duration}

@@ -12,7 +12,7 @@ from holotrace.testing.synthetic import write_job
 
 
 def training() -> TraceBuilder:
-    """Return aten::mm in module Linear_0 with a kernel of 4 µs, and its backward step with kernels of 3 and 2 µs."""
+    """Return aten::mm in Linear_0 with a kernel of 4 µs, and its backward operator with kernels of 3 and 2 µs."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     numbers = {"Sequence number": 7}
     return (
@@ -29,7 +29,7 @@ def training() -> TraceBuilder:
 
 
 def test_kernels_belong_to_the_innermost_operator() -> None:
-    """Each innermost operator is listed with its kernels and the mean delays from operator to launch and launch to kernel."""
+    """Each innermost operator has a row with its kernels and the mean delays until launch and kernel start."""
     assert operator_kernels(training().build()).per_sequence.to_dicts() == [
         {
             "rank": 0,
@@ -49,7 +49,7 @@ def test_kernels_belong_to_the_innermost_operator() -> None:
 
 
 def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
-    """The kernels of MmBackward0 also count toward aten::mm of Linear_0: 4 µs forward, 5 µs backward."""
+    """The kernels of MmBackward0 count as backward time of aten::mm: 4 µs forward, 5 µs backward."""
     assert operator_kernels(training().build()).per_forward.to_dicts() == [
         {
             "rank": 0,
@@ -65,7 +65,7 @@ def test_backward_kernels_belong_to_the_forward_operator_too() -> None:
 
 
 def test_kernels_are_in_the_order_of_their_launches() -> None:
-    """Two calls launch kernels a, b; the delays of a, the first kernel, are averaged over the calls."""
+    """Two calls launch the kernels a and b; the mean delays refer to a, the first kernel of each call."""
     builder = TraceBuilder()
     for begin, to_launch in ((0, 1), (100, 3)):
         builder.operator("aten::sum", start_us=begin, duration_us=20)
@@ -77,7 +77,7 @@ def test_kernels_are_in_the_order_of_their_launches() -> None:
 
 
 def test_copies_count_when_asked_for() -> None:
-    """`include_memory` adds the copy that aten::copy_ launches to the sequence of kernels."""
+    """With `include_memory`, the sequence includes the copy that aten::copy_ launches."""
     builder = (
         TraceBuilder()
         .operator("aten::copy_", start_us=0, duration_us=10)
@@ -93,7 +93,7 @@ def test_copies_count_when_asked_for() -> None:
 
 
 def test_all_kernels_of_a_graph_count() -> None:
-    """One graph launch in an operator outside aten starts a sequence of two kernels."""
+    """One graph launch runs two kernels, which are one sequence of the operator around the launch."""
     builder = (
         TraceBuilder()
         .operator("CompiledFunction", start_us=0, duration_us=10)
@@ -106,7 +106,7 @@ def test_all_kernels_of_a_graph_count() -> None:
 
 
 def test_kernels_without_an_operator_are_noticed() -> None:
-    """If one kernel was launched outside operators and the other has no launch, tables are empty and a finding says why."""
+    """A kernel launched outside operators and a kernel without a launch have no row, but a finding counts them."""
     builder = (
         TraceBuilder().kernel("a", start_us=20, duration_us=5, launch_us=1).kernel("b", start_us=40, duration_us=5)
     )
@@ -118,7 +118,7 @@ def test_kernels_without_an_operator_are_noticed() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """An operator with a kernel of 5 µs on each of two ranks is one row of 10 µs."""
+    """An operator with a kernel of 5 µs on each of two ranks becomes one row with 10 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("op", start_us=0, duration_us=10).kernel(
@@ -132,7 +132,7 @@ def test_ranks_are_summed_for_people() -> None:
 
 
 def test_a_job_without_gpu_work_is_an_error() -> None:
-    """A trace with operators only raises MissingDataError."""
+    """If the trace has only operators, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match=r"^operator_kernels: rank 0"):
         operator_kernels(TraceBuilder().operator("op", start_us=0, duration_us=5).build())
 

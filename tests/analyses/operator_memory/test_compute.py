@@ -1,4 +1,4 @@
-"""Tests of operator_memory: which operators allocate memory, and how much remains allocated."""
+"""Tests of operator_memory: the memory that each operator allocates, and the blocks that remain allocated."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ class Job:
 
 
 def nested_job() -> Job:
-    """Return a job in which addmm, inside linear, allocates 100 B: 60 B stay and relu frees 40 B.
+    """Return a job in which addmm, inside linear, allocates blocks of 60 and 40 B; relu frees the 40 B.
 
-    Linear itself frees 100 B from before the recording, and relu allocates 8 B on the host.
+    linear itself frees 100 B from before the recording, and relu allocates 8 B on the host.
     """
     return (
         Job()
@@ -82,7 +82,7 @@ def nested_job() -> Job:
 
 
 def test_sums_of_each_operator_and_device() -> None:
-    """The totals of linear include what addmm allocates; its self sums contain only what linear itself frees."""
+    """The totals of linear include the allocations of addmm; its self sums include only what linear itself frees."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.per_operator.drop("rank").rows() == [
@@ -95,7 +95,7 @@ def test_sums_of_each_operator_and_device() -> None:
 
 
 def test_blocks_live_from_allocation_to_release() -> None:
-    """Of four blocks, one stays, one is freed, one is from before the recording, and one is on the host."""
+    """Of four blocks, one is never freed, one is freed, one was allocated before the recording, one is on the host."""
     result = operator_memory(nested_job().builder.build())
 
     assert result.blocks.drop("rank").rows() == [
@@ -107,7 +107,7 @@ def test_blocks_live_from_allocation_to_release() -> None:
 
 
 def test_the_columns_and_their_types() -> None:
-    """Empty tables have the same columns and types as full ones."""
+    """Empty tables have the same columns and types as tables with rows."""
     full, empty = (operator_memory(builder.build()) for builder in (nested_job().builder, TraceBuilder()))
     for name in ("per_operator", "blocks"):
         assert getattr(full, name).schema == getattr(empty, name).schema
@@ -115,7 +115,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
-    """An event at the time when a ends and b begins belongs to b; an event at the end of b belongs to no operator."""
+    """An event at the time when a ends and b begins belongs to b; an event at the end of b is outside operators."""
     job = Job().range("a", 10, 10).range("b", 20, 10).change(10, 1, 1).change(20, 2, 2).change(30, 4, 3)
 
     result = operator_memory(job.builder.build())
@@ -126,7 +126,7 @@ def test_an_event_belongs_to_an_operator_that_has_begun_and_not_ended() -> None:
 
 
 def test_memory_allocated_in_an_annotation_belongs_to_the_operator_around_it() -> None:
-    """Annotations and steps do not count as operators, so 16 B allocated in one belong to `outer`."""
+    """16 B allocated in an annotation belong to the operator around it, because annotations are not operators."""
     job = (
         Job()
         .range("ProfilerStep#1", 0, 100, "user_annotation")
@@ -141,7 +141,7 @@ def test_memory_allocated_in_an_annotation_belongs_to_the_operator_around_it() -
 
 
 def test_a_recursive_operator_counts_an_event_once() -> None:
-    """`to` calls itself and allocates 8 B: 2 calls and 8 B, where the plugin counts 16 B."""
+    """`to` calls itself and allocates 8 B, which count once; the plugin counts them twice, as 16 B."""
     job = Job().range("to", 0, 10).range("copy", 1, 8).range("to", 2, 4).change(3, 8, 1)
     columns = ("operator", "call_count", "total_allocated_bytes", "self_allocated_bytes")
 
@@ -153,7 +153,7 @@ def test_a_recursive_operator_counts_an_event_once() -> None:
 
 
 def test_devices_of_any_type_have_their_own_blocks() -> None:
-    """Address 1 on an XPU and on two GPUs makes three blocks, for which the plugin shows no view."""
+    """The same address on an XPU and on two GPUs is three different blocks; the plugin cannot show such a trace."""
     job = Job().range("a", 0, 9)
     for place, device in enumerate(((12, 0), (1, 0), (1, 1))):
         job.change(1 + place, 10 + place, 1, device)
@@ -171,7 +171,7 @@ def test_devices_of_any_type_have_their_own_blocks() -> None:
 
 @pytest.mark.parametrize("number", [6, 12])
 def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -> None:
-    """With `compat`, sums cover CPU and CUDA only, but calls are counted for allocations on any device type."""
+    """With `compat`, sums cover only CPU and CUDA, but the call counts include allocations on any device."""
     job = Job()
     for place in range(25):
         job.range("outer", 10 * place, 8).range("aten::_softmax", 10 * place + 1, 5).change(
@@ -188,7 +188,7 @@ def test_the_plugin_counts_calls_whatever_device_they_allocate_on(number: int) -
 
 
 def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
-    """A window from 4 to 8 µs includes events at both ends; a block freed after it keeps its release time."""
+    """A window from 4 to 8 µs includes events at both ends; a block that is freed later keeps its release time."""
     result = operator_memory(nested_job().builder.build(), start_ns=4_000, end_ns=8_000)
 
     assert result.per_operator.select(
@@ -204,13 +204,13 @@ def test_a_window_counts_its_own_events_and_keeps_true_times() -> None:
 
 
 def test_a_window_without_events_has_neither_rows_nor_findings() -> None:
-    """For a window after the last event, tables are empty and there are no findings."""
+    """For a window after the last event, the tables and findings are empty."""
     result = operator_memory(nested_job().builder.build(), start_ns=1_000_000)
     assert (len(result.per_operator), len(result.blocks), result.findings) == (0, 0, ())
 
 
 def test_without_addresses_there_are_sums_but_no_blocks() -> None:
-    """Files from before 2022 have no addresses: sums are known, lifetimes are not."""
+    """Files from before 2022 have no addresses, so sums are known but lifetimes are not."""
     result = operator_memory(Job().range("a", 0, 9).change(1, 8).change(2, -8).builder.build())
     assert result.per_operator.select("self_allocated_bytes", "self_unreleased_bytes").rows() == [(8, None)]
     assert result.blocks.is_empty()
@@ -218,7 +218,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:
-    """100 B, then 700 B are allocated at one address; a free of 700 B ends that block, and a free of 100 B an unknown one."""
+    """Two blocks are allocated at one address; the first free ends the second block, and the second free ends none."""
     job = Job().change(1, 100, 2).change(2, 700, 2).change(3, -700, 2).change(4, -100, 2)
     blocks = operator_memory(job.builder.build()).blocks.select("block_bytes", "allocated_ns", "released_ns")
     assert blocks.rows() == [(100, 1_000, None), (700, 2_000, 3_000), (100, None, 4_000)]
@@ -235,7 +235,7 @@ ranges = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integ
 def test_nothing_is_counted_twice_or_lost(
     events: list[tuple[int, int, int, tuple[int, int]]], calls: list[Any]
 ) -> None:
-    """Each allocation is one block, and self sums of operators equal those of a slow search over all events."""
+    """For random events, each allocation is one block, and the self sums equal those of a slow search."""
     job = Job()
     for name, start, length in calls:
         job.range(name, start, length)
@@ -254,7 +254,7 @@ def test_nothing_is_counted_twice_or_lost(
 
 
 def test_ranks_and_devices_of_a_type_add_up() -> None:
-    """A call that allocates on two devices of a rank counts once; its bytes add up to 12."""
+    """A call that allocates 8 B and 4 B on two devices is one row with one call and 12 B."""
     job = Job().range("a", 0, 9).change(1, 8, 1).change(2, 4, 1, (1, 1))
     summed = summed_operator_memory(operator_memory(job.builder.build()).per_operator)
     assert summed.select("device_type", "operator", "call_count", "self_allocated_bytes").rows() == [
@@ -271,7 +271,7 @@ def test_the_tables_equal_their_golden_copies(golden) -> None:
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, every row of each device equals the plugin's, in KB rounded as the plugin does."""
+    """With `compat`, all rows equal the plugin's, which are in KB and rounded."""
     opened = case(name, goldens, real_traces)
     theirs, window_ns = _theirs(opened, "memory", window)
 
@@ -288,7 +288,7 @@ def test_sums_equal_those_of_the_plugin(name: str, window: str, goldens: Path, r
 
 @pytest.mark.parametrize(("name", "window"), WINDOWS)
 def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, all blocks equal the plugin's, even those with only an allocation or only a release.
+    """With `compat`, all blocks equal the plugin's, including blocks with only an allocation or only a release.
 
     Times halfway between two rounded values may round either way.
     """
@@ -304,7 +304,7 @@ def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path,
     mine = [_their_row(row, first_ns) for row in blocks.iter_rows(named=True)]
     shown = [(device, *row) for device, rows in theirs.items() for row in rows]
     assert sorted(row[:3] for row in mine) == sorted(row[:3] for row in shown)
-    for place in (3, 4, 5):  # compare times among blocks of equal device, operator and size, whose order is arbitrary
+    for place in (3, 4, 5):  # the order of blocks with equal device, operator and size is arbitrary
         times, expected = (
             sorted((*row[:3], row[place]) for row in rows if row[place] is not None) for rows in (mine, shown)
         )
@@ -314,7 +314,7 @@ def test_blocks_equal_those_of_the_plugin(name: str, window: str, goldens: Path,
 
 @pytest.mark.parametrize("name", WITH_MEMORY)
 def test_series_contain_the_curve_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """`memory_timeline` has each point of the plugin's curve, which keeps at most 10,240 of them."""
+    """`memory_timeline` has all points of the plugin's curve, which shows at most 10,240 points."""
     opened = case(name, goldens, real_traces)
     curve = opened.view("memory_curve_raw")
     if curve is None:
@@ -355,7 +355,7 @@ def _is_of(device: str) -> pl.Expr:
 
 
 def _their_row(row: dict[str, Any], first_ns: int) -> tuple[Any, ...]:
-    """Return device, name and KB of a block, and its times in ms, as the plugin shows them."""
+    """Return the device, name, KB and times (ms) of a block as the plugin shows them."""
     times_ms = [None if row[name] is None else (row[name] - first_ns) / 1e6 for name in ("allocated_ns", "released_ns")]
     lifetime = None if row["lifetime_ns"] is None else row["lifetime_ns"] / 1e6
     return _device(row), _their_name(row), _rounded(row["block_bytes"] / 1024), *times_ms, lifetime
@@ -369,5 +369,5 @@ def _their_name(row: dict[str, Any]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Round as the plugin does: two decimals, but one significant digit below 0.01."""
+    """Round like the plugin, to two decimals, or below 0.01 to one significant digit."""
     return round(value, 2) if value == 0 or abs(value) >= LEAST_OF_TWO_DIGITS else float(f"{value:.0e}")

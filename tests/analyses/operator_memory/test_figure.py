@@ -9,7 +9,7 @@ from jobs import MARKUP
 
 
 def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMemory:
-    """Return an operator that allocates 3 KiB on the GPU, of which 1 KiB stays, and 16 B on the host."""
+    """Return the result for an operator that allocates 3 KiB on the GPU (freeing 2 KiB) and 16 B on the host."""
     builder = TraceBuilder().operator(name, start_us=0, duration_us=10)
     for time, size, address, device in ((1, 1024, 1, 0), (2, 2048, 2, 0), (3, -2048, 2, 0), (4, 16, 1, -1)):
         args = {"Device Type": int(device >= 0), "Device Id": device, "Bytes": size}
@@ -19,7 +19,7 @@ def result(name: str = "aten::mm", *, with_addresses: bool = True) -> OperatorMe
 
 
 def test_each_operator_has_a_bar_of_released_and_unreleased_memory() -> None:
-    """The bars show 2 KiB released and 1 KiB kept on the GPU, or 16 B on the host if chosen."""
+    """The bars show 2 KiB released and 1 KiB not released on the GPU; with `device_type="cpu"`, 16 B on the host."""
     figure = plot_operator_memory(result())
     assert {bar.name: list(bar.x) for bar in figure.data} == {"released again": [2], "not released by the end": [1]}
     assert "3 KiB" in figure.data[0].customdata[0]
@@ -27,13 +27,13 @@ def test_each_operator_has_a_bar_of_released_and_unreleased_memory() -> None:
 
 
 def test_without_addresses_releases_are_not_shown() -> None:
-    """Without addresses, one bar shows the 3 KiB that were allocated."""
+    """Without addresses, one bar shows the 3 KiB allocated."""
     (bar,) = plot_operator_memory(result(with_addresses=False)).data
     assert (bar.name, list(bar.x)) == ("allocated", [3])
 
 
 def test_a_figure_without_bars_says_why() -> None:
-    """A message says that memory events are missing, or that the chosen device type has none."""
+    """The message says whether memory events are missing, or the chosen device type has no allocations."""
     empty = plot_operator_memory(operator_memory(TraceBuilder().build()))
     assert empty.layout.annotations[0].text == "No operator allocated memory, or it was not recorded."
     other = plot_operator_memory(result(), device_type="xpu")

@@ -1,4 +1,4 @@
-"""Tests of operators: where operators spend time, on the host and on devices."""
+"""Tests of the operators analysis: the time of each operator on the host and on devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.testing.synthetic import write_job
 from recordings import opened
 
 GEMM = "ampere_fp16_s16816gemm_fp16_128x128"
-"""A kernel that uses tensor cores."""
+"""The name of a kernel that uses tensor cores."""
 
 COMPAT = "torch_tb_profiler"
 
@@ -25,7 +25,7 @@ def shaped(*dims: list[int]) -> dict[str, object]:
 
 
 def job() -> TraceBuilder:
-    """Return two calls of aten::linear around aten::mm; the second call's kernels run on two streams at once."""
+    """Return two calls of aten::linear that call aten::mm; in the second, kernels on two streams overlap."""
     builder = TraceBuilder()
     for place, size in enumerate((32, 64)):
         at = 1_000 * place
@@ -36,7 +36,7 @@ def job() -> TraceBuilder:
 
 
 def test_times_of_an_operator_are_sums_over_its_calls() -> None:
-    """aten::mm has 2 calls of 20 µs with 7 µs of launches, and 70 µs of kernels, which overlap for 10 µs."""
+    """aten::mm has two calls of 20 µs, 7 µs of launch calls, and 70 µs of kernels that overlap for 10 µs."""
     mm = {
         "rank": 0,
         "operator": "aten::mm",
@@ -74,7 +74,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
 
 
 def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
-    """Of aten::mm's 100 µs, 30 use tensor cores and 60 are unknown; my::op's 7 µs are all unknown."""
+    """For aten::mm, 30 of 100 µs use tensor cores and 60 µs are unknown; for my::op, all 7 µs are unknown."""
     builder = (
         TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
     )
@@ -97,7 +97,7 @@ def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
 
 
 def test_each_shape_has_its_row() -> None:
-    """Each operator and input shape (JSON) has a row, the longest device time first."""
+    """Each pair of operator and input shape has a row, sorted by device time."""
     table = operators(job().build()).per_input_shape
 
     assert table.select("operator", "input_shape", "call_count", "device_self_ns").rows() == [
@@ -109,7 +109,7 @@ def test_each_shape_has_its_row() -> None:
 
 
 def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy() -> None:
-    """Two nested calls of aten::div count a kernel of 4 µs twice in the total and once in the busy time."""
+    """aten::div calls itself; a kernel of 4 µs counts twice in the total time and once in the busy time."""
     builder = (
         TraceBuilder()
         .operator("aten::div", start_us=0, duration_us=20)
@@ -123,7 +123,7 @@ def test_nested_calls_of_one_operator_count_twice_in_totals_and_once_when_busy()
 
 
 def test_work_of_two_devices_at_once_is_added_up() -> None:
-    """Two devices that work at once for 4 µs each are busy for 8 µs in sum."""
+    """Two devices are busy at the same time for 4 µs each, which adds up to 8 µs."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=20)
     for device in (0, 1):
         builder.kernel("k", start_us=30, duration_us=4, launch_us=3 + device, device=device)
@@ -132,7 +132,7 @@ def test_work_of_two_devices_at_once_is_added_up() -> None:
 
 
 def test_each_call_stack_has_its_row() -> None:
-    """Calls from two lines have two rows; the call without a stack has none."""
+    """Calls from two lines have two rows; a call without a stack has no row."""
     builder = TraceBuilder()
     for place, line in enumerate((10, 11, 10, None)):
         args = None if line is None else {"Call stack": f"f.py({line}): g;h.py(2): main"}
@@ -148,7 +148,7 @@ def test_each_call_stack_has_its_row() -> None:
 
 
 def test_steps_and_wrappers_are_not_operators() -> None:
-    """Steps and DDP wrappers are omitted; a finding reports the kernel launched between operators."""
+    """Steps and DDP wrappers are left out; a finding reports the kernel that was launched outside operators."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#1", start_us=0, duration_us=90)
@@ -164,7 +164,7 @@ def test_steps_and_wrappers_are_not_operators() -> None:
 
 
 def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
-    """Two ranks without device work, shapes and stacks share one finding for each of the three."""
+    """Two ranks lack device work, shapes and stacks; each of the three findings names both ranks."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.operator("aten::mm", start_us=0, duration_us=5, rank=rank)
@@ -182,7 +182,7 @@ def test_one_finding_for_all_ranks_names_what_was_not_recorded() -> None:
 
 
 def test_without_operators_the_tables_are_empty() -> None:
-    """For a trace of one kernel, the table is empty and a finding names ProfilerActivity.CPU."""
+    """The trace has only a kernel, so the table is empty, and a finding advises ProfilerActivity.CPU."""
     result = operators(TraceBuilder().kernel("k", start_us=0, duration_us=5).build())
 
     assert result.per_operator.is_empty()
@@ -190,7 +190,7 @@ def test_without_operators_the_tables_are_empty() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """aten::mm on a rank with device work and on one without becomes one row."""
+    """aten::mm runs on a rank with device work and on a rank without; the summed table has one row."""
     builder = job()
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
 
@@ -206,7 +206,7 @@ def test_ranks_are_summed_for_people() -> None:
     ids=["its own", "the correlation, as in 2022", "none"],
 )
 def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kernel_args) -> None:
-    """The launch inside aten::mm decides; with `compat`, only an equal external id counts, as in the plugin."""
+    """A kernel belongs to the operator around its launch; with `compat`, only if their external ids are equal."""
     builder = (
         TraceBuilder()
         .operator("aten::mm", start_us=0, duration_us=20, args={"External id": 7})
@@ -221,7 +221,7 @@ def test_work_with_an_unmatched_external_id_keeps_its_operator(launch_args, kern
 
 
 def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
-    """aten::b begins in aten::a and ends after it: it is listed, while the plugin drops it."""
+    """aten::b begins inside aten::a and ends after aten::a; it is listed here but dropped by the plugin."""
     builder = TraceBuilder().step(1, 0, 100).operator("aten::a", start_us=10, duration_us=10)
     trace = builder.operator("aten::b", start_us=15, duration_us=10).build()
 
@@ -230,7 +230,7 @@ def test_an_operator_that_outlives_the_one_it_began_in_is_kept() -> None:
 
 
 def test_work_of_driver_calls_is_found() -> None:
-    """Triton launches with cuLaunchKernel: the kernel belongs to its operator, unlike in the plugin."""
+    """A Triton kernel launched with cuLaunchKernel belongs to the operator around the launch, unlike in the plugin."""
     builder = TraceBuilder().operator("triton_op", start_us=0, duration_us=20)
     trace = builder.kernel("k", start_us=30, duration_us=4, launch_us=3, launch_name="cuLaunchKernel").build()
 
@@ -239,7 +239,7 @@ def test_work_of_driver_calls_is_found() -> None:
 
 
 def test_a_damaged_shape_is_shown_as_it_is() -> None:
-    """An input shape that is not valid JSON is shown as text without an error."""
+    """An input shape that is not valid JSON is shown as text."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=5, args={"Input Dims": "[[1, 2"})
 
     (shape,) = operators(builder.build()).per_input_shape["input_shape"]
@@ -250,7 +250,7 @@ def test_a_damaged_shape_is_shown_as_it_is() -> None:
     "source", ["diff/control/*", "diff/test/*", "single_v100/*", "ns_resolution/*", "dlrm_8rank/*"]
 )
 def test_nearly_all_launched_work_of_real_traces_has_an_operator(real_traces, source) -> None:
-    """At least 99 % of launched work has an operator; for traces of 2022 the plugin finds 0 %."""
+    """At least 99 % of launched work has an operator; in traces from 2022, the plugin finds none."""
     for rank_trace in opened(real_traces / source).ranks.values():
         launched = device_owner(rank_trace).drop_nulls("launch_index")
         assert (launched["operator"] >= 0).mean() >= 0.99

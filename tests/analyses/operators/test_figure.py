@@ -13,7 +13,7 @@ from jobs import module_job
 
 
 def test_operators_are_split_by_tensor_cores() -> None:
-    """The bars show 7 ms on ordinary and 3 ms on tensor cores; a part of 0 ms is left out."""
+    """The bars show 3 ms on tensor cores and 7 ms elsewhere; parts of 0 ms are left out."""
     figure = plot_operators(operators(module_job().build()))
 
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself, on tensor cores": [3], "itself, elsewhere": [7]}
@@ -22,7 +22,7 @@ def test_operators_are_split_by_tensor_cores() -> None:
 
 
 def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
-    """With 3 of 10 ms on tensor cores and 5 ms unknown, the hover says "at least 30.0 %"."""
+    """3 of 10 ms are on tensor cores and 5 ms are unknown, so the hover text says "at least 30.0 %"."""
     builder = TraceBuilder().operator("op", start_us=0, duration_us=10_000)
     for start, name, duration in ((20_000, "s16816gemm", 3_000), (30_000, "mystery", 5_000), (40_000, "relu", 2_000)):
         builder.kernel(name, start_us=start, duration_us=duration, launch_us=start / 10, launch_duration_us=1)
@@ -37,7 +37,7 @@ def test_time_on_unknown_cores_is_a_part_of_its_own() -> None:
 
 
 def test_the_host_is_drawn_on_request_and_without_devices() -> None:
-    """`side="host"` shows 18 ms of self time and 2 ms of calls; it is the default without device work."""
+    """`side="host"` shows 18 ms of self time and 2 ms in other operators; without device work, it is the default."""
     figure = plot_operators(operators(module_job().build()), side="host")
     assert {bar.name: list(bar.x) for bar in figure.data} == {"itself": [18], "inside it": [2]}
 
@@ -46,14 +46,14 @@ def test_the_host_is_drawn_on_request_and_without_devices() -> None:
 
 
 def test_names_of_operators_keep_their_namespaces() -> None:
-    """The label `aten::mm` keeps its namespace, unlike the labels of C++ kernels."""
+    """Unlike the label of a C++ kernel, the label `aten::mm` keeps its namespace."""
     figure = plot_operators(operators(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build()))
 
     assert list(figure.layout.yaxis.ticktext) == ["aten::mm"]
 
 
 def test_only_the_longest_operators_are_drawn() -> None:
-    """The figure shows the 20 longest of 30 operators."""
+    """The figure shows only the 20 longest of 30 operators."""
     builder = TraceBuilder()
     for place in range(30):
         builder.operator(f"op{place}", start_us=100 * place, duration_us=place + 1)
@@ -64,7 +64,7 @@ def test_only_the_longest_operators_are_drawn() -> None:
 
 @pytest.mark.parametrize("side", [None, "device"])
 def test_a_figure_without_data_says_so(side) -> None:
-    """The figures of traces without operators, modules or device work show a message."""
+    """Without operators, modules or device work, the figures show a message."""
     nothing = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
     host = TraceBuilder().operator("op", start_us=0, duration_us=5).build()
 

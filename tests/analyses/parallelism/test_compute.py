@@ -1,4 +1,4 @@
-"""Tests of parallelism: axes, exposed time, bubbles and the load of experts."""
+"""Tests of parallelism: parallelism axes, exposed communication, pipeline bubbles and the load of experts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _group(description: str) -> dict[str, str]:
 
 
 def data_and_tensor_parallel() -> TraceBuilder:
-    """Return a step of 1,000 µs on two ranks, which reduce along `mesh_tp` and then along `mesh_dp`.
+    """Return a step of 1,000 µs on two ranks that all-reduce in group `mesh_tp` and then in group `mesh_dp`.
 
-    Rank 0 computes until 200 µs; its tensor-parallel call runs from 150 to 300 µs, its data-parallel call from 250 to 500.
-    Rank 1 arrives 100 µs later at the first call and 50 µs later at the second.
+    On rank 0, a kernel runs until 200 µs, the first all-reduce from 150 to 300 µs and the second from 250 to 500 µs.
+    Rank 1 joins the first all-reduce 100 µs later and the second 50 µs later.
     """
     builder = TraceBuilder()
     for rank, (tensor, data) in enumerate(((150, 250), (250, 300))):
@@ -43,7 +43,7 @@ def data_and_tensor_parallel() -> TraceBuilder:
 
 
 def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
-    """From 200 to 500 µs rank 0 communicates without computing: tp until 300, dp from there on."""
+    """From 200 to 500 µs, rank 0 communicates without computing: on axis tp until 300 µs, then on axis dp."""
     result = parallelism(data_and_tensor_parallel().build())
 
     assert result.per_axis.filter(rank=0).to_dicts() == [
@@ -70,7 +70,7 @@ def test_axes_add_up_to_the_exposed_time_of_the_rank() -> None:
 
 
 def test_groups_have_their_axis_and_its_reason() -> None:
-    """The descriptions `mesh_tp` and `mesh_dp` state the axes of both groups."""
+    """The axes of both groups are taken from their descriptions, `mesh_tp` and `mesh_dp`."""
     groups = parallelism(data_and_tensor_parallel().build()).per_group
 
     assert groups.select("process_group", "group_size", "axis", "named_by", "candidates", "collectives").rows() == [
@@ -80,7 +80,7 @@ def test_groups_have_their_axis_and_its_reason() -> None:
 
 
 def test_the_fsdp_unit_that_asked_has_its_share() -> None:
-    """The all-gather launched inside `FSDP::all_gather (layers.0)` belongs to that unit, and its group is fsdp."""
+    """An all-gather launched inside `FSDP::all_gather (layers.0)` is on axis fsdp and listed with this FSDP unit."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -96,7 +96,7 @@ def test_the_fsdp_unit_that_asked_has_its_share() -> None:
 
 
 def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: int, size: int) -> None:
-    """Request a call of gloo in this operator; a worker thread performs it 10 µs later, for 20 µs."""
+    """Add an operator that requests a gloo call, and the call itself: 10 µs later, on thread 7, for 20 µs."""
     args = {"Input Dims": [[size]], "Input type": ["float"]}
     dims = [[[size]], []] if family == "all_reduce" else [[size], [size]]
     builder.operator(operator, start_us=start_us, duration_us=2, args={"Input Dims": dims})
@@ -104,7 +104,7 @@ def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: in
 
 
 def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
-    """The all-gather runs on a gloo thread without annotations; the operator that requested it is in an FSDP annotation."""
+    """An all-gather runs on a gloo thread, but the operator that requested it is inside an FSDP annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -119,7 +119,7 @@ def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
 
 
 def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() -> None:
-    """DDP reduces gradients (dp) in a group that also gathers metrics; the all-gathers do not turn dp into fsdp or tp."""
+    """DDP reduces gradients in a group that also gathers metrics; the reductions are still on axis dp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -138,7 +138,7 @@ def test_gradients_of_ddp_are_data_parallel_beside_other_calls_of_the_group() ->
 
 
 def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
-    """All-gathers without a description may be fsdp or tp, so the axis is unknown and a finding names both."""
+    """All-gathers in a group without a description may be fsdp or tp, so the axis is unknown; a finding names both."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)
@@ -152,7 +152,7 @@ def test_groups_that_fit_two_axes_are_said_and_not_guessed() -> None:
 
 
 def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
-    """Return a step of 1,000 µs in which rank 0 sends each microbatch to rank 1, which waits 100 µs for each microbatch."""
+    """Return a step of 1,000 µs in which rank 0 sends microbatches and rank 1 waits 100 µs for each of them."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 1_000)
@@ -171,7 +171,7 @@ def pipeline_of_two(microbatches: int = 3) -> TraceBuilder:
 
 
 def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
-    """Rank 1 waits 3 times 100 µs; with two stages and three microbatches, the expected bubble is a quarter."""
+    """Rank 1 waits 3 times 100 µs; for two stages and three microbatches, the expected bubble is 25 %."""
     stages = parallelism(pipeline_of_two().build()).per_stage
 
     chosen = ("rank", "stage", "stage_count", "microbatch_count", "transfer_ns", "bubble_ns")
@@ -180,7 +180,7 @@ def test_the_bubble_of_a_stage_is_its_waiting_for_neighbours() -> None:
 
 
 def test_tokens_of_experts_show_the_imbalance() -> None:
-    """Of 8 tokens rank 0 receives 6 and rank 1 receives 2: 1.5 and 0.5 times the mean."""
+    """Of 8 tokens, rank 0 receives 6 and rank 1 receives 2, which is 1.5 and 0.5 times the mean."""
     builder = TraceBuilder()
     for rank, received in enumerate(((3, 3), (1, 1))):
         splits = {"In split size": "[3, 1]", "Out split size": str(list(received)), **_group("mesh_ep")}
@@ -197,7 +197,7 @@ def test_tokens_of_experts_show_the_imbalance() -> None:
 
 @pytest.mark.parametrize("first", ["to the experts", "back"])
 def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
-    """Rank 0's experts get 6 of 8 tokens, whether the recording begins with the dispatch of tokens or with their return."""
+    """Rank 0's experts get 6 of 8 tokens, whether the first all-to-all dispatches tokens or returns them."""
     builder = TraceBuilder()
     for rank, ours in enumerate((6, 2)):
         there = {"In split size": "[2, 2]", "Out split size": str([ours // 2] * 2), **_group("mesh_ep")}
@@ -215,7 +215,7 @@ def test_the_way_back_does_not_hide_the_imbalance(first: str) -> None:
 
 
 def test_a_job_that_does_not_communicate_is_empty() -> None:
-    """A rank that only computes has no axis and no group."""
+    """If no rank communicates, the tables of axes and groups are empty."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.per_axis.is_empty()
@@ -223,7 +223,7 @@ def test_a_job_that_does_not_communicate_is_empty() -> None:
 
 
 def test_time_outside_steps_is_kept() -> None:
-    """The exposed time of a collective before the first step is in a separate row, with a null step."""
+    """A collective before the first step has a separate row with a null step."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 100, 100)
@@ -237,12 +237,12 @@ def test_time_outside_steps_is_kept() -> None:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Parallelism:
-    """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
+    """Return the result for a recorded pipeline with two stages and two replicas; rank 2 is slow."""
     return parallelism(opened(TRACES / "pipeline_gloo_4rank"))
 
 
 def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
-    """Groups [0, 2] and [1, 3] are pipelines, and groups [0, 1] and [2, 3] are data-parallel replicas."""
+    """The groups [0, 2] and [1, 3] are pipelines, and the groups [0, 1] and [2, 3] are data-parallel."""
     assert set(pipeline.per_group.select("process_group", "axis").rows()) == {
         ("mesh_pp [0, 2]", "pp"),
         ("mesh_pp [1, 3]", "pp"),
@@ -252,7 +252,7 @@ def test_the_axes_of_a_recorded_pipeline(pipeline: Parallelism) -> None:
 
 
 def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipeline: Parallelism) -> None:
-    """Rank 2 sleeps in steps of four microbatches: rank 0 waits for most of its step, rank 2 almost never."""
+    """Rank 2 sleeps, so rank 0 waits for most of its step, while rank 2 hardly waits."""
     stages = pipeline.per_stage
     bubble = dict(stages.group_by("rank").agg(pl.col("bubble_fraction").mean()).iter_rows())
 
@@ -264,7 +264,7 @@ def test_rank_0_of_the_recorded_pipeline_waits_for_the_slow_stage_behind_it(pipe
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> None:
-    """In every step of every rank, the axes add up to the exposed time of `distributed`, to the nanosecond."""
+    """In every step of every rank, the axes add up exactly to the exposed time that `distributed` reports."""
     trace = opened(TRACES / name)
     by_axis = parallelism(trace).per_step.drop_nulls("step").group_by("rank", "step").agg(pl.col("exposed_ns").sum())
     expected = distributed(trace).per_step.drop_nulls(["step", "step_ns"]).filter(pl.col("exposed_ns") > 0)
@@ -275,7 +275,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
 @pytest.mark.slow
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
-    """Without descriptions, collectives show the axes: groups that send in sequence are pp, groups that reduce gradients dp."""
+    """Without descriptions, collectives show the axes: sends along a pipeline mean pp, reduced gradients mean dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():
         trace = json.loads(gzip.decompress(path.read_bytes()))
         for group in trace["distributedInfo"]["pg_config"]:
@@ -303,7 +303,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def test_a_recommender_uses_one_group_for_two_axes() -> None:
-    """DLRM exchanges embeddings (unevenly, so ep) and reduces gradients (in the backward pass, so dp) among all 8 ranks."""
+    """In one group of 8 ranks, DLRM exchanges embeddings with uneven all-to-alls (ep) and reduces gradients (dp)."""
     result = parallelism(opened(TRACES / "dlrm_8rank"))
 
     rows = result.per_group.select("process_group", "axis", "candidates", "collectives").rows()
@@ -313,7 +313,7 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
 
 def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
-    """Even all-to-alls may belong to axis ep or cp; all-reduces of gradients in the same group belong to dp."""
+    """In one group, all-reduces of gradients are on axis dp; all-to-alls with equal splits may be on axis ep or cp."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a").step(1, 0, 1_000)
@@ -338,7 +338,7 @@ def _grouped(rank: int, builder: TraceBuilder, left: list[int], name: str = "ate
 
 
 def test_rows_of_grouped_products_show_the_imbalance() -> None:
-    """Rank 1 computes 300 rows and rank 0 100, so 1.5 and 0.5 of the mean; weight gradients do not count."""
+    """Rank 0 computes 100 rows and rank 1 300 rows, 0.5 and 1.5 times the mean; weight gradients do not count."""
     builder = TraceBuilder()
     _grouped(0, builder, [100, 16])
     _grouped(1, builder, [300, 16], "aten::_scaled_grouped_mm")
@@ -353,7 +353,7 @@ def test_rows_of_grouped_products_show_the_imbalance() -> None:
 
 
 def test_products_belong_to_the_group_of_the_experts() -> None:
-    """Ranks 0 and 1, and ranks 2 and 3, are groups of experts: each rank is compared with the mean of its own group."""
+    """Ranks [0, 1] and [2, 3] are two expert groups; each rank is compared with the mean of its group."""
     builder = TraceBuilder()
     for rank, rows in enumerate((100, 300, 50, 50)):
         group = (0, 1) if rank < 2 else (2, 3)
@@ -372,7 +372,7 @@ def test_products_belong_to_the_group_of_the_experts() -> None:
 
 
 def test_batches_of_equal_size_have_rows_for_each_expert() -> None:
-    """A product of 4 experts with 25 rows each computes 100 rows."""
+    """A batched product with 4 experts of 25 rows each counts as 100 rows."""
     builder = TraceBuilder()
     _grouped(0, builder, [4, 25, 16])
 
@@ -383,7 +383,7 @@ def test_batches_of_equal_size_have_rows_for_each_expert() -> None:
 
 @pytest.mark.parametrize("dims", ["[]", "[[1]]", '["x", [4, 16, 32]]', "[[100, 16], [4, -1, 32]]", "[[100, 16], null]"])
 def test_products_of_unknown_shape_do_not_count(dims) -> None:
-    """Shapes come from the traced program, so they may be anything."""
+    """Products with missing, symbolic or invalid shapes are ignored."""
     builder = TraceBuilder()
     builder.operator("aten::_grouped_mm", start_us=0, duration_us=5, args={"Input Dims": json.loads(dims)})
 

@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def _two_axes() -> Parallelism:
-    """Return two ranks that all-reduce along tp, where rank 1 is 40 µs late, and then along dp, where none is late."""
+    """Return two ranks that all-reduce on axis tp, where rank 1 is 40 µs late, and then on axis dp without waiting."""
     builder = TraceBuilder()
     for rank, late in enumerate((0, 40)):
         builder.rank(rank).header(host_name="a")
@@ -21,7 +21,7 @@ def _two_axes() -> Parallelism:
 
 
 def test_waiting_and_transfer_of_each_axis_are_parts_of_the_bars() -> None:
-    """Rank 0 waits 40 µs on axis tp and transfers 10 µs there and 50 µs on axis dp; nobody waits on dp."""
+    """Rank 0 waits 40 µs and transfers for 10 µs on axis tp; on axis dp, both ranks only transfer, for 50 µs."""
     figure = plot_parallelism(_two_axes())
 
     assert {bar.name: list(bar.x) for bar in figure.data if bar.showlegend} == {
@@ -32,7 +32,7 @@ def test_waiting_and_transfer_of_each_axis_are_parts_of_the_bars() -> None:
 
 
 def test_hidden_communication_gives_a_figure_that_says_so() -> None:
-    """A rank that only computes has no exposed communication, so the figure shows a message."""
+    """If no rank communicates, the figure shows a message."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
     text = "No rank communicates without computing at the same time."

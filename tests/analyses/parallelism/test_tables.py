@@ -1,4 +1,4 @@
-"""Tests of the parallelism tables that people read."""
+"""Tests of the printed tables of parallelism."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def test_every_table_prints() -> None:
-    """Each view can be printed, and lists of candidate axes become text."""
+    """Every view can be printed, and lists of candidate axes become text."""
     builder = TraceBuilder()
     for rank in (0, 1):
         args = {"Process Group Description": ""}

@@ -1,4 +1,4 @@
-"""Tests of queue_length: how much launched work waits in the queue of each stream."""
+"""Tests of queue_length: the amount of launched work that waits in the queue of each stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STREAM = {"rank": pl.Int32, "device": pl.Int32, "stream": pl.Int64}
 
 
 def changes(builder: TraceBuilder) -> list[tuple[int, int, int]]:
-    """Return the stream, the time in µs and the queue length after every change."""
+    """Return the stream, the time (µs) and the queue length after every change."""
     series = queue_length(builder.build()).series
     return series.select("stream", pl.col("time_ns") // 1_000, "queue_length").rows()
 
@@ -29,12 +29,12 @@ def three_kernels() -> TraceBuilder:
 
 
 def test_work_waits_from_its_launch_to_its_start() -> None:
-    """Three launches raise the length to 3, then each start lowers it by 1."""
+    """Three launches raise the queue length to 3; then each start of a kernel lowers it by 1."""
     assert changes(three_kernels()) == [(7, 0, 1), (7, 2, 2), (7, 4, 3), (7, 10, 2), (7, 20, 1), (7, 30, 0)]
 
 
 def test_lengths_count_as_long_as_they_last() -> None:
-    """Lengths 1 for 12 µs, 2 for 12 µs and 3 for 6 µs have mean 1.8; HTA's mean over six changes is 1.5."""
+    """The mean of length 1 for 12 µs, 2 for 12 µs and 3 for 6 µs is 1.8; HTA's mean over six changes is 1.5."""
     result = queue_length(three_kernels().build(), full_length=3)
 
     assert result.time_weighted.to_dicts() == [
@@ -94,7 +94,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
-    """A kernel that starts before its launch enters and leaves the queue at its launch; HTA counts -1."""
+    """A kernel that starts before its launch enters and leaves the queue at the launch; HTA would count -1."""
     builder = TraceBuilder().kernel("k", start_us=5, duration_us=9, launch_us=8)
 
     assert changes(builder) == [(7, 8, 1), (7, 8, 0)]
@@ -103,7 +103,7 @@ def test_work_that_seems_to_begin_before_its_launch_does_not_wait() -> None:
 
 
 def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
-    """One kernel starts at 10 µs, when the next is launched: the length falls to 0 and then rises to 1, but is never 2."""
+    """A kernel starts when the next is launched: the length first falls to 0 and then rises to 1."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=1, launch_us=0)
@@ -114,7 +114,7 @@ def test_at_equal_times_work_leaves_before_other_work_enters() -> None:
 
 
 def test_every_kernel_of_a_graph_waits_from_the_launch_of_the_graph() -> None:
-    """One cudaGraphLaunch adds three kernels to the queue; HTA fails with an AssertionError."""
+    """One cudaGraphLaunch adds three kernels to the queue; HTA raises an AssertionError."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)
@@ -134,7 +134,7 @@ def test_every_stream_of_every_device_has_its_own_queue() -> None:
 
 
 def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
-    """If no launch of a stream was recorded, the stream has a row whose queue lengths are null."""
+    """If no launch of a stream was recorded, the stream has a row with null queue lengths."""
     result = queue_length(TraceBuilder().kernel("k", start_us=0, duration_us=1).build())
 
     assert result.series.is_empty()
@@ -143,14 +143,14 @@ def test_work_without_a_known_launch_is_counted_but_not_queued() -> None:
 
 
 def test_copies_and_memsets_wait_too() -> None:
-    """A copy launched at 1 µs waits in the queue of its stream until 10 µs, as a kernel would."""
+    """Like a kernel, a copy launched at 1 µs waits in the queue until it starts at 10 µs."""
     builder = TraceBuilder().copy("Memcpy HtoD", start_us=10, duration_us=5, launch_us=1, stream=7)
 
     assert changes(builder) == [(7, 1, 1), (7, 10, 0)]
 
 
 def test_ranks_stay_apart_and_a_rank_without_work_is_a_finding() -> None:
-    """Ranks 0 and 1 have windows of 5 and 4 µs; rank 2 has operators only and gets a finding."""
+    """Ranks 0 and 1 have windows of 5 and 4 µs; rank 2 has only operators, and a finding says so."""
     builder = TraceBuilder()
     for rank in (1, 0):
         builder.rank(rank).kernel("k", start_us=5, duration_us=1, launch_us=rank)
@@ -170,7 +170,7 @@ def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
 
 
 def test_a_queue_that_is_full_when_empty_is_refused() -> None:
-    """`full_length=0` would call an empty queue full, so it raises an error."""
+    """With `full_length=0`, even an empty queue would be full, so an error is raised."""
     with pytest.raises(InvalidOptionError, match="full_length=0"):
         queue_length(three_kernels().build(), full_length=0)
 
@@ -180,7 +180,7 @@ works = st.lists(st.tuples(st.integers(7, 8), st.integers(0, 30), st.integers(0,
 
 @given(works)
 def test_the_queue_always_holds_the_work_launched_and_not_begun(work: list[tuple[int, int, int]]) -> None:
-    """After each change, the length equals a count of the launched work that has not started."""
+    """For random work, the length after each change is the number of kernels launched but not started."""
     builder = TraceBuilder()
     for stream, launch, start in work:
         builder.kernel("k", stream=stream, start_us=start / 1_000, duration_us=1, launch_us=launch / 1_000)

@@ -1,4 +1,4 @@
-"""Tests of the queue_length and memory_bandwidth tables that people read."""
+"""Tests of the printed tables of queue_length and memory_bandwidth."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from jobs import gpu_job
 
 
 def test_a_queue_has_a_row_and_a_job_without_copies_has_none() -> None:
-    """The kernel launched at 80 µs waits until 100 µs; the job copies nothing, so its copy table is empty."""
+    """Each stream has a row with its queue; the job has no copies, so its table of copies is empty."""
     assert queues_per_stream(queue_length(gpu_job().build())).row(0) == (0, 7, 1.0, 1.0, 1, 1, 0, 2, 1)
     assert bandwidth_per_kind(memory_bandwidth(gpu_job().build())).is_empty()

@@ -1,4 +1,4 @@
-"""Tests of roofline: lower bounds, coverage, contradictions, and unknown devices."""
+"""Tests of roofline: lower bounds, coverage, contradictions and unknown devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SUM = {"Input Dims": [[1 << 28], [1 << 28], []], "Input type": ["float", "float"
 
 
 def job(product_us: int = 2_000, header: dict[str, Any] | None = None) -> TraceBuilder:
-    """Return a product of two 8192 x 8192 matrices, a sum of two vectors of 1 GiB, and an operator without a rule."""
+    """Return a product of two 8192 x 8192 matrices, a sum of two 1 GiB vectors, and an operator without a cost rule."""
     builder = TraceBuilder().header(**(H100 if header is None else header))
     builder.operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_tst_128x256_64x4", start_us=100, duration_us=product_us, launch_us=1)
@@ -32,12 +32,12 @@ def job(product_us: int = 2_000, header: dict[str, Any] | None = None) -> TraceB
 
 
 def rows(builder: TraceBuilder, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
-    """Return columns of `per_operator`."""
+    """Return the chosen columns of `per_operator`."""
     return roofline(builder.build(), **options).per_operator.select(columns).rows()
 
 
 def test_the_longer_part_bounds_an_operator() -> None:
-    """1.0995 TFLOP at 989.4 TFLOP/s take 1,111 µs, 3 GiB at 3,352 GB/s take 961 µs; the larger gap comes first."""
+    """Compute bounds the product (1.0995 TFLOP at 989.4 TFLOP/s), and memory bounds the sum (3 GiB at 3,352 GB/s)."""
     assert rows(job(), "operator", "flops", "bytes_moved", "bound", "floor_ns", "gap_ns") == [
         ("aten::add", 1 << 28, 3 << 30, "memory", 960_986, 1_039_014),
         ("aten::mm", 2 * 8192**3, 3 * (1 << 27), "compute", 1_111_291, 888_709),
@@ -46,7 +46,7 @@ def test_the_longer_part_bounds_an_operator() -> None:
 
 
 def test_rates_and_shares() -> None:
-    """The product attains 550 TFLOP/s, 56 % of the peak, on tensor cores."""
+    """The product attains 550 TFLOP/s on tensor cores, 56 % of the peak."""
     columns = (
         "operator",
         "flops_per_s",
@@ -69,7 +69,7 @@ def test_rates_and_shares() -> None:
 
 
 def test_coverage_is_always_stated() -> None:
-    """The costs of 4 of 5 ms are known; the finding names the operator without a rule."""
+    """Costs are known for 4 of 5 ms; the finding names the operator without a rule."""
     result = roofline(job().build())
     assert result.per_rank.select("busy_ns", "covered_fraction", "floor_ns", "gap_ns").row(0) == (
         5_000_000,
@@ -83,7 +83,7 @@ def test_coverage_is_always_stated() -> None:
 
 
 def test_a_lower_bound_above_the_time_is_a_contradiction() -> None:
-    """The product cannot take 1,000 µs on an H100: the row and a finding say so."""
+    """An H100 needs at least 1,111 µs for the product, so 1,000 µs are a contradiction; a finding says so."""
     result = roofline(job(product_us=1_000).build())
     row = result.per_operator.filter(operator="aten::mm")
     assert row.select("roofline_fraction").item() > 1
@@ -93,7 +93,7 @@ def test_a_lower_bound_above_the_time_is_a_contradiction() -> None:
 
 
 def test_small_data_may_come_from_the_cache() -> None:
-    """12 MB in 1 µs exceed the bandwidth of the memory, but a cache of 50 MB may hold them."""
+    """12 MB in 1 µs exceed the memory bandwidth, but the data fits in a cache of 50 MB."""
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
     ((contradiction,),) = rows(builder.kernel("add", start_us=10, duration_us=1, launch_us=1), "contradiction")
@@ -101,7 +101,7 @@ def test_small_data_may_come_from_the_cache() -> None:
 
 
 def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
-    """For a device of unknown name, the measured rates of the sum and the product serve as its peaks; a finding says so."""
+    """For an unknown device, the best rates in the trace replace the peaks, and a finding says so."""
     result = roofline(job(header={"deviceProperties": [{"id": 0, "name": "Strange 9000"}]}).build())
     assert result.peaks.select("resource", "peak_flops_per_s", "peak_bytes_per_s", "source").rows() == [
         ("bfloat16", 2 * 8192**3 / 2e-3, None, "attained in this trace"),
@@ -112,7 +112,7 @@ def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
 
 
 def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
-    """On an MI300X, the product attains 550 of 1,307 TFLOP/s (AMD measured 708), and the sum 1.6 of 5.3 TB/s."""
+    """The table of peaks has the peak, the rate that AMD measured, and the rate attained in the trace."""
     mi300 = {"deviceProperties": [{"id": 0, "name": "AMD Instinct MI300X"}]}
     peaks = roofline(job(header=mi300).build()).peaks
     columns = ("peak_flops_per_s", "attainable_flops_per_s", "attained_flops_per_s", "attained_bytes_per_s")
@@ -122,7 +122,7 @@ def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
 
 
 def test_the_cache_does_not_show_what_the_memory_attains() -> None:
-    """12 MB in 12 µs may come from the cache of 50 MB, so no rate of the memory is known."""
+    """12 MB fit in the cache of 50 MB, so their rate says nothing about the memory and is not listed."""
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
     peaks = roofline(builder.kernel("add", start_us=10, duration_us=12, launch_us=1).build()).peaks
@@ -130,14 +130,14 @@ def test_the_cache_does_not_show_what_the_memory_attains() -> None:
 
 
 def test_the_device_can_be_named() -> None:
-    """A given device name replaces the name in the file, and must be in the table of peaks."""
+    """`device` replaces the device name in the file; a name that is missing from the table of peaks raises an error."""
     assert rows(job(), "floor_ns", device="NVIDIA H100 PCIe")[:2] == [(1_454_380,), (1_579_807,)]
     with pytest.raises(InvalidOptionError, match="does not have 'H100'"):
         roofline(job().build(), device="H100")
 
 
 def test_missing_shapes_are_the_reason() -> None:
-    """If an operator's shapes were not recorded, the reason names the profiler option that records them."""
+    """If shapes were not recorded, the reason names the profiler option that records them."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=5)
     ((flops, reason),) = rows(builder.kernel("gemm", start_us=10, duration_us=9, launch_us=1), "flops", "reason")
     assert flops is None
@@ -145,7 +145,7 @@ def test_missing_shapes_are_the_reason() -> None:
 
 
 def test_products_on_ordinary_cores_are_summed() -> None:
-    """A product whose kernel runs without tensor cores is reported with its time."""
+    """The time of products on ordinary cores is in `per_rank` and in a finding."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     result = roofline(builder.kernel("ampere_sgemm_128x64_tn", start_us=10, duration_us=9_000, launch_us=1).build())
     assert result.per_rank["without_tensor_cores_ns"].item() == 9_000_000
@@ -153,7 +153,7 @@ def test_products_on_ordinary_cores_are_summed() -> None:
 
 
 def test_an_empty_rank_has_empty_tables() -> None:
-    """A rank without operators has no rows, and its coverage is null."""
+    """Without operators, `per_operator` is empty, and the coverage is null."""
     result = roofline(TraceBuilder().annotation("nothing", start_us=0, duration_us=1).build())
     assert result.per_operator.is_empty()
     assert result.per_rank["covered_fraction"].to_list() == [None]
@@ -175,9 +175,9 @@ COVERAGE = {
 
 @pytest.mark.parametrize("name", sorted(COVERAGE))
 def test_nearly_all_time_of_real_models_is_known(real_traces, goldens, name) -> None:
-    """The costs of at least 99 % of the time are known, no less than in TraceLens.
+    """Costs are known for at least 99 % of the time, and never for less time than in TraceLens.
 
-    Busy times equal those of TraceLens to within 3 %, and every contradicted bound is reported.
+    Busy times agree with TraceLens to within 3 %, and every contradicted lower bound is reported.
     """
     result = roofline(opened(real_traces / "models" / f"{name}.json.gz"))
     with (goldens / "tracelens" / name / "unified_perf_summary.csv").open(newline="") as file:

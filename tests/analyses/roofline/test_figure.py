@@ -1,4 +1,4 @@
-"""Tests of the figure of the roofline: dots at the numbers of the result, below the roof of the device."""
+"""Tests of the roofline figure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PRODUCT = {"Input Dims": [[8192, 8192], [8192, 8192]], "Input type": ["c10::BFlo
 
 
 def product() -> TraceBuilder:
-    """Return a product of 2 ms on an H100."""
+    """Return a matrix product that takes 2 ms on an H100."""
     builder = TraceBuilder().header(deviceProperties=[{"id": 0, "name": "NVIDIA H100 80GB HBM3"}])
     builder.operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     return builder.kernel("nvjet_<script>", start_us=100, duration_us=2_000, launch_us=1)
 
 
 def test_a_dot_has_the_numbers_of_its_operator() -> None:
-    """The product is a dot at 2731 FLOP/byte and 550 TFLOP/s; its roof ends at 989.4 TFLOP/s."""
+    """The product is a dot at 2731 FLOP/byte and 550 TFLOP/s, below a roof of 989.4 TFLOP/s."""
     figure = plot_roofline(roofline(product().build()))
     dots = {trace.name: (list(trace.x), list(trace.y)) for trace in figure.data if trace.mode == "markers"}
     assert dots["products"] == ([pytest.approx(2730.67, abs=0.01)], [pytest.approx(549.76, abs=0.01)])
@@ -28,7 +28,7 @@ def test_a_dot_has_the_numbers_of_its_operator() -> None:
 
 
 def test_without_known_costs_the_figure_says_so() -> None:
-    """An operator without shapes has no position."""
+    """The only operator has no shapes, so the figure shows a message."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=10)
     figure = plot_roofline(roofline(builder.kernel("gemm", start_us=20, duration_us=5, launch_us=1).build()))
     assert "No operator has a known number" in figure.layout.annotations[0].text + str(figure.layout.title.text)

@@ -1,4 +1,4 @@
-"""Operations of small models, recorded on the CPU, equal those that PyTorch's FlopCounterMode counts.
+"""Tests of the FLOPs of small models, recorded on the CPU, against PyTorch's FlopCounterMode.
 
 `scripts/record_flop_zoo.py` recorded the models with PyTorch 2.15.
 """
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "flop_zoo"
 COUNTED: dict[str, int] = json.loads((FOLDER / "truth.json").read_text())["flops"]
 
 DIFFERENT = {
-    # For the gradient of a filter, FlopCounterMode counts a grouped convolution as one without groups:
+    # For the gradient of the weights, FlopCounterMode ignores the groups of a convolution:
     # https://github.com/pytorch/pytorch/blob/main/torch/utils/flop_counter.py, conv_backward_flop
     "conv_grouped": 442_368,
     "conv_depthwise": 221_184,
@@ -26,7 +26,7 @@ DIFFERENT = {
     "conv1d_grouped_dilated": 74_880,
     "conv_transposed_depthwise": 69_984,
     "selective_scan": 161_280,
-    # FlopCounterMode has no formula for these operators, or does not see the products inside them:
+    # FlopCounterMode has no formula for these operators and does not see the products inside them:
     "lstm": 221_184,  # aten::mkldnn_rnn_layer
     "lstm_bidirectional": 1_161_216,  # the same
     "bilinear": 3_000,  # aten::_trilinear
@@ -34,14 +34,14 @@ DIFFERENT = {
     "addbmm": 4_320,  # aten::addbmm
     "attention_fast_path": 168_192,  # aten::_native_multi_head_attention
     "int8": 24_576,  # aten::_int_mm
-    # FlopCounterMode takes sparse matrices for dense ones; how many elements they store was not recorded.
+    # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early, after the profiler has begun the event of a product that then never runs.
+    # Recomputation stops early: the profiler has started the event of a product that then does not run.
     "checkpoint": 5_050_368,
-    # Results that a selective checkpoint keeps are not computed again, but the profiler records the call that returns them.
+    # A selective checkpoint keeps some results; the profiler records the calls that return them, but nothing runs.
     "checkpoint_selective": 827_904,
 }
-"""Our counts where they differ, with the reason."""
+"""The models for which our FLOPs differ, with the reason."""
 
 
 def counted(name: str) -> Roofline:
@@ -51,7 +51,7 @@ def counted(name: str) -> Roofline:
 
 @pytest.mark.parametrize("name", sorted(COUNTED))
 def test_operations_equal_those_of_flop_counter_mode(name) -> None:
-    """The products of every model, forward and backward, cost what FlopCounterMode counts, or differ for a listed reason."""
+    """The FLOPs of all products, forward and backward, equal FlopCounterMode's or are listed in `DIFFERENT`."""
     result = counted(name).per_operator
     total = result.select((pl.col("dense_flops") * pl.col("call_count")).sum()).item()
     assert total == DIFFERENT.get(name, COUNTED[name])
@@ -60,17 +60,17 @@ def test_operations_equal_those_of_flop_counter_mode(name) -> None:
 RECOMPUTED = {
     "checkpoint": 1_253_376,
     "checkpoint_reentrant": 1_253_376,
-    "checkpoint_in_checkpoint": 823_296,  # three layers of 205,824 FLOPs are computed again, one of them twice
+    "checkpoint_in_checkpoint": 823_296,  # three layers of 205,824 FLOPs are recomputed, one of them twice
     "checkpoint_selective": 205_824,
     "checkpoint_by_hand": 576,
     "compiled_checkpoint": 205_824,
 }
-"""Operations of products that the backward pass computes again."""
+"""The FLOPs of products that the backward pass recomputes."""
 
 
 @pytest.mark.parametrize("name", RECOMPUTED)
 def test_recomputed_operations_count_for_the_hardware_alone(name) -> None:
-    """Checkpointing runs forward products again; these count toward the FLOPs of the hardware, not of the model."""
+    """Forward products that checkpointing recomputes count as hardware FLOPs, not as model FLOPs."""
     result = counted(name)
     again = result.per_operator.filter(phase="recompute").select((pl.col("dense_flops") * pl.col("call_count")).sum())
     assert again.item() == RECOMPUTED[name]
@@ -80,12 +80,12 @@ def test_recomputed_operations_count_for_the_hardware_alone(name) -> None:
 
 @pytest.mark.parametrize("name", sorted(COUNTED.keys() - RECOMPUTED))
 def test_models_without_checkpointing_recompute_nothing(name) -> None:
-    """Backward operators that compute gradients, or gradients of gradients, do not count as recomputation."""
+    """Without checkpointing, no operator counts as recomputation, even for gradients of gradients."""
     assert "recompute" not in counted(name).per_operator["phase"].to_list()
 
 
 def test_a_rank_on_the_cpu_has_no_utilization() -> None:
-    """The peak of the CPU is unknown, so MFU and HFU are null, and a finding says why."""
+    """The peak rate of the CPU is unknown, so MFU and HFU are null, and a finding says why."""
     result = counted("mlp")
     assert result.per_step.select("mfu_fraction", "hfu_fraction").row(0) == (None, None)
     assert any("whose peak rates are unknown" in finding for finding in result.findings)

@@ -1,4 +1,4 @@
-"""Operators with missing shapes, unusual tensors or unusual types have a lower bound, or a reason why they have none."""
+"""Tests of roofline with missing shapes, unusual tensors and unusual types."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def of_call(operator: str, dims: Any, types: list[str], values: list[str] | None
     ],
 )
 def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
-    """The row has no operations and no lower bound, coverage says 0 %, and the first finding repeats the reason."""
+    """FLOPs and lower bound are null, the coverage is 0 %, and the row and the first finding give the reason."""
     result = of_call(operator, dims, types)
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"], row["bound"]) == (None, None, None, None)
@@ -50,7 +50,7 @@ def test_what_is_unknown_has_its_reason(operator, dims, types, reason) -> None:
 
 
 def test_a_sparse_matrix_has_an_unknown_cost() -> None:
-    """A tensor without strides is sparse. A product with a sparse matrix costs less than its shape suggests: no lower bound is known."""
+    """An input without strides is sparse; the number of stored elements is unknown, so there is no lower bound."""
     result = of_call("aten::mm", [[64, 32], [32, 8]], ["float"] * 2, strides=[[], [8, 1]])
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (None, None, None)
@@ -58,7 +58,7 @@ def test_a_sparse_matrix_has_an_unknown_cost() -> None:
 
 
 def test_an_empty_tensor_costs_nothing() -> None:
-    """A product of 0 x 4 and 4 x 8 has no operations, the bytes of the second matrix, and no division by zero."""
+    """A product of 0 x 4 and 4 x 8 has 0 FLOPs and only the bytes of the second matrix; nothing divides by 0."""
     row = of_call("aten::mm", [[0, 4], [4, 8]], ["float"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["flops_per_s"], row["reason"]) == (0, 128, 0.0, "")
     nothing = of_call("aten::add", [[0], [0], []], ["float", "float", "Scalar"]).per_operator.row(0, named=True)
@@ -67,7 +67,7 @@ def test_an_empty_tensor_costs_nothing() -> None:
 
 
 def test_integers_have_their_own_peak() -> None:
-    """int8 products are bounded by the int8 rate of tensor cores; int64 products have no peak, so the memory bounds them."""
+    """int8 products are bounded by the int8 peak; int64 products have no peak, so memory bounds them."""
     sizes = [[4096, 4096], [4096, 4096]]
     int8 = of_call("aten::_int_mm", sizes, ["signed char"] * 2).per_operator.row(0, named=True)
     assert (int8["precision"], int8["bound"]) == ("int8", "compute")
@@ -78,14 +78,14 @@ def test_integers_have_their_own_peak() -> None:
 
 
 def test_an_unknown_element_type_leaves_the_operations() -> None:
-    """The operations are known from the sizes; the bytes are unknown, and so is the lower bound."""
+    """The FLOPs follow from the sizes, but the bytes and the lower bound are unknown."""
     row = of_call("aten::mm", [[64, 64], [64, 64]], ["c10::Strange"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (2 * 64**3, None, None)
     assert row["reason"] == "the element type of input 0 is unknown: c10::Strange"
 
 
 def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
-    """It is unknown which weights are read, so it is also unknown whether compute or memory bounds the call."""
+    """The number of weights read is unknown, so it is unknown whether compute or memory bounds the call."""
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)
@@ -94,7 +94,7 @@ def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
 
 
 def test_joined_sequences_from_the_cache_do_not_contradict_the_device() -> None:
-    """12 MB in 1 µs exceed the bandwidth of the memory, but the cache may hold them, whatever the unknown operations are."""
+    """12 MB in 1 µs exceed the memory bandwidth, but the data may be in the cache; the reason says so."""
     dims = [[2048, 16, 64]] * 3 + [[3], [3]]
     args = {"Input Dims": dims, "Input type": [BF16] * 3 + ["int", "int"]}
     builder = (

@@ -1,4 +1,4 @@
-"""Lower bounds of operators recorded on an H100: none exceeds the measured time unless the cache explains it."""
+"""Tests of lower bounds of operators recorded on an H100: only the cache can explain times below them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from device_jobs import recorded
 from holotrace.analyses.roofline.compute import Roofline, roofline
 
 CACHE_BYTES, BYTES_PER_S = 52.4e6, 3_352e9
-"""This GPU's last-level cache size and memory bandwidth, from the table of devices."""
+"""The size of the last-level cache and the memory bandwidth of this GPU, from the table of devices."""
 
 FASTER_THAN_MEMORY = {
     "copies": set(),
@@ -27,7 +27,7 @@ FASTER_THAN_MEMORY = {
     "two_ranks-sharded": {"aten::copy_", "aten::split_with_sizes_copy"},
     "two_ranks-tensor_parallel": {"aten::add_", "aten::gelu", "aten::mul"},
 }
-"""Operators of each recording that read or write the cache instead of the memory."""
+"""The operators of each recording that are faster than memory because they use the cache."""
 
 
 @pytest.fixture(params=sorted(FASTER_THAN_MEMORY))
@@ -37,7 +37,7 @@ def recording(request) -> tuple[str, Roofline]:
 
 
 def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
-    """If an operator's lower bound exceeds its time, memory bounds it, and its data may be in the cache."""
+    """Operators that take less time than their lower bound are memory-bound, and the cache can explain their time."""
     name, result = recording
     above = result.per_operator.filter(pl.col("floor_ns") > pl.col("busy_ns"))
     beyond_cache = pl.col("call_count") * (pl.col("bytes_moved") - 2 * CACHE_BYTES) / BYTES_PER_S * 1e9
@@ -47,7 +47,7 @@ def test_only_the_cache_is_faster_than_a_lower_bound(recording) -> None:
 
 
 def test_no_share_above_one_is_silent(recording) -> None:
-    """Each row with a share above 1 has a contradiction, and a finding of its rank counts these rows."""
+    """Each row whose lower bound exceeds its time has a contradiction, and a finding per rank counts these rows."""
     _, result = recording
     is_above = result.per_operator["floor_ns"] > result.per_operator["busy_ns"]
     assert is_above.fill_null(value=False).equals(result.per_operator["contradiction"].is_not_null())
@@ -57,7 +57,7 @@ def test_no_share_above_one_is_silent(recording) -> None:
 
 
 def test_a_tensor_parallel_rank_computes_its_part_of_a_product() -> None:
-    """The two ranks divide 4,096 columns: products have 2,048, not the shapes of the DTensors around them."""
+    """Two ranks divide 4,096 columns, so each product has 2,048 columns, not the 4,096 of the DTensor."""
     products = roofline(recorded("two_ranks-tensor_parallel")).per_operator.filter(operator="aten::mm")
     assert not products["input_shape"].str.contains("4096").any()
     assert products["input_shape"].str.contains("2048").all()

@@ -1,4 +1,4 @@
-"""Tests of MFU and HFU, and of the time of modules."""
+"""Tests of the MFU and HFU of steps, and of the time of modules."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ JOBS = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
 
 
 def unknown_reasons(result: Roofline) -> set[str]:
-    """Return why costs are unknown."""
+    """Return the reasons for unknown costs."""
     return set(result.per_operator.filter(result.per_operator["bytes_moved"].is_null())["reason"])
 
 
 def job() -> TraceBuilder:
-    """Return a step of 10 ms: one product in the forward pass, again inside a backward operator, and one gradient."""
+    """Return a step of 10 ms with one product in the forward pass, its recomputation, and the product of a gradient."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
     builder.operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=1)
@@ -37,7 +37,7 @@ def job() -> TraceBuilder:
 
 
 def test_utilization_of_a_step() -> None:
-    """Two products of the model count for MFU (22.2 % of 989.4 TFLOP/s); HFU (33.3 %) also counts a recomputed product."""
+    """MFU counts two products (22.2 % of the peak); HFU also counts the recomputed product (33.3 %)."""
     row = roofline(job().build()).per_step.row(0, named=True)
     assert (row["step"], row["step_ns"]) == (1, 10_000_000)
     assert (row["model_flops"], row["hardware_flops"], row["dense_flops"]) == (2 * FLOPS, 3 * FLOPS, 3 * FLOPS)
@@ -46,7 +46,7 @@ def test_utilization_of_a_step() -> None:
 
 
 def test_without_steps_the_recording_is_one() -> None:
-    """The single row has no step number, and its length is that of the recording."""
+    """Without steps, there is one row, with a null step and the length of the recording."""
     builder = TraceBuilder().header(**H100).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=2_000, duration_us=2_000, launch_us=1)
     row = roofline(builder.build()).per_step.row(0, named=True)
@@ -55,7 +55,7 @@ def test_without_steps_the_recording_is_one() -> None:
 
 
 def test_an_unknown_peak_makes_the_utilization_unknown() -> None:
-    """A product in float8 on a V100 has no peak: its operations count, MFU is null."""
+    """A V100 has no float8 peak, so the FLOPs of a float8 product are known but MFU is null."""
     args = {**PRODUCT, "Input type": ["c10::Float8_e4m3fn", "c10::Float8_e4m3fn"]}
     builder = TraceBuilder().header(deviceProperties=[{"id": 0, "name": "Tesla V100-SXM2-16GB"}])
     builder.operator("aten::mm", start_us=0, duration_us=10, args=args).kernel(
@@ -66,7 +66,7 @@ def test_an_unknown_peak_makes_the_utilization_unknown() -> None:
 
 
 def test_a_utilization_above_1_is_reported() -> None:
-    """A product that takes 1.1 ms at peak cannot end in 0.5 ms: HFU is above 1, and a finding says so."""
+    """A product that takes 1.1 ms at peak is recorded with 0.5 ms, so HFU is above 1, and a finding says so."""
     builder = (
         TraceBuilder().header(**H100).step(1, 0, 600).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     )
@@ -76,7 +76,7 @@ def test_a_utilization_above_1_is_reported() -> None:
 
 
 def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
-    """A product in Linear_0 takes 4 µs forward and 3 µs backward."""
+    """A product in Linear_0 takes 4 µs forward and 3 µs backward; both count for Linear_0."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     builder = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=20, args={"Python id": 1}, **place)
     builder.operator("aten::mm", start_us=1, duration_us=10, args={"Sequence number": 7, "Fwd thread id": 0})
@@ -102,7 +102,7 @@ def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
     ],
 )
 def test_utilization_of_real_training(name, precision, mfu) -> None:
-    """On an H100, a model reaches about 10 % of the peak rate in bfloat16, 27 % in TF32 and 63 % in float32, with equal FLOPs."""
+    """With equal FLOPs, a model on an H100 reaches about 10 % MFU in bfloat16, 27 % in TF32 and 63 % in float32."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_step["model_flops"].unique().to_list() == [1_172_588_986_368]
     assert result.per_step["mfu_fraction"].is_between(*mfu).all()
@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """The costs of at least 90 % of the time are known, except for long lists of tensors; every share above 1 has a reason."""
+    """Costs are known for at least 90 % of the time; a contradiction explains each time below a lower bound."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

@@ -1,4 +1,4 @@
-"""Tests of source_lines: the time of each line of the user's code, on the host and on the devices."""
+"""Tests of source_lines: the host and device time of each line of user code."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ENGINE = "<built-in method run_backward of torch._C._EngineBase object at 0x7f12
 
 
 def training() -> TraceBuilder:
-    """Return a step of 180 µs: main sleeps, calls a model whose product has a gradient, and waits for the device.
+    """Return a step of 180 µs: `main` sleeps, calls a model, runs the backward pass, and waits for the device.
 
-    Autograd's thread 2 computes the gradient, then something that belongs to no forward operator.
+    Autograd's thread 2 computes the gradient, and then launches work that belongs to no forward operator.
     """
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=200).step(1, 10, 180)
     builder.python("<built-in function sleep>", start_us=20, duration_us=30)
@@ -45,14 +45,14 @@ def training() -> TraceBuilder:
 
 
 def rows(table, *columns: str) -> list[tuple]:
-    """Return these columns of a table as tuples."""
+    """Return the chosen columns of a table as tuples."""
     return table.select(columns).rows()
 
 
 def test_host_time_belongs_to_the_innermost_line() -> None:
-    """Of 230 µs on two threads, `forward` takes 36 in the forward pass and 25 in the backward pass, and `main` takes the rest.
+    """`forward` takes 36 µs in the forward pass and 25 µs in the backward pass; `main` takes the other 169 µs.
 
-    `main` waits in calls for 66 µs.
+    `main` spends 66 of its 169 µs in calls that wait.
     """
     result = source_lines(training().build())
 
@@ -66,9 +66,9 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 
 
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
-    """`forward` has 10 µs of work that it launched, and 20 µs of its backward pass; 8 µs belong to `main`, which called backward.
+    """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main` called backward and gets 8 µs.
 
-    The device is idle from 110 to 122 µs. The 5 µs before autograd's thread begins count for `main`, which runs then.
+    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count for `main`.
     """
     result = source_lines(training().build())
 
@@ -84,7 +84,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees are listed without object addresses and module numbers; a null callee stands for the line itself."""
+    """Callees are listed without object addresses and module numbers; a null callee means the line itself."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -106,7 +106,7 @@ def test_a_line_lists_what_it_called() -> None:
 
 
 def test_more_libraries_can_be_named() -> None:
-    """Without the folder `model`, the time of its functions belongs to the line that called them."""
+    """If the folder `model` is a library, the time of its functions counts for the line that called them."""
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=50)
     builder.python("model/net.py(2): forward", start_us=10, duration_us=30).python(
         "models.py(1): g", start_us=15, duration_us=5
@@ -122,7 +122,7 @@ def test_more_libraries_can_be_named() -> None:
 
 
 def test_recursive_calls_count_once_in_totals() -> None:
-    """A function of 50 µs that calls itself for 20 µs took 50 µs, and the work launched inside counts once."""
+    """A function of 50 µs calls itself for 20 µs; its total is 50 µs, and work launched inside counts once."""
     builder = TraceBuilder().python("tree.py(1): walk", start_us=0, duration_us=50)
     builder.python("tree.py(1): walk", start_us=10, duration_us=20)
     builder.kernel("gemm", start_us=40, duration_us=5, launch_us=15, launch_duration_us=1)
@@ -132,7 +132,7 @@ def test_recursive_calls_count_once_in_totals() -> None:
 
 
 def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
-    """A thread without Python and a kernel without a launch belong to no line, and a finding says so."""
+    """A thread without Python functions and a kernel without a launch have no line, and a finding says so."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=10)
     builder.operator("aten::mul", start_us=0, duration_us=7, thread=5).kernel("gemm", start_us=3, duration_us=9)
     result = source_lines(builder.build())
@@ -148,7 +148,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
 
 
 def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
-    """`acquire` counts as waiting, except inside the `__next__` of a data loader, where it counts as the line's own time."""
+    """Time in `acquire` is waiting, except inside the `__next__` of a data loader."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     loader = "torch/utils/data/dataloader.py(8): __next__"
     builder.python(loader, start_us=10, duration_us=30)
@@ -159,7 +159,7 @@ def test_waiting_for_a_data_loader_counts_as_the_time_of_the_line() -> None:
 
 
 def test_stacks_of_operators_give_lines_without_python_functions() -> None:
-    """Up to PyTorch 1.12, files have call stacks only for operators, so time outside operators has no line."""
+    """Up to PyTorch 1.12, only operators have call stacks, so time outside operators has no line."""
     stack = "torch/nn/functional.py(1848): linear;/home/me/model.py(42): forward;/home/me/train.py(7): <module>"
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=20, args={"Call stack": stack})
     builder.operator("aten::addmm", start_us=5, duration_us=10, args={"Call stack": stack})
@@ -176,7 +176,7 @@ def test_stacks_of_operators_give_lines_without_python_functions() -> None:
 
 
 def test_without_stacks_the_tables_are_empty() -> None:
-    """The finding says what to record."""
+    """The answer says how to record stacks."""
     result = source_lines(TraceBuilder().operator("aten::mul", start_us=0, duration_us=5).build())
 
     assert (len(result.per_line), len(result.per_callee), len(result.excess)) == (0, 0, 0)
@@ -186,7 +186,7 @@ def test_without_stacks_the_tables_are_empty() -> None:
 
 
 def late_rank() -> TraceBuilder:
-    """Return three ranks with two steps of 100 µs; rank 2 sleeps 40 µs in each, and the others wait for it."""
+    """Return three ranks with two steps of 100 µs; in each step, rank 2 sleeps for 40 µs and the others wait for it."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).python("train.py(1): main", start_us=0, duration_us=200)
@@ -202,7 +202,7 @@ def late_rank() -> TraceBuilder:
 
 
 def test_the_excess_names_the_late_rank_its_line_and_what_it_called() -> None:
-    """Main takes equally long on all ranks; without waits, rank 2 sleeps 40 µs per step longer than the median rank."""
+    """`main` takes the same time on all ranks, but rank 2 sleeps 40 µs more per step than the median rank."""
     result = source_lines(late_rank().build())
 
     columns = ("own_ns_per_step", "typical_ns_per_step", "excess_ns_per_step", "excess_fraction")
@@ -224,7 +224,7 @@ def test_the_excess_names_the_late_rank_its_line_and_what_it_called() -> None:
     ids=lambda value: getattr(value, "name", None),
 )
 def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
-    """In jobs of real PyTorch in which one rank sleeps, the largest excess is this rank's sleep."""
+    """In recorded jobs in which one rank sleeps, the largest excess is the sleep of this rank."""
     result = source_lines(holotrace.open_trace(job))
     first = VIEWS[1].table(result).row(0, named=True)
     assert (first["rank"], first["callee"], first["source_line"]) == (rank, "<built-in function sleep>", line)
@@ -232,7 +232,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """On every rank of a real job, self times of lines (or callees) add up to the union of the ranges of all threads."""
+    """In a real job, the self times of lines, and of callees, add up to the recorded time of all threads."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():
@@ -245,7 +245,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, lines and callees add up to the same device time, and the total of the outermost line equals it."""
+    """In a real job, lines and callees add up to the same device time, which is also the outermost line's total."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

@@ -1,4 +1,4 @@
-"""Tests of the figure of source lines."""
+"""Tests of the source_lines figure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import HOSTILE
 
 
 def small() -> TraceBuilder:
-    """Return a line of 100 µs with an operator of 30, a wait of 20, and a kernel of 8 µs."""
+    """Return a line of 100 µs with an operator of 30 µs, a wait of 20 µs, and a kernel of 8 µs."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=100)
     builder.operator("aten::mul", start_us=10, duration_us=30)
     builder.runtime("cudaDeviceSynchronize", start_us=60, duration_us=20)
@@ -17,21 +17,21 @@ def small() -> TraceBuilder:
 
 
 def test_device_time_is_drawn_if_there_is_any() -> None:
-    """The bars are the device time without and with the backward pass."""
+    """The bars show the device time outside and inside the backward pass."""
     figure = plot_source_lines(source_lines(small().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {"forward and other": [8], "backward": [0]}
     assert list(figure.layout.yaxis.ticktext) == ["a.py(1): f"]
 
 
 def test_host_time_is_drawn_on_request() -> None:
-    """`side="host"` divides 100 µs into Python, operators and waits."""
+    """`side="host"` divides the 100 µs into Python, operators and waits."""
     figure = plot_source_lines(source_lines(small().build()), side="host")
     parts = {"Python and built-in functions": [50], "operators and runtime calls": [30], "waits": [20]}
     assert {bar.name: list(bar.x) for bar in figure.data} == parts
 
 
 def test_names_are_text() -> None:
-    """Names from the trace are escaped, and time without a line has a bar."""
+    """Names from the trace are escaped; time without a line has a bar, too."""
     builder = TraceBuilder().python(f"a{HOSTILE}.py(1): f", start_us=0, duration_us=100)
     figure = plot_source_lines(source_lines(builder.operator("op", start_us=0, duration_us=5, thread=9).build()))
     assert "<script>" not in "".join(figure.data[0].customdata)
@@ -39,6 +39,6 @@ def test_names_are_text() -> None:
 
 
 def test_without_stacks_the_figure_says_what_to_record() -> None:
-    """An empty figure names the option that records stacks."""
+    """Without stacks, the message names the option that records them."""
     figure = plot_source_lines(source_lines(TraceBuilder().operator("op", start_us=0, duration_us=5).build()))
     assert "with_stack=True" in figure.layout.annotations[0].text

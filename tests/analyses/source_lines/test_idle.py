@@ -1,4 +1,4 @@
-"""The idle time of devices by line equals that of a slow count, microsecond by microsecond."""
+"""Tests of the device idle time of each line, against a slow count of every microsecond."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ launches = st.lists(
 
 
 def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the functions that do not overlap an earlier one on the same thread."""
+    """Return the functions without those that overlap an earlier function on the same thread."""
     kept: list[tuple[int, int, int]] = []
     for thread, start, length in items:
         if all(other != thread or start + length <= begin or begin + size <= start for other, begin, size in kept):
@@ -32,7 +32,7 @@ def disjoint(items: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 @settings(max_examples=30)
 @given(frames, launches)
 def test_idle_time_equals_a_slow_count(functions, calls) -> None:
-    """Main runs on thread 1 from 0 to 60 µs, other functions on both threads; kernels start after their launches."""
+    """`main` runs on thread 1 until 60 µs; other functions and launches are at random times on two threads."""
     functions = disjoint(functions)
     builder = TraceBuilder().python("main.py(1): main", start_us=0, duration_us=60)
     for number, (thread, start, length) in enumerate(functions):
@@ -52,10 +52,10 @@ def test_idle_time_equals_a_slow_count(functions, calls) -> None:
 
 
 def slow(functions, calls, kernels) -> Counter[int | None]:
-    """Return the idle microseconds of each line."""
+    """Return the idle time (µs) of each line."""
 
     def line_at(thread: int, moment: int) -> tuple[bool, int | None]:
-        """Return whether the thread does anything at this time, and its line."""
+        """Return whether the thread is active at this time, and its line."""
         for number, (of_thread, start, length) in enumerate(functions):
             if of_thread == thread and start <= moment < start + length:
                 return True, number + 2

@@ -1,4 +1,4 @@
-"""Tests of step_time: what each step spent its time on."""
+"""Tests of step_time: the time of each step, divided into categories."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ TIMES = [f"{category}_part_ns" for category in CATEGORIES]
 def one_step() -> TraceBuilder:
     """Return a step of 100 µs in which events of all categories overlap.
 
-    On the host an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs). The
-    device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs) and an all-reduce (45 to 70 µs).
+    On the host, an operator (0 to 60 µs) contains a launch call (5 to 15 µs), and a data loader follows (60 to 75 µs).
+    The device runs a kernel (20 to 40 µs), a copy (35 to 50 µs), a memset (48 to 52 µs), an all-reduce (45 to 70 µs).
     """
     builder = TraceBuilder().step(7, 0, 100).operator("aten::mm", start_us=0, duration_us=60)
     builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", start_us=60, duration_us=15)
@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """The kernel takes 20 of 100 µs, the copy the next 10, the memset the next 2; no event covers 25 µs."""
+    """Time covered by several events counts for the first category in the order of CATEGORIES; 25 µs have no event."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls and gloo annotations count; other annotations, including those on GPU streams, count toward no category."""
+    """Driver calls are runtime and gloo annotations communication; other annotations have no category."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)
@@ -94,7 +94,7 @@ def test_events_count_for_their_category() -> None:
     ],
 )
 def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
-    """Optimizer, DDP, nccl and Lightning ranges do not count as CPU time; only the operators inside them do."""
+    """Ranges of optimizers, DDP, nccl and Lightning are not CPU time; only the operators inside them are."""
     for add in (TraceBuilder.annotation, TraceBuilder.operator):
         builder = add(TraceBuilder().step(1, 0, 100), name, start_us=10, duration_us=50)
         row = step_time(builder.operator("aten::add_", start_us=20, duration_us=5).build()).per_step.row(0, named=True)
@@ -102,7 +102,7 @@ def test_a_region_is_not_an_operator_whatever_its_category(name: str) -> None:
 
 
 def test_the_mean_is_over_the_steps_of_each_rank() -> None:
-    """Rank 1 has steps of 10 and 30 µs with operators of 10 and 0 µs: a mean of 5 µs."""
+    """On rank 1, operators take 10 µs of the first step and 0 µs of the second, so their mean is 5 µs."""
     builder = TraceBuilder().step(1, 0, 40).operator("a", start_us=0, duration_us=40).rank(1)
     builder.step(1, 0, 10).operator("a", start_us=0, duration_us=10).step(2, 10, 30)
 
@@ -117,7 +117,7 @@ def test_the_mean_is_over_the_steps_of_each_rank() -> None:
 
 
 def test_annotations_can_replace_steps() -> None:
-    """Ranges of an annotation are numbered from 0; an unknown name raises an error that lists the known ones."""
+    """The ranges of an annotation are numbered from 0; an unknown name raises an error that lists the known names."""
     builder = (
         TraceBuilder().annotation("part", start_us=0, duration_us=4).annotation("part", start_us=10, duration_us=6)
     )
@@ -131,7 +131,7 @@ def test_annotations_can_replace_steps() -> None:
 
 
 def test_findings_name_what_was_not_recorded() -> None:
-    """Findings report missing steps, GPU work and operators, and steps whose device work was cut off."""
+    """Findings name missing steps, GPU work and operators, and steps without recorded device work at the end."""
     cut = TraceBuilder().operator("a", start_us=0, duration_us=1).step(1, 0, 9).step(2, 10, 9)
     cut.kernel("k", start_us=5, duration_us=1, launch_us=2)
     builder = cut.rank(1).kernel("k", start_us=0, duration_us=9).rank(2).operator("a", start_us=0, duration_us=9)
@@ -145,7 +145,7 @@ def test_findings_name_what_was_not_recorded() -> None:
 
 
 def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
-    """A rank with kernels only counts as one step of 100 µs; in the plugin, this step has a negative length."""
+    """A rank with only kernels is one step of 100 µs; in the plugin, the step has a negative length."""
     trace = case("tb_edge/gpu_only_trace", goldens, real_traces).trace
 
     (row,) = step_time(trace).per_step.iter_rows(named=True)
@@ -153,7 +153,7 @@ def test_a_rank_of_kernels_alone_is_one_step(goldens, real_traces) -> None:
 
 
 def test_nothing_at_all_is_an_error() -> None:
-    """A trace without events raises MissingDataError."""
+    """If the trace has no events, MissingDataError is raised."""
     with pytest.raises(MissingDataError, match="step_time: rank 0 has neither steps nor operators"):
         step_time(TraceBuilder().build())
 
@@ -162,12 +162,12 @@ EDGE = {
     "user_annotation_counts_as_cpu": ({"cpu": 20, "other": 80}, {"cpu": 80, "other": 20}),
     "comm_11pct_ddp_gloo": ({"communication": 12, "cpu": 2}, {"communication": 12, "cpu": 68}),
 }
-"""µs per category of the first step of each case, by default and with `compat`."""
+"""The µs per category in the first step of each case, by default and with `compat`."""
 
 
 @pytest.mark.parametrize("name", EDGE)
 def test_edge_cases_of_the_plugin(name: str, goldens, real_traces) -> None:
-    """Two steps that the plugin divides wrongly are divided correctly by default, and as in the plugin with `compat`."""
+    """The plugin divides these steps wrongly; the default result is correct, and `compat` reproduces the plugin."""
     trace = case(f"tb_edge/{name}", goldens, real_traces).trace
     for compat, expected in zip((None, "torch_tb_profiler"), EDGE[name], strict=True):
         row = step_time(trace, compat=compat).per_step.row(0, named=True)
@@ -182,7 +182,7 @@ ranges = st.lists(
 
 @given(ranges, st.lists(st.integers(1, 20), min_size=1, max_size=3))
 def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths: list[int]) -> None:
-    """For random events, the categories add up to the step in nanoseconds, and none is negative."""
+    """For random events, the categories add up exactly to the step, and none is negative."""
     builder = TraceBuilder()
     start = 0
     for number, length in enumerate(lengths):
@@ -200,7 +200,7 @@ def test_categories_add_up_to_the_step(rows: list[tuple[str, int, int]], lengths
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes return the same table as one process."""
+    """The table is the same with two worker processes as in one process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

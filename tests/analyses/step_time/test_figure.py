@@ -13,12 +13,12 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each part that has an entry in the legend."""
+    """Return the values of each trace of the figure that has an entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 
 def test_the_steps_of_one_rank_are_stacked() -> None:
-    """Each step has one bar in ms; categories without time have no entry in the legend."""
+    """Each step has one bar in ms; categories that are 0 everywhere have no entry in the legend."""
     figure = plot_step_time(step_time(stepping_job().build()))
 
     assert bars(figure) == {"kernels": [4, 4], "operators": [2, 2], "other": [4, 14]}
@@ -28,7 +28,7 @@ def test_the_steps_of_one_rank_are_stacked() -> None:
 
 
 def test_the_table_and_the_answer_use_the_names_of_the_figure() -> None:
-    """Each category has one name: the figure's legend, the table of the mean step and the headings agree."""
+    """The figure's legend, the table of the mean step and the answer use the same names for categories."""
     result = step_time(stepping_job().build())
 
     assert [bar.name for bar in plot_step_time(result).data] == mean_step(result)["category"].to_list()
@@ -39,7 +39,7 @@ def test_the_table_and_the_answer_use_the_names_of_the_figure() -> None:
 
 
 def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:
-    """Two ranks show their mean step of 15 ms; `rank=1` shows that rank's steps."""
+    """With two ranks, the figure shows the mean step of each; with `rank=1`, it shows the steps of rank 1."""
     result = step_time(stepping_job(2).build())
 
     assert bars(plot_step_time(result))["other"] == [9, 9]
@@ -49,7 +49,7 @@ def test_several_ranks_show_their_mean_step_and_one_can_be_chosen() -> None:
 
 
 def test_steps_of_one_number_stay_apart() -> None:
-    """The plugin's steps may repeat a number, so equal names get a suffix and their bars do not stack."""
+    """In the plugin's results, step numbers may repeat; equal names get a suffix, so their bars do not stack."""
     result = step_time(stepping_job().build())
     twice = StepTime(result.per_step.with_columns(step=pl.lit(1, pl.Int64)), result.mean)
 
@@ -57,7 +57,7 @@ def test_steps_of_one_number_stay_apart() -> None:
 
 
 def test_a_figure_without_steps_says_so() -> None:
-    """The figure of a result without steps shows a message."""
+    """Without steps, the figure shows a message."""
     result = step_time(stepping_job().build())
     (note,) = plot_step_time(StepTime(result.per_step.clear(), result.mean.clear())).layout.annotations
     assert note.text == "No step was recorded."

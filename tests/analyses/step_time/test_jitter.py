@@ -1,4 +1,4 @@
-"""Tests of `step_time(...).jitter`: how steps differ from the typical step, and what took longer."""
+"""Tests of `step_time(...).jitter`: which steps take longer than the typical step, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in function sleep>"):
-    """Return one rank whose steps take 50 µs plus a gemm and a sleep of the given lengths."""
+    """Return the result for one rank whose steps take 50 µs plus a gemm and a sleep of these lengths."""
     builder, now = TraceBuilder(), 0
     for number, (gemm, sleep) in enumerate(zip(gemm_us, sleep_us, strict=True)):
         length = 50 + gemm + sleep
@@ -27,7 +27,7 @@ def job(gemm_us=(50, 50, 50, 50, 50), sleep_us=(0, 0, 0, 0, 0), name="<built-in 
 
 
 def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
-    """Two long steps at the beginning are warm-up, a later long step is an outlier; the kernel that grew is named."""
+    """Two long steps at the beginning are warm-up; a later long step is an outlier, and its longer kernel is named."""
     jitter = job((900, 500, 50, 50, 400, 50, 50, 50, 50), [0] * 9).jitter
     assert jitter["step_kind"].to_list() == ["warm-up", "warm-up", *["steady"] * 2, "outlier", *["steady"] * 4]
     assert jitter.row(4, named=True) == {
@@ -45,7 +45,7 @@ def test_long_steps_are_warm_up_at_the_beginning_and_outliers_later():
 
 
 def test_time_outside_all_categories_is_named_after_the_innermost_python_function():
-    """A step that sleeps has more `other` time; the function that sleeps is named, not its caller."""
+    """A step that sleeps has more `other` time; the row names the sleep function, not its caller."""
     jitter = job(sleep_us=(0, 0, 300, 0, 0)).jitter
     apart = jitter.filter(step_kind="outlier").select(
         "step", "category", "category_excess_ns", "event", "event_excess_ns"
@@ -54,14 +54,14 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
 
 
 def test_a_function_is_compared_over_steps_whatever_its_object():
-    """Each step waits for a different queue object for 20 µs, one step for 320 µs: it takes 300 µs longer."""
+    """Each step waits for a different queue object, but the calls are compared as one function without the address."""
     jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
     apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
     assert apart.rows() == [(2, "<built-in method get>", 300_000)]
 
 
 def test_without_python_functions_the_event_is_unknown():
-    """Where nothing was recorded, only the category is known."""
+    """Without recorded Python functions, only the category is known, and the event is null."""
     builder = TraceBuilder()
     for number, start_us in enumerate((0, 100, 200, 300, 400)):
         builder.step(number, start_us, 100 if number < 4 else 900)
@@ -72,7 +72,7 @@ def test_without_python_functions_the_event_is_unknown():
 
 @pytest.mark.parametrize("gemm_us", [(50, 50, 400), (50, 51, 52, 53, 54), (50,)])
 def test_few_steps_and_small_differences_are_steady(gemm_us):
-    """Steps that differ little are not outliers, and of fewer than four steps, none is an outlier."""
+    """There are no outliers if steps differ little or if there are fewer than four steps."""
     jitter = job(gemm_us, [0] * len(gemm_us)).jitter
     assert set(jitter["step_kind"]) == {"steady"}
     assert jitter["event"].null_count() == len(jitter)
@@ -80,7 +80,7 @@ def test_few_steps_and_small_differences_are_steady(gemm_us):
 
 @given(st.lists(st.integers(20, 2_000), min_size=1, max_size=9))
 def test_excess_is_the_distance_to_the_median_of_the_steady_steps(gemm_us):
-    """At least half of the steady steps take at most the typical time, and warm-up steps precede all others."""
+    """For random steps, at least half of the steady steps take at most the typical time, and warm-up comes first."""
     jitter = job(gemm_us, [0] * len(gemm_us)).jitter
     steady = jitter.filter(step_kind="steady")
     assert 2 * (steady["excess_ns"] <= 0).sum() >= len(steady) > 0

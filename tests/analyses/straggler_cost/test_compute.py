@@ -1,4 +1,4 @@
-"""Tests of what stragglers cost."""
+"""Tests of straggler_cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
 
 def two_replicas() -> pl.DataFrame:
-    """Return one step of two ranks that differ only in their forward passes of 10 and 14 ns."""
+    """Return one step of two ranks whose forward passes take 10 and 14 ns; all other operations are equal."""
     rows = []
     for rank, forward in enumerate((10, 14)):
         rows += [
@@ -31,7 +31,7 @@ def two_replicas() -> pl.DataFrame:
 
 
 def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
-    """The mean forward pass takes 12 ns, so the ideal step takes 25 of 27 ns; rank 1 alone explains the difference."""
+    """The mean forward pass takes 12 ns, so the ideal step takes 25 ns instead of 27; rank 1 causes all of the loss."""
     result = straggler_cost(two_replicas())
 
     assert result.slowdown == pytest.approx(27 / 25)
@@ -66,7 +66,7 @@ def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
 
 
 def test_equal_ranks_lose_nothing() -> None:
-    """If all operations of a pipeline take the mean time of their kind, S is 1, and there is no loss to divide."""
+    """If all operations of a kind take equally long, the slowdown is 1, and the shares of the loss are null."""
     result = straggler_cost(pipelined_step(3, 5, 2, lambda kind, *_: 10 * len(kind)))
 
     assert result.slowdown == 1
@@ -76,7 +76,7 @@ def test_equal_ranks_lose_nothing() -> None:
 
 
 def test_a_long_last_stage_is_the_stage_share() -> None:
-    """The last of three stages computes twice as long, which causes all of the loss."""
+    """The last of three stages computes twice as long and causes more than 90 % of the loss."""
 
     def needs(kind: str, _replica: int, stage: int, _microbatch: int) -> int:
         return 100 * (1 + (stage == 2)) if kind.endswith("compute") else 1
@@ -89,7 +89,7 @@ def test_a_long_last_stage_is_the_stage_share() -> None:
 
 
 def test_an_operations_table_may_come_as_other_tables() -> None:
-    """The order of the steps and additional columns do not change the result."""
+    """Shuffled rows and additional columns do not change the result."""
     steps = pl.concat([pipelined_step(2, 4, 2, drawn(seed), step=seed) for seed in (1, 2, 3)])
     shuffled = steps.sample(fraction=1.0, shuffle=True, seed=3).with_columns(pl.lit("a").alias("note"))
 
@@ -97,7 +97,7 @@ def test_an_operations_table_may_come_as_other_tables() -> None:
 
 
 def test_loading_data_precedes_the_first_pass() -> None:
-    """Rank 1 loads data for 6 ns and rank 0 for 2, each before its passes, so the step takes 16 ns instead of 14."""
+    """Before the forward pass, the ranks load data for 2 and 6 ns, so the step takes 16 ns instead of 14."""
     rows = []
     for rank, loading in enumerate((2, 6)):
         rows += [(rank, "data-loading", 0, loading), (rank, "forward-compute", loading, 10)]
@@ -110,7 +110,7 @@ def test_loading_data_precedes_the_first_pass() -> None:
 
 
 def slow_second_rank() -> TraceBuilder:
-    """Return two ranks on one host that compute forward for 100 and 180 µs, and reduce for 40 µs once both have arrived."""
+    """Return two ranks on one host that compute for 100 and 180 µs, and then all-reduce until 220 µs."""
     builder = TraceBuilder()
     for rank, duration in enumerate((100, 180)):
         builder.rank(rank).header(host_name="a").step(1, 0, 300)
@@ -121,7 +121,7 @@ def slow_second_rank() -> TraceBuilder:
 
 
 def test_a_trace_is_divided_at_its_communication() -> None:
-    """Before the all-reduce, rank 1 computes for 190 µs and rank 0 for 110 µs, so rank 1 is 40 µs above the mean."""
+    """Before the all-reduce, rank 0 takes 110 µs and rank 1 takes 190 µs, which is 40 µs above the mean."""
     result = straggler_cost(slow_second_rank().build())
 
     assert result.per_step.select("step_ns", "replayed_ns", "ideal_ns").rows() == [(300_000, 300_000, 300_000 - 40_000)]
@@ -130,7 +130,7 @@ def test_a_trace_is_divided_at_its_communication() -> None:
 
 
 def test_a_trace_without_communication_has_only_computation() -> None:
-    """One rank that only computes has nothing to be compared with."""
+    """A single rank cannot be compared with others, so the slowdown is 1, and the answer asks for all ranks."""
     result = straggler_cost(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.slowdown == 1
@@ -138,7 +138,7 @@ def test_a_trace_without_communication_has_only_computation() -> None:
 
 
 def test_an_empty_trace_is_empty() -> None:
-    """A rank without events has no operations."""
+    """Without events, the slowdown is null, and the tables are empty."""
     result = straggler_cost(TraceBuilder().build())
 
     assert result.slowdown is None
@@ -147,12 +147,12 @@ def test_an_empty_trace_is_empty() -> None:
 
 @pytest.fixture(scope="module")
 def pipeline() -> StragglerCost:
-    """Return the result for a recorded pipeline of two stages and two replicas, in which rank 2 is slow."""
+    """Return the result for a recorded pipeline with two stages and two replicas; rank 2 is slow."""
     return straggler_cost(opened(TRACES / "pipeline_gloo_4rank"))
 
 
 def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
-    """Rank 2 sleeps in its forward passes: it is the slowest worker, in the slow stage, and causes most of the slowdown."""
+    """Rank 2 sleeps in its forward passes, so it is the slowest worker and causes most of the slowdown."""
     assert pipeline.per_worker.row(0)[:3] == (2, 0, 1)
     assert pipeline.per_kind["operation_kind"][0] == "forward-compute"
     assert pipeline.slowdown > 1.5
@@ -161,7 +161,7 @@ def test_the_slow_rank_of_a_recorded_pipeline(pipeline: StragglerCost) -> None:
 
 
 def test_the_slow_rank_of_a_recorded_ddp_job() -> None:
-    """Rank 3 sleeps 20 ms a step before its backward pass."""
+    """Rank 3 sleeps for 20 ms per step, so it is the slowest worker."""
     result = straggler_cost(opened(TRACES / "ddp_gloo_4rank"))
 
     assert result.per_worker["rank"][0] == 3
@@ -185,7 +185,7 @@ SLOW_RANKS = {
 
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
-    """In every recorded schedule, with a cause planted on one rank, that rank is the slowest worker."""
+    """In each recording, one rank was made slow on purpose; this rank is the slowest worker."""
     result = straggler_cost(opened(TRACES / "planted_causes" / name))
 
     assert result.per_worker["rank"][0] == SLOW_RANKS[name]
@@ -196,7 +196,7 @@ def test_the_slow_rank_of_recorded_schedules(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["dlrm_8rank", "ddp_gloo_4rank", "pipeline_gloo_4rank", "two_rank_128"])
 def test_recorded_jobs_are_replayed_within_one_percent(name: str) -> None:
-    """With the recorded starts of the steps, the replay of every job takes as long as the recording, within 1 %."""
+    """For every recorded job, the replay takes as long as the recording, to within 1 %."""
     result = straggler_cost(opened(TRACES / name))
 
     assert result.per_step["replay_error_fraction"].max() < 0.01

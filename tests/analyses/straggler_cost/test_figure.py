@@ -1,4 +1,4 @@
-"""Tests of the heat map of workers and steps."""
+"""Tests of the straggler_cost figure, a heat map of ranks and steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from operations import drawn, pipelined_step
 
 
 def test_every_worker_and_step_has_its_cell() -> None:
-    """The colours are the slowdowns of the table, and the hover names rank and step."""
+    """The colour of a cell is the slowdown of a rank in a step, and the hover text names both."""
     result = straggler_cost(pl.concat([pipelined_step(2, 3, 2, drawn(step), step=step) for step in (3, 4)]))
 
     figure = plot_straggler_cost(result)
@@ -24,7 +24,7 @@ def test_every_worker_and_step_has_its_cell() -> None:
 
 
 def test_a_trace_without_operations_gives_a_figure_that_says_so() -> None:
-    """An empty trace has nothing to draw."""
+    """For an empty trace, the figure shows a message."""
     figure = plot_straggler_cost(straggler_cost(TraceBuilder().build()))
 
     assert figure.layout.annotations[0].text == "No rank has operations in a step."

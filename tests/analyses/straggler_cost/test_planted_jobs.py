@@ -1,4 +1,4 @@
-"""In simulated jobs with one late rank, `straggler_cost` names this rank as the cause of most of the loss."""
+"""Tests of straggler_cost on simulated jobs with one late rank."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _cost(options: PlantedOptions, folder: Path) -> StragglerCost:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
-    """The rank with the planted delay has the highest S_w and causes most of the loss."""
+    """The late rank is the slowest worker and causes most of the loss."""
     result = _cost(JOBS[name], tmp_path)
 
     assert result.per_worker["rank"][0] == JOBS[name].causes[0].rank
@@ -59,7 +59,7 @@ def test_the_late_rank_is_the_slowest_worker(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_waiting_for_a_rank_that_is_not_recorded_is_charged_to_nobody(tmp_path: Path) -> None:
-    """Rank 4 loads slowly, and the unrecorded rank 15 waits for it; ranks that wait for rank 15 do not look slow."""
+    """Rank 4 is slow, and rank 15 waits for it but was not recorded; ranks that wait for rank 15 do not look slow."""
     result = _cost(MISSING, tmp_path)
 
     assert result.per_worker["rank"][0] == 4

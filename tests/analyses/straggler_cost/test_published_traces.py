@@ -1,4 +1,4 @@
-"""The traces published with the OSDI'25 paper reproduce the figures that its authors ship.
+"""Tests of straggler_cost on the traces published with the OSDI'25 paper, against the results of its authors.
 
 Source: https://github.com/ByteDance-Seed/StragglerAnalysis
 """
@@ -19,7 +19,7 @@ NAME = "straggler_what_if"
 
 
 class Published(NamedTuple):
-    """Our result, and the figures of the authors."""
+    """Our result and the numbers of the authors."""
 
     result: StragglerCost
     figures: dict[str, Any]
@@ -29,7 +29,7 @@ class Published(NamedTuple):
 
 @pytest.fixture(scope="module", params=["ST", "AR"])
 def published(request: pytest.FixtureRequest) -> Published:
-    """Return one published trace; the larger one is not in the repository."""
+    """Return our result for a published trace; the larger trace is not in the repository."""
     folder = _folder_of(request.param)
     figures = [json.loads((folder / f"{kind}-{request.param}.json").read_text()) for kind in ("result", "mw", "ms")]
     return Published(straggler_cost(read_operations(folder / f"trace-{request.param}.parquet")), *figures)
@@ -48,7 +48,7 @@ def _by_name(table: Any, key: str) -> dict[str, float]:
 
 
 def test_the_steps(published: Published) -> None:
-    """T (recorded and replayed), T_ideal and S of every step equal the authors' figures."""
+    """For every step, T (recorded and replayed), T_ideal and S equal the authors' numbers."""
     steps = published.result.per_step
     for column, figure, unit in (
         ("step_ns", "step_t_base", 1e9),
@@ -61,7 +61,7 @@ def test_the_steps(published: Published) -> None:
 
 
 def test_the_slowdowns(published: Published) -> None:
-    """S, S_t by kind of operation, and S by stage and replica, from which S_w follows, equal the authors' figures."""
+    """S, and S by kind of operation, by stage and by replica, equal the authors' numbers."""
     result, figures = published.result, published.figures
 
     assert result.slowdown == pytest.approx(figures["blocking_slowdown"], rel=1e-6)
@@ -74,7 +74,7 @@ def test_the_slowdowns(published: Published) -> None:
 
 
 def test_the_workers(published: Published) -> None:
-    """S_w is the smaller of S of the replica and S of the stage, also in every step."""
+    """S_w of a worker, overall and in every step, is the smaller of its replica's S and its stage's S."""
     result, figures = published.result, published.figures
     by_replica, by_stage = (figures[f"blocking_decompose_by_{part}"] for part in ("dp_rank", "stage"))
     for _, replica, stage, slowdown in result.per_worker.iter_rows():
@@ -88,13 +88,13 @@ def test_the_workers(published: Published) -> None:
 
 
 def test_the_shares(published: Published) -> None:
-    """M_W of the worst 3 % of the workers, and M_S of the last stage, equal the authors' figures."""
+    """M_W (the worst 3 % of the workers) and M_S (the last stage) equal the authors' numbers."""
     assert published.result.worker_share == pytest.approx(published.workers["Mw"], rel=2e-6)
     assert published.result.stage_share == pytest.approx(published.stages["Ms"], rel=2e-6)
 
 
 def test_the_answer(published: Published) -> None:
-    """The authors slowed down one worker of AR; the last stage of ST is too long."""
+    """In AR, the authors slowed down one worker; in ST, the last stage is too long."""
     worst, answers = (
         published.result.per_worker.row(0),
         {

@@ -1,4 +1,4 @@
-"""Tests of the straggler cost tables that people read."""
+"""Tests of the printed tables of straggler_cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operations import drawn, pipelined_step
 
 
 def test_every_table_prints() -> None:
-    """Each view can be printed; the first one sums up the job, with shares in percent."""
+    """Every view can be printed; the first view has the slowdown of the job and the shares in percent."""
     result = straggler_cost(pipelined_step(2, 3, 2, drawn(0)))
 
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}

@@ -1,4 +1,4 @@
-"""Tests of stragglers: which rank the others wait for."""
+"""Tests of stragglers: the ranks that the others wait for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def two_ranks(**rank_one: object) -> TraceBuilder:
 
 
 def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
-    """Rank 0 waits 40 µs for rank 1 in the first collective; rank 1 waits 10 µs for rank 0 in the second."""
+    """In the first collective, rank 0 waits 40 µs for rank 1; in the second, rank 1 waits 10 µs for rank 0."""
     result = stragglers(two_ranks().build())
 
     assert result.per_rank.to_dicts() == [
@@ -80,7 +80,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
 
 
 def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
-    """Rank 0 waits 40 µs, until rank 1 arrives; judged by the durations alone (50 - 20 µs), it waits only 30 µs."""
+    """Rank 0 waits 40 µs until rank 1 arrives; from the durations alone, its wait would be 50 - 20 = 30 µs."""
     builder = TraceBuilder().header(host_name="node-a").collective(start_us=0, duration_us=50)
     builder.rank(1).header(host_name="node-a").collective(start_us=40, duration_us=20)
     trace = builder.build()
@@ -92,25 +92,25 @@ def test_on_one_clock_waiting_ends_with_the_last_arrival() -> None:
 
 
 def test_streams_need_not_agree() -> None:
-    """Group and sequence number identify a collective, so each rank may run it on a different stream."""
+    """Group and sequence number identify a collective, even if it runs on a different stream on each rank."""
     assert stragglers(two_ranks(stream=33).build()).per_rank.equals(stragglers(two_ranks().build()).per_rank)
 
 
 def test_ranks_that_caused_no_waiting_are_not_candidates() -> None:
-    """Only rank 1 ever comes last, so `candidates(2)` returns one rank."""
+    """Only rank 1 makes others wait, so `candidates(2)` returns one rank."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
     assert stragglers(builder.build()).candidates(2) == [1]
 
 
 def test_equal_durations_blame_nobody() -> None:
-    """With equal durations, no rank comes last alone and no rank waits."""
+    """If the durations are equal, no rank waits and no rank comes last."""
     builder = TraceBuilder().collective(start_us=0, duration_us=9).rank(1).collective(start_us=0, duration_us=9)
     table = stragglers(builder.build()).per_rank
     assert table.select("wait_ns", "last_count", "caused_fraction", "is_straggler").rows() == [(0, 0, None, False)] * 2
 
 
 def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
-    """Rank 0 makes rank 2 wait because it waited for rank 1 before, so only rank 1 is a straggler."""
+    """Rank 0 makes rank 2 wait, but only because rank 0 waited for rank 1 before; only rank 1 is a straggler."""
     pair, other = {"group_ranks": (0, 1), "group": "1"}, {"group_ranks": (0, 2), "group": "2"}
     builder = TraceBuilder().collective(start_us=0, duration_us=100, **pair)
     builder.collective(start_us=100, duration_us=5, **other)
@@ -122,7 +122,7 @@ def test_a_rank_that_waited_before_it_was_late_is_not_the_straggler() -> None:
 
 
 def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() -> None:
-    """Rank 1 receives for 45 µs, then comes 45 µs late to the all-reduce: the sender may be the cause."""
+    """Rank 1 comes 45 µs late to an all-reduce after a receive of 45 µs, so the sender may be the cause."""
     builder = TraceBuilder().collective(start_us=0, duration_us=50)
     builder.rank(1).collective("recv", start_us=0, duration_us=45, group="1").collective(start_us=45, duration_us=5)
 
@@ -140,7 +140,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
 
 
 def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
-    """Rank 3 of a DDP job sleeps; in a pipeline, rank 2 sleeps, and rank 0, which waits for it, arrives last as well."""
+    """In a DDP job, rank 3 sleeps; in a pipeline, rank 2 sleeps, and rank 0 arrives last too because it waits."""
     for name, slow, last in (("ddp_gloo_4rank", [3], [3]), ("pipeline_gloo_4rank", [2], [0, 2])):
         ranks = stragglers(opened(real_traces / name)).per_rank
         assert ranks.filter("is_cause")["rank"].to_list() == slow
@@ -148,7 +148,7 @@ def test_the_slow_ranks_of_real_jobs(real_traces) -> None:
 
 
 def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> None:
-    """Rank 2 sleeps and costs the job 646 ms. Rank 0 waits for rank 2, and so arrives last at its all-reduces."""
+    """Rank 2 sleeps and is the culprit; rank 0 waits for rank 2, arrives last at its all-reduces, and is a victim."""
     result = stragglers(opened(real_traces / "pipeline_gloo_4rank"))
     ranks = result.per_rank.filter("is_straggler").sort("cost_ns")
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
@@ -158,7 +158,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
-    """Ranks 0 and 1 belong to different groups that are both named "1", so nothing is compared."""
+    """Ranks 0 and 1 are in different groups with the same name, so nothing is compared."""
     builder = TraceBuilder().collective(start_us=0, duration_us=5, group="1", group_ranks=(0, 2))
     builder.rank(1).collective(start_us=0, duration_us=50, group="1", group_ranks=(1, 3))
     result = stragglers(builder.build())
@@ -170,7 +170,7 @@ def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
 
 
 def test_sends_and_receives_are_left_out() -> None:
-    """Sends between two ranks are not compared with each other."""
+    """Two ranks have only sends, which are not collectives, so the table is empty."""
     builder = TraceBuilder().collective("send", start_us=0, duration_us=5)
     builder.rank(1).collective("send", start_us=0, duration_us=50)
     assert stragglers(builder.build()).per_rank.is_empty()
@@ -183,7 +183,7 @@ PLANTED = ROOT / "tests" / "reference" / "traces" / "planted_causes"
     ("job", "culprits"), [("1f1b_slow_rank", [1]), ("interleaved_slow_rank", [1]), ("zero_bubble_slow_rank", [0])]
 )
 def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -> None:
-    """The ranks only send and receive, so the table of collectives is empty; the causes of the waits name the slow rank."""
+    """The ranks only send and receive, so the table is empty, but findings name the slow rank from wait causes."""
     result = stragglers(open_trace(PLANTED / job, cache=False))
 
     assert result.per_rank.is_empty()
@@ -195,7 +195,7 @@ def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -
 
 
 def test_a_healthy_pipeline_has_no_culprit() -> None:
-    """The stages of the pipeline wait for each other, but no rank is an outlier."""
+    """In a healthy pipeline, stages wait for each other, but no rank is reported as late."""
     result = stragglers(open_trace(PLANTED / "1f1b_healthy", cache=False))
 
     assert result.findings == (
@@ -207,7 +207,7 @@ def test_a_healthy_pipeline_has_no_culprit() -> None:
     "name", ["ncclKernel_AllReduce_RING_LL_Sum_float(int)", "ncclDevKernel_Generic_4(int)", "hcom_allReduce__042_1_1"]
 )
 def test_kernels_without_numbers_are_matched_by_order(name) -> None:
-    """Without sequence numbers, the n-th collective of a kind in a step is the same one on all ranks."""
+    """Without sequence numbers, the n-th collective of each kind in a step is matched across ranks."""
     category = {"category": "collective_comm"} if name.startswith("hcom") else {}
     builder = TraceBuilder()
     for rank, durations in enumerate([(50, 50), (10, 20)]):
@@ -223,7 +223,7 @@ def test_kernels_without_numbers_are_matched_by_order(name) -> None:
 
 
 def test_communication_ids_have_priority_over_order() -> None:
-    """Communication ids show that rank 1's only collective is the second one of rank 0."""
+    """Communication ids show that rank 1's only collective is the second collective of rank 0."""
     args = {"Seq": None, "Process Group Ranks": None}
     builder = TraceBuilder().collective(start_us=0, duration_us=5, args={**args, "Comms Id": 11})
     builder.collective(start_us=50, duration_us=30, args={**args, "Comms Id": 12})
@@ -233,7 +233,7 @@ def test_communication_ids_have_priority_over_order() -> None:
 
 
 def test_kinds_with_different_counts_per_rank_are_left_out() -> None:
-    """Rank 0 has two all-reduces without numbers and rank 1 has one: they cannot be matched."""
+    """Rank 0 has two all-reduces without numbers and rank 1 has one, so they cannot be matched."""
     name = "ncclKernel_AllReduce_RING_LL_Sum_float(int)"
     builder = TraceBuilder().kernel(name, start_us=0, duration_us=5).kernel(name, start_us=10, duration_us=5)
     builder.rank(1).kernel(name, start_us=0, duration_us=5)
@@ -241,7 +241,7 @@ def test_kinds_with_different_counts_per_rank_are_left_out() -> None:
 
 
 def test_a_missing_collective_does_not_shift_those_after_it() -> None:
-    """Rank 1 lacks the second of three equal all-reduces: the first and the last are compared."""
+    """Rank 1 lacks the second of three equal all-reduces; the first and the last are still matched, by their times."""
     builder = TraceBuilder()
     for rank, calls in enumerate([[(0, 50), (200, 50), (400, 50)], [(20, 30), (430, 20)]]):
         builder.rank(rank).header(host_name="node-a")
@@ -257,14 +257,14 @@ def test_a_missing_collective_does_not_shift_those_after_it() -> None:
 
 
 def test_one_rank_has_nobody_to_wait_for() -> None:
-    """For a single rank, tables are empty and a finding asks for the traces of all ranks."""
+    """With a single rank, the tables are empty, and a finding asks for the traces of all ranks."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
     assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:
-    """For two ranks that only compute, a finding says that no collectives were recorded."""
+    """If two ranks only compute, a finding says that no collectives were recorded."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
     assert stragglers(builder.build()).findings == (
         "no collectives were recorded, so whether ranks wait for each other is unknown",
@@ -272,7 +272,7 @@ def test_a_job_without_collectives_says_so() -> None:
 
 
 def stepping(annotation: str | None = None) -> TraceBuilder:
-    """Return two steps (or annotations) of 100 µs: rank 1 is late in the first, rank 0 in the second."""
+    """Return two steps (or annotations) of 100 µs; rank 1 is late in the first and rank 0 in the second."""
     builder = TraceBuilder()
     for rank, durations in enumerate([(30, 5), (10, 45)]):
         builder.rank(rank)
@@ -286,7 +286,7 @@ def stepping(annotation: str | None = None) -> TraceBuilder:
 
 
 def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
-    """Each collective runs after its step has ended, and still counts toward the step that launched it."""
+    """Each collective runs after the end of the step that launched it but still counts for this step."""
     table = stragglers(stepping().build()).per_step
     assert table.select("step", "rank", "wait_ns", "last_count").rows() == [
         (7, 0, 20_000, 0),
@@ -297,20 +297,20 @@ def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_steps_can_be_chosen() -> None:
-    """`steps=[7]` blames rank 1 and `steps=[8]` rank 0."""
+    """In step 7 rank 1 is late, and in step 8 rank 0."""
     trace = stepping().build()
     assert stragglers(trace, steps=[7]).candidates(2) == [1]
     assert stragglers(trace, steps=[8]).candidates(2) == [0]
 
 
 def test_any_annotation_can_replace_steps() -> None:
-    """Ranges of the annotation are numbered from 0; in range 1, rank 0 is late."""
+    """The ranges of an annotation are numbered from 0; in range 1, rank 0 is late."""
     trace = stepping("microbatch").build()
     assert stragglers(trace, annotation="microbatch", steps=[1]).candidates(2) == [0]
 
 
 def test_without_steps_the_whole_trace_is_one() -> None:
-    """Without steps, the whole trace counts as step 0."""
+    """Without steps, the whole trace is step 0."""
     assert stragglers(two_ranks().build()).per_step["step"].to_list() == [0, 0]
 
 
@@ -326,20 +326,20 @@ def test_without_steps_the_whole_trace_is_one() -> None:
     ],
 )
 def test_an_unknown_value_is_an_error_that_lists_the_known_ones(options, message) -> None:
-    """A step or annotation that no rank has raises an error that lists the known ones."""
+    """For an unknown step or annotation, the error lists the valid values."""
     with pytest.raises(InvalidOptionError, match=message):
         stragglers(stepping().build(), **options)
 
 
 def test_gloo_on_the_host_is_compared_by_its_annotations() -> None:
-    """In a CPU job of four ranks, rank 3 sleeps 20 ms in every step and is the straggler."""
+    """In a CPU job of four ranks, rank 3 sleeps for 20 ms in every step, so it is the straggler."""
     result = stragglers(open_trace(ROOT / "examples" / "ddp_gloo_4rank", cache=False))
     assert result.candidates(1) == [3]
     assert result.per_rank.filter("is_straggler")["rank"].to_list() == [3]
 
 
 def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
-    """Waiting times equal the plan of the job within 0.2 µs, and each rank comes last as often as planned."""
+    """The slow rank is the straggler; waiting times (to within 0.2 µs) and `last_count` equal the job's plan."""
     truth = write_job(tmp_path, ranks=8, steps=2, layers=2, straggler_rank=5)
     table = stragglers(open_trace(tmp_path, cache=False)).per_rank
     assert table.filter("is_straggler")["rank"].to_list() == [5]
@@ -350,7 +350,7 @@ def test_the_planted_rank_of_eight_is_found(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
-    """Rank 100 of 160, on 40 hosts with different clocks, is the straggler."""
+    """Of 160 ranks on 40 hosts with different clocks, rank 100 is the straggler."""
     write_job(tmp_path, ranks=160, steps=1, layers=1, straggler_rank=100)
     result = stragglers(open_trace(tmp_path, cache=False))
     assert result.candidates(1) == [100]
@@ -358,14 +358,14 @@ def test_the_planted_rank_of_many_is_found(tmp_path) -> None:
 
 
 def test_an_even_job_has_no_straggler(tmp_path) -> None:
-    """Four equal ranks, each of which sometimes comes last, have no straggler."""
+    """Four ranks are equally fast, so none of them is a straggler."""
     write_job(tmp_path, ranks=4, steps=3, layers=2, straggler_rank=None)
     assert not stragglers(open_trace(tmp_path, cache=False)).per_rank["is_straggler"].any()
 
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """Two worker processes return the same table as one, since they number collectives alike."""
+    """The table is the same with two worker processes as in one process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -373,7 +373,7 @@ def test_workers_give_the_same_answer(tmp_path) -> None:
 
 
 def test_real_jobs_have_an_answer(real_traces: Path) -> None:
-    """Eight DLRM ranks, whose NCCL kernels have no args, are matched in 8 collectives; rank 7 is late."""
+    """The NCCL kernels of eight DLRM ranks have no args, but all 8 collectives are matched; rank 7 is late."""
     result = stragglers(opened(real_traces / "dlrm_8rank"))
     assert result.candidates(1) == [7]
     assert result.per_rank["collective_count"].to_list() == [8] * 8
@@ -388,7 +388,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden) -> None:
 
 
 def test_the_answer_names_the_cause_before_its_victim() -> None:
-    """In the recorded pipeline rank 0 only passes on the delay of rank 2, which sleeps, so rank 2 is listed first."""
+    """Rank 2 sleeps and rank 0 only passes the delay on, so the answer and the first finding name rank 2."""
     result = stragglers(open_trace(ROOT / "tests" / "reference" / "traces" / "pipeline_gloo_4rank", cache=False))
 
     assert result.answer.endswith("because rank 2 is late.")

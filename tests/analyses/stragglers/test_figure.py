@@ -10,12 +10,12 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def late_rank() -> TraceBuilder:
-    """Return two ranks in an all-reduce that rank 1 joins 40 µs late."""
+    """Return an all-reduce of two ranks; rank 1 joins 40 µs late."""
     return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
 
 
 def test_late_ranks_have_their_own_colour() -> None:
-    """The legend has one entry for stragglers and one for other ranks; each rank's bar belongs to one of them."""
+    """Stragglers and other ranks have different colours, each with an entry in the legend."""
     figure = plot_stragglers(stragglers(late_rank().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "late: the others wait for it": [0, 40],
@@ -26,7 +26,7 @@ def test_late_ranks_have_their_own_colour() -> None:
 
 
 def test_a_figure_without_comparisons_says_so() -> None:
-    """The figure of a single rank shows a message."""
+    """With a single rank, the figure shows a message."""
     figure = plot_stragglers(stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build()))
     assert figure.layout.annotations[0].text == "No collective can be compared between ranks."
 

@@ -1,4 +1,4 @@
-"""Tests that `stragglers` names the planted rank of recorded pipelines, whichever rank arrives last."""
+"""Tests of stragglers on recorded pipelines in which one or two ranks were made slow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 
 @pytest.mark.parametrize("name", ["pipeline_dp_rank1", "pipeline_dp_rank3", "pipeline_dp_ranks_0_3"])
 def test_culprits_are_the_planted_ranks(name: str) -> None:
-    """A rank that arrives last because it waited for another rank is not a culprit."""
+    """The culprits are exactly the slow ranks, not the ranks that arrive late because they wait for a slow rank."""
     planted = {row["rank"] for row in json.loads((RECORDINGS / name / "truth.json").read_text())["planted"]}
 
     per_rank = holotrace.stragglers(opened(RECORDINGS / name)).per_rank

@@ -1,4 +1,4 @@
-"""Tests of the stragglers and cupti_counters tables that people read."""
+"""Tests of the printed tables of stragglers and cupti_counters."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def late_rank() -> TraceBuilder:
-    """Return two ranks in an all-reduce that rank 1 joins 40 µs late."""
+    """Return an all-reduce of two ranks; rank 1 joins 40 µs late."""
     return TraceBuilder().collective(start_us=0, duration_us=50).rank(1).collective(start_us=40, duration_us=10)
 
 
 def counted(flop: float) -> TraceBuilder:
-    """Return a kernel launched by `mm` whose counter holds `flop` additions."""
+    """Return a kernel that `mm` launched and for which `flop` additions were counted."""
     builder = TraceBuilder().operator("mm", start_us=0, duration_us=5)
     builder.runtime("cudaLaunchKernel", start_us=1, duration_us=1, correlation=1)
     args = {"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum": flop}
@@ -23,6 +23,6 @@ def counted(flop: float) -> TraceBuilder:
 
 
 def test_printed_tables_show_late_as_a_word() -> None:
-    """Tables show "late" instead of true, and whole numbers of floating-point operations."""
+    """Printed tables show "late" instead of true, and FLOP as whole numbers."""
     assert skew_per_rank(stragglers(late_rank().build()))["is_straggler"].to_list() == ["", "late"]
     assert counters_by_operator(cupti_counters(counted(7).build())).rows() == [("mm", 7, 1)]

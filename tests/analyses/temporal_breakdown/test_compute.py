@@ -1,4 +1,4 @@
-"""Tests of temporal_breakdown: each device's time divides into computation, other work and idle time."""
+"""Tests of temporal_breakdown: the computation, other work and idle time of each device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from recordings import opened
 
 
 def row(rank: int, device: int, start_ns: int, times: tuple[int, int, int]) -> dict[str, object]:
-    """Return the row expected for `times`: nanoseconds of computation, other work and idle time."""
+    """Return the row expected for `times`: computation, other work and idle time, in ns."""
     compute, non_compute, idle = times
     window = compute + non_compute + idle
     return {
@@ -42,7 +42,7 @@ def breakdown(builder: TraceBuilder) -> list[dict[str, object]]:
 
 
 def test_compute_other_work_and_idle_share_the_window() -> None:
-    """Gemm (10 to 20 µs), copy (15 to 25 µs) and relu (40 to 45 µs): 15 µs of computation, 5 of other work, 15 idle."""
+    """Of 35 µs, two kernels take 15 µs, a copy takes 5 µs in which no kernel runs, and 15 µs are idle."""
     builder = (
         TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
         .kernel("gemm", start_us=10, duration_us=10)
@@ -64,7 +64,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_overlapping_work_counts_once() -> None:
-    """Three kernels within the same 10 µs, on two streams, count as 10 µs of compute."""
+    """Three kernels within the same 10 µs, on two streams, are 10 µs of computation."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -76,17 +76,17 @@ def test_overlapping_work_counts_once() -> None:
 
 
 def test_one_event_fills_its_own_window() -> None:
-    """A single kernel is its own window, without idle time."""
+    """With a single kernel, the window is the kernel, and there is no idle time."""
     assert breakdown(TraceBuilder().kernel("gemm", start_us=3.5, duration_us=0.25)) == [row(0, 0, 3_500, (250, 0, 0))]
 
 
 def test_a_window_without_length_has_no_fractions() -> None:
-    """A single kernel of 0 ns has null fractions, not 0."""
+    """With a single kernel of 0 ns, the fractions are null, not 0."""
     assert breakdown(TraceBuilder().kernel("gemm", start_us=3, duration_us=0)) == [row(0, 0, 3_000, (0, 0, 0))]
 
 
 def test_each_device_of_a_rank_has_its_own_row() -> None:
-    """Device 0 computes for its whole window; device 1 idles 10 µs of its window."""
+    """Device 0 computes for its whole window of 20 µs; device 1 is idle for 10 of 30 µs."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=0, duration_us=10, device=1)
@@ -98,7 +98,7 @@ def test_each_device_of_a_rank_has_its_own_row() -> None:
 
 
 def test_ranks_come_in_order_and_one_without_work_is_a_finding() -> None:
-    """Rank 3 comes before rank 12; rank 5 has operators only and gets a finding."""
+    """Rows are sorted by rank; rank 5 has only operators, and a finding says so."""
     builder = (
         TraceBuilder()
         .rank(12)
@@ -118,19 +118,19 @@ def test_ranks_come_in_order_and_one_without_work_is_a_finding() -> None:
 
 @pytest.mark.parametrize("builder", [TraceBuilder(), TraceBuilder().operator("aten::mm", start_us=0, duration_us=1)])
 def test_a_job_without_gpu_work_is_an_error(builder: TraceBuilder) -> None:
-    """A trace without events, or with operators only, raises an error that names the analysis and the rank."""
+    """If the trace has no events or only operators, the error names the analysis and the rank."""
     with pytest.raises(MissingDataError, match=r"^temporal_breakdown: rank 0 has no GPU kernels to measure"):
         temporal_breakdown(builder.build())
 
 
 def test_a_job_on_cpus_alone_is_an_error_that_says_so(real_traces) -> None:
-    """The error for a DDP job on four CPU ranks states how many CPU and GPU events rank 0 has."""
+    """For a DDP job on CPUs, the error gives the numbers of CPU and GPU events of rank 0."""
     with pytest.raises(MissingDataError, match=r"rank 0 has no GPU kernels .* CPU events, 0 GPU events"):
         temporal_breakdown(opened(real_traces / "ddp_gloo_4rank"))
 
 
 def test_waiting_is_idle() -> None:
-    """A synchronisation between two kernels is idle time, and one after them does not extend the window."""
+    """A synchronisation between two kernels is idle time; a synchronisation after them does not extend the window."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10)
@@ -143,7 +143,7 @@ def test_waiting_is_idle() -> None:
 
 
 def test_amd_stream_0_is_measured() -> None:
-    """On ROCm's stream 0, a kernel computes 5 µs and a copy kernel is 2 µs of other work."""
+    """On ROCm's stream 0, a kernel is 5 µs of computation and a copy kernel is 2 µs of other work."""
     builder = (
         TraceBuilder()
         .kernel("Cijk_Alik_Bljk", start_us=0, duration_us=5, stream=0, launch_us=-3, launch_name="hipLaunchKernel")
@@ -154,7 +154,7 @@ def test_amd_stream_0_is_measured() -> None:
 
 
 def test_processes_give_the_same_table() -> None:
-    """Worker processes use the kernel rules of this process and return the same table."""
+    """Worker processes also apply kernel rules added in this process, so the table is the same."""
     builder = TraceBuilder()
     for rank in range(3):
         builder.rank(rank).kernel("my_ring", start_us=rank, duration_us=2).kernel("gemm", start_us=9, duration_us=1)
@@ -181,7 +181,7 @@ works = st.lists(
 
 @given(works)
 def test_the_parts_are_the_nanoseconds_that_an_oracle_counts(work: list[tuple[str, int, int]]) -> None:
-    """For random work, compute, other work and idle time equal an oracle's count and fill the window."""
+    """For random work, all three times equal the numbers of nanoseconds that an oracle counts one by one."""
     builder = TraceBuilder()
     for name, start, duration in work:
         builder.kernel(name, start_us=start / 1000, duration_us=duration / 1000)

@@ -10,7 +10,7 @@ from jobs import gpu_job
 
 
 def test_temporal_breakdown_shows_the_shares_of_each_device() -> None:
-    """Of 110 µs, rank 0 computes 50, only communicates 20 and idles 40; rank 1 computes all the time."""
+    """Of 110 µs, rank 0 computes for 50 µs, only communicates for 20 µs, and is idle for 40 µs."""
     figure = plot_temporal_breakdown(temporal_breakdown(gpu_job().build()))
     assert {bar.name: list(bar.x) for bar in figure.data} == {
         "computing": pytest.approx([100 * 50 / 110, 100]),
@@ -21,6 +21,6 @@ def test_temporal_breakdown_shows_the_shares_of_each_device() -> None:
 
 
 def test_temporal_breakdown_hovers_are_exact() -> None:
-    """The hover shows the share, the rounded time and the exact nanoseconds."""
+    """The hover text shows the share, the rounded time and the exact nanoseconds."""
     figure = plot_temporal_breakdown(temporal_breakdown(gpu_job().build()))
     assert figure.data[2].customdata[0] == "36.4 % · 40 µs (40,000 ns)"

@@ -1,4 +1,4 @@
-"""Tests of the temporal_breakdown tables that people read."""
+"""Tests of the printed tables of temporal_breakdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs import gpu_job
 
 
 def test_the_device_is_shown_only_where_a_rank_has_several() -> None:
-    """If each rank has one device, the table omits the device column."""
+    """The device column is left out if each rank has only one device."""
     several = TraceBuilder().kernel("a", start_us=0, duration_us=1).kernel("a", start_us=0, duration_us=1, device=1)
     assert "device" not in temporal_per_device(temporal_breakdown(gpu_job().build())).columns
     assert "device" in temporal_per_device(temporal_breakdown(several.build())).columns

@@ -1,4 +1,4 @@
-"""Tests of trust: the rules on hand-built recordings with known answers, and on cases that others have published."""
+"""Tests of trust: its rules on built recordings with known answers, and on numbers from public issues."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ ROWS = ("rank", "rule", "start_ns", "end_ns", "doubtful_ns", "case_count")
 
 
 def doubts(builder: TraceBuilder) -> list[tuple[object, ...]]:
-    """Return the doubts about a built job: rank, rule, start, end, doubtful time and number of cases."""
+    """Return the rank, rule, start, end, doubtful time and number of cases of each doubt."""
     return trust(builder.build()).doubts.select(ROWS).rows()
 
 
 def with_graphs(*row_counts: int) -> TraceBuilder:
-    """Replay a graph every 100 µs from 0 µs on; the kernels of a replay, 10 µs each, begin 20 µs after its launch."""
+    """Return a job that replays a graph every 100 µs; replay i has `row_counts[i]` kernels of 10 µs."""
     builder = TraceBuilder()
     for replay, rows in enumerate(row_counts):
         call_us = 100 * replay
@@ -29,7 +29,7 @@ def with_graphs(*row_counts: int) -> TraceBuilder:
 
 
 def test_a_sound_job_can_be_trusted() -> None:
-    """A job that breaks no rule has a row per rank and no doubts, and is fully trusted."""
+    """If a job breaks no rule, there are no doubts, and 100 % of the time can be trusted."""
     result = trust(gpu_job().build())
     assert result.per_rank["trusted_fraction"].to_list() == [1.0, 1.0]
     assert result.doubts.is_empty()
@@ -37,7 +37,7 @@ def test_a_sound_job_can_be_trusted() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """The third of five replays (200 to 320 µs, when the fourth begins to work) has no rows: 120 µs are unknown."""
+    """The third of five replays has no kernels, so the 120 µs until the fourth replay starts its work are unknown."""
     builder = with_graphs(3, 3, 0, 3, 3)
     assert doubts(builder) == [(0, "incomplete_graph_replays", 200_000, 320_000, 120_000, 1)]
     (row,) = trust(builder.build()).per_rank.rows(named=True)
@@ -46,7 +46,7 @@ def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
 
 
 def test_analyses_count_incomplete_replays_as_unknown() -> None:
-    """Of 430 µs with 120 µs of work, 120 µs are unknown and 190 idle; the sums stay exact."""
+    """Of 430 µs, the device is busy for 120 µs, unknown for 120 µs and idle for 190 µs in all analyses."""
     trace = with_graphs(3, 3, 0, 3, 3).build()
     (times,) = temporal_breakdown(trace).per_device.rows(named=True)
     assert [times[f"{name}_ns"] for name in ("window", "computation", "idle", "unknown")] == [
@@ -68,21 +68,21 @@ def test_analyses_count_incomplete_replays_as_unknown() -> None:
 
 
 def test_the_verdict_counts_unknown_time() -> None:
-    """Of 450 µs, the GPU is busy for 120 µs and may be busy for another 120."""
+    """Of 450 µs, the GPU is busy for 120 µs and may be busy for another 120 µs."""
     verdict = summary(with_graphs(3, 3, 0, 3, 3).build()).verdict
     said = "and the GPU is busy 26.7 % of it; 26.7 % is unknown, because the GPU may run work that was not recorded; "
     assert verdict.startswith(f"The recording takes 450 µs, {said}")
 
 
 def test_complete_replays_leave_nothing_unknown() -> None:
-    """Complete replays leave no time unknown, even if two graphs of different sizes alternate."""
+    """Two graphs of different sizes alternate, and no replay is incomplete, so no time is unknown."""
     trace = with_graphs(3, 2, 3, 2, 3, 2).build()
     assert trust(trace).doubts.is_empty()
     assert set(idle_time(trace).per_device["category"]) == {"host_wait", "kernel_wait", "other"}
 
 
 def test_numbers_of_graphs_tell_graphs_apart() -> None:
-    """If graph ids were recorded, a replay with fewer rows than the other two replays of its graph is incomplete."""
+    """Graph ids show that one replay has fewer kernels than the other two replays of its graph."""
     builder = TraceBuilder()
     for replay, (graph, rows) in enumerate([(1, 3), (2, 2), (1, 3), (2, 2), (1, 2), (2, 2)]):
         call = {"start_us": 100 * replay, "duration_us": 5, "correlation": replay + 1}
@@ -95,12 +95,12 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The last graph of a chain, with fewer kernels than those before it, is not incomplete."""
+    """The first and the last replay have fewer kernels but may be other graphs, so they are not incomplete."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 
 def test_overlapping_work_is_counted_twice() -> None:
-    """On one stream, pairs of kernels of 10 µs overlap by 3, 2 and 6 µs. 2 µs are too little, so 9 µs are counted twice."""
+    """On one stream, kernels overlap by 3, 2 and 6 µs; an overlap of 2 µs is tolerated, so 9 µs are counted twice."""
     builder = TraceBuilder()
     for start_us in (0, 7, 30, 38, 50, 54):
         builder.kernel("k", start_us=start_us, duration_us=10, launch_us=0)
@@ -111,14 +111,14 @@ def test_overlapping_work_is_counted_twice() -> None:
 
 @pytest.mark.parametrize("launch", ["cudaLaunchKernelExC", "cuLaunchKernelEx"])
 def test_dependent_launches_may_overlap(launch) -> None:
-    """A kernel that programmatic dependent launch may have started early may overlap the previous kernel."""
+    """With programmatic dependent launch, a kernel may overlap the previous kernel, so there is no doubt."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=10, launch_us=0)
     builder.kernel("b", start_us=15, duration_us=10, launch_us=5, launch_name=launch)
     assert doubts(builder) == []
 
 
 def test_work_before_its_launch() -> None:
-    """Two kernels begin 2 and 4 µs before their launches: the clocks disagree by a median of 3 µs."""
+    """Two kernels begin 2 and 4 µs before their launches, so the clocks disagree by a median of 3 µs."""
     builder = TraceBuilder().kernel("a", start_us=8, duration_us=1, launch_us=10)
     builder.kernel("b", start_us=16, duration_us=1, launch_us=20).kernel("c", start_us=40, duration_us=1, launch_us=30)
     (row,) = trust(builder.build()).doubts.rows(named=True)
@@ -127,7 +127,7 @@ def test_work_before_its_launch() -> None:
 
 
 def test_captured_launches_run_nothing() -> None:
-    """Launches into a stream during a capture have no work; the launch after the capture lost its work."""
+    """Launches during a capture run no work, which is normal; only the launch after the capture lost its work."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=1, launch_us=0)
     builder.runtime("cudaStreamBeginCapture", start_us=20, duration_us=1)
     builder.runtime("cudaLaunchKernel", start_us=25, duration_us=1, correlation=7)
@@ -138,7 +138,7 @@ def test_captured_launches_run_nothing() -> None:
 
 
 def test_launches_at_the_edges_may_lack_work() -> None:
-    """Launches before the first and after the last one with work are outside the recording of the device."""
+    """Launches without work before the first kernel or after the last kernel are outside the device recording."""
     builder = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=7)
     builder.kernel("a", start_us=20, duration_us=1, launch_us=10)
     builder.runtime("cudaLaunchKernel", start_us=30, duration_us=1, correlation=8)
@@ -146,7 +146,7 @@ def test_launches_at_the_edges_may_lack_work() -> None:
 
 
 def test_a_stream_wait_ends_before_its_work() -> None:
-    """The host waits for stream 7 until 50 µs, though a kernel launched before ends at 100 µs; stream 8 may run on."""
+    """The host waits for stream 7 until 50 µs, but a kernel on stream 7 runs until 100 µs; stream 8 does not matter."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=90, launch_us=0)
     builder.kernel("b", start_us=10, duration_us=200, launch_us=2, stream=8)
     builder.sync("Stream Sync", start_us=30, duration_us=20)
@@ -154,7 +154,7 @@ def test_a_stream_wait_ends_before_its_work() -> None:
 
 
 def test_the_first_all_reduce_of_a_decode_window() -> None:
-    """As in Hyperloom#1292, the first of 64 all-reduces takes 15,747 of 16,805 ms, the others 14.3 µs each."""
+    """As in Hyperloom#1292, the first of 64 all-reduces takes 15,747 of 16,805 ms, and the others 14.3 µs each."""
     builder = TraceBuilder().kernel("cross_device_reduce_2stage", start_us=0, duration_us=15_747_000)
     for call in range(1, 64):
         start_us = 15_747_000 + 16_000 * call
@@ -169,7 +169,7 @@ def test_the_first_all_reduce_of_a_decode_window() -> None:
 
 
 def test_collectives_of_different_sizes_are_no_transient() -> None:
-    """A later collective that takes equally long is not a start-up transient."""
+    """The first collective is slow, but a later one is equally slow, so this is not a start-up effect."""
     builder = TraceBuilder()
     for call, duration_us in enumerate([900, 10, 10, 10, 10, 10, 900, 10, 10, 10]):
         builder.kernel("ncclDevKernel_AllReduce", start_us=1_000 * call, duration_us=duration_us)
@@ -177,14 +177,14 @@ def test_collectives_of_different_sizes_are_no_transient() -> None:
 
 
 def test_profilers_that_start_one_after_the_other() -> None:
-    """As in vllm#57001, one all-gather takes 30.418, 4.137, 0.036 and 3.842 ms, since rank 2 begins to record last."""
+    """As in vllm#57001, an all-gather takes 30.418, 4.137, 0.036 and 3.842 ms, because rank 2 starts recording last."""
     builder = TraceBuilder()
     for rank, duration_us in enumerate([30_418, 4_137, 36, 3_842]):
         begin_us = 40_000 - duration_us
         builder.rank(rank).operator("aten::mm", start_us=begin_us - 70, duration_us=64)
         group = {"group_ranks": range(4), "start_us": begin_us, "duration_us": duration_us}
         builder.collective("_allgather_base", **group)
-    late_ns = (40_000 - 36 - 70) * 1_000  # rank 2 begins to record
+    late_ns = (40_000 - 36 - 70) * 1_000  # rank 2 starts recording
     starts = {0: 9_582_000, 1: 35_863_000, 3: 36_158_000}
     assert doubts(builder) == [
         (rank, "profiler_start_skew", start, late_ns, late_ns - start, 1) for rank, start in starts.items()
@@ -192,14 +192,14 @@ def test_profilers_that_start_one_after_the_other() -> None:
 
 
 def test_a_rank_enters_after_another_left() -> None:
-    """Rank 1 enters an all-reduce 3 ms after rank 0 left it, so their clocks differ."""
+    """Rank 1 enters an all-reduce 3 ms after rank 0 has left it, so the clocks differ."""
     builder = TraceBuilder().collective(start_us=0, duration_us=100).kernel("gemm", start_us=200, duration_us=9_000)
     builder.rank(1).kernel("gemm", start_us=0, duration_us=10).collective(start_us=3_100, duration_us=100)
     assert [row[:2] for row in doubts(builder)] == [(1, "clocks_differ")]
 
 
 def test_the_first_step_takes_long() -> None:
-    """The first of nine steps takes 100 times as long as the others: a transient of 1 ms."""
+    """The first of nine steps takes 1 ms, 100 times as long as the others, so this 1 ms is in doubt."""
     builder = TraceBuilder().step(0, 0, 1_000)
     for step in range(1, 9):
         builder.step(step, 1_000 + 10 * step, 10)
@@ -207,7 +207,7 @@ def test_the_first_step_takes_long() -> None:
 
 
 def test_shares_count_overlapping_doubts_once() -> None:
-    """The profiler stops at 500 µs in a step of 1 ms, after taking 100 µs: 1 ms is in doubt, not 1.1."""
+    """Two doubts overlap in a step of 1 ms (all of the step, and 100 µs in it), so 1 ms is in doubt, not 1.1 ms."""
     builder = TraceBuilder().step(0, 0, 1_000).operator("aten::mm", start_us=2_000, duration_us=2_000)
     builder.event(ph="X", cat="overhead", name="Buffer Flush", ts=100, dur=100, pid=-1, tid=0)
     builder.event(ph="i", name="Record Window End", ts=500, pid="", tid="", s="g")
@@ -217,7 +217,7 @@ def test_shares_count_overlapping_doubts_once() -> None:
 
 
 def test_the_tables_equal_their_golden_copies(golden) -> None:
-    """Both tables of a job with an incomplete replay and late profilers equal their golden copies."""
+    """Both tables of a job with an incomplete replay and overlapping kernels equal their golden copies."""
     builder = with_graphs(3, 3, 0, 3, 3)
     builder.rank(1).kernel("a", start_us=0, duration_us=10).kernel("a", start_us=5, duration_us=10)
     result = trust(builder.build())

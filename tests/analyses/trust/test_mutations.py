@@ -1,4 +1,4 @@
-"""Each rule fires on exactly its mutation of a real recording, and on none of the others."""
+"""Tests of trust on damaged copies of real recordings: each kind of damage breaks exactly one rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recorded(name: str, rank: int = 0) -> Document:
 
 
 def rules_of(folder: Path, *documents: Document | bytes) -> list[str]:
-    """Write the files of a job, and return the rules that it breaks."""
+    """Write the files of a job and return the rules that the job breaks."""
     for rank, document in enumerate(documents):
         text = document if isinstance(document, bytes) else json.dumps(document).encode()
         (folder / f"rank{rank}.json").write_bytes(text)
@@ -36,18 +36,18 @@ def rules_of(folder: Path, *documents: Document | bytes) -> list[str]:
 
 
 def broken(trace: holotrace.Trace) -> list[str]:
-    """Return the rules that a job breaks, each once."""
+    """Return the rules that a job breaks, without duplicates."""
     return sorted(set(holotrace.trust(trace).doubts["rule"]))
 
 
 def events(document: Document, *categories: str) -> list[dict[str, Any]]:
-    """Return the events of these categories, by start."""
+    """Return the events of these categories, sorted by start."""
     chosen = [event for event in document["traceEvents"] if event.get("cat") in categories and event.get("ph") == "X"]
     return sorted(chosen, key=lambda event: event["ts"])
 
 
 def device_work(document: Document) -> list[dict[str, Any]]:
-    """Return kernels, copies and memsets, by start."""
+    """Return the kernels, copies and memsets, sorted by start."""
     return events(document, "kernel", "gpu_memcpy", "gpu_memset")
 
 
@@ -58,7 +58,7 @@ def without(document: Document, dropped: list[dict[str, Any]]) -> Document:
 
 
 def launch_of(document: Document, work: dict[str, Any]) -> dict[str, Any]:
-    """Return the call that launched a piece of device work."""
+    """Return the call that launched a kernel, copy or memset."""
     calls = events(document, "cuda_runtime", "cuda_driver")
     return next(call for call in calls if call["args"].get("correlation") == work["args"]["correlation"])
 
@@ -71,26 +71,26 @@ def replays(document: Document) -> list[list[dict[str, Any]]]:
 
 
 def a_replay_loses_all_rows() -> tuple[str, Document]:
-    """Drop all rows of the third of six replays."""
+    """Drop all kernels of the third of six replays."""
     document = recorded("generation-graphs")
     return "incomplete_graph_replays", without(document, replays(document)[2])
 
 
 def a_replay_loses_some_rows() -> tuple[str, Document]:
-    """Drop every other row of the third of six replays; kernels that overlap in a graph still break no rule."""
+    """Drop every other kernel of the third of six replays."""
     document = recorded("generation-graphs")
     return "incomplete_graph_replays", without(document, replays(document)[2][::2])
 
 
 def kernels_are_lost() -> tuple[str, Document]:
-    """Drop five kernels in the middle; their launches stay."""
+    """Drop five kernels in the middle but keep their launches."""
     document = recorded("training")
     kernels = events(document, "kernel")
     return "launches_without_work", without(document, kernels[200:205])
 
 
 def a_kernel_is_stretched() -> tuple[str, Document]:
-    """Let a kernel end 5 µs after the next one on its stream begins."""
+    """Stretch a kernel until 5 µs after the start of the next kernel on its stream."""
     document = recorded("small")
     kernels = events(document, "kernel")
     first, second = kernels[100:102]
@@ -99,7 +99,7 @@ def a_kernel_is_stretched() -> tuple[str, Document]:
 
 
 def a_kernel_is_too_early() -> tuple[str, Document]:
-    """Let a kernel on an idle device begin 2 µs before its launch."""
+    """Move a kernel on an idle device to 2 µs before its launch."""
     document = recorded("small")
     work = device_work(document)
     idle = [
@@ -113,7 +113,7 @@ def a_kernel_is_too_early() -> tuple[str, Document]:
 
 
 def a_wait_ends_early() -> tuple[str, Document]:
-    """Let the last kernel run 100 µs longer than the wait for the device at the end of the recording."""
+    """Stretch the last kernel until 100 µs after the end of the last cudaDeviceSynchronize."""
     document = recorded("training")
     [*_, wait] = [call for call in events(document, "cuda_runtime") if call["name"] == "cudaDeviceSynchronize"]
     kernel = max(device_work(document), key=lambda work: work["ts"] + work["dur"])
@@ -122,7 +122,7 @@ def a_wait_ends_early() -> tuple[str, Document]:
 
 
 def sequence_numbers_are_shared() -> tuple[str, Document]:
-    """Give a backward operator the sequence number of another one."""
+    """Give a backward operator the sequence number of another backward operator."""
     document = recorded("small")
     nodes = [op for op in events(document, "cpu_op") if op["name"].startswith("autograd::engine::evaluate_function: ")]
     numbered = [op for op in nodes if "Sequence number" in op["args"]]
@@ -133,7 +133,7 @@ def sequence_numbers_are_shared() -> tuple[str, Document]:
 
 
 def the_profiler_takes_a_tenth_of_a_step() -> tuple[str, Document]:
-    """Add an overhead row of a tenth of the first step."""
+    """Add profiler overhead that takes a tenth of the first step."""
     document = recorded("small")
     step = next(event for event in events(document, "user_annotation") if event["name"].startswith("ProfilerStep"))
     row = {"ph": "X", "cat": "overhead", "name": "Buffer Flush", "pid": -1, "tid": 0}
@@ -151,7 +151,7 @@ def the_profiler_stops_inside_a_step() -> tuple[str, Document]:
 
 
 def host_events_are_lost() -> tuple[str, Document]:
-    """Drop the host events that begin within 3 ms, as a ring buffer that overflows does."""
+    """Drop all host events of 3 ms, like an overflowing ring buffer."""
     document = recorded("training")
     host = events(document, "cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation")
     launches = [call for call in events(document, "cuda_runtime") if "LaunchKernel" in call["name"]]
@@ -175,19 +175,19 @@ MUTATIONS: tuple[Callable[[], tuple[str, Document]], ...] = (
 
 @pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__)
 def test_a_mutation_breaks_exactly_its_rule(tmp_path: Path, mutate: Callable[[], tuple[str, Document]]) -> None:
-    """Each mutation of a healthy recording breaks the rule about it, and no other rule."""
+    """Each mutation of a healthy recording breaks its rule and no other rule."""
     rule, document = mutate()
     assert rules_of(tmp_path, document) == [rule]
 
 
 @pytest.mark.parametrize("name", ["generation-graphs", "training", "small", "two_ranks-data_parallel"])
 def test_the_recordings_are_healthy(name: str) -> None:
-    """The recordings that are mutated break no rule."""
+    """Without a mutation, the recordings break no rule."""
     assert broken(holotrace.open_trace(RECORDINGS / name)) == []
 
 
 def test_a_file_that_ends_early(tmp_path: Path) -> None:
-    """A file that is cut off before the first kernel breaks one rule; whether the job used a GPU is unknown."""
+    """A file is cut off before its first kernel; the doubt says that whether the job used a GPU is unknown."""
     text = gzip.decompress((RECORDINGS / "small" / "rank0.pt.trace.json.gz").read_bytes())
     (tmp_path / "rank0.json").write_bytes(text[: re.search(rb'"cat": "(kernel|gpu_)', text).start() - 300])
     doubts = holotrace.trust(holotrace.open_trace(tmp_path, cache=False)).doubts
@@ -196,21 +196,21 @@ def test_a_file_that_ends_early(tmp_path: Path) -> None:
 
 
 def test_events_that_cannot_be_read(tmp_path: Path) -> None:
-    """A file from which the reader drops an event breaks one rule."""
+    """The reader drops an invalid event, and the rule `lost_events` reports this."""
     document = recorded("small")
     text = json.dumps(document).encode().replace(b'"ph": "X"', b'"ph": "X", "ts": {', 1)
     assert rules_of(tmp_path, text) == ["lost_events"]
 
 
 def shifted(document: Document, by_us: float) -> Document:
-    """Return the recording of a rank whose clock is ahead."""
+    """Return the recording with all times moved by `by_us`."""
     moved = [{**event, "ts": event["ts"] + by_us} if "ts" in event else event for event in document["traceEvents"]]
     return {**document, "traceEvents": moved}
 
 
 @pytest.mark.parametrize(("by_us", "rule"), [(3e6, "windows_apart"), (60e6, "different_jobs")])
 def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
-    """A rank 3 s later was recorded at another time; 60 s later, it belongs to another job."""
+    """If rank 1 was recorded 3 s later, the recordings do not overlap; if 60 s later, it seems to be another job."""
     ranks = (recorded("two_ranks-data_parallel", rank) for rank in (0, 1))
     assert rules_of(tmp_path, next(ranks), shifted(next(ranks), by_us)) == [rule]
 
@@ -225,13 +225,13 @@ def test_a_rank_is_shifted(tmp_path: Path, by_us: float, rule: str) -> None:
     ],
 )
 def test_a_rank_with_another_header(tmp_path: Path, header: dict[str, object], rule: str) -> None:
-    """Another driver, profiler option or GPU model makes ranks hard to compare; another world size is another job."""
+    """A different driver, profiler option or GPU model is different software; a different world size is another job."""
     ranks = [recorded("two_ranks-data_parallel", rank) for rank in (0, 1)]
     assert rules_of(tmp_path, ranks[0], {**ranks[1], **header}) == [rule]
 
 
 def test_a_rank_without_a_file(tmp_path: Path) -> None:
-    """Files of 2 of 4 ranks cannot explain waits for the others; a single file is a job by itself."""
+    """If only two of four ranks have files, `missing_ranks` reports this; a single file is not reported."""
     infos = [{"backend": "nccl", "rank": rank, "world_size": 4} for rank in (0, 1)]
     ranks = [{**recorded("two_ranks-data_parallel", info["rank"]), "distributedInfo": info} for info in infos]
 

@@ -1,4 +1,4 @@
-"""Every rule of trust is documented, and its function has the name of the rule."""
+"""Tests that the rules of trust are documented."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ PAGE = Path(__file__).parents[3] / "docs" / "reference" / "analyses" / "trust.md
 
 @pytest.mark.parametrize("name", [rule.__name__ for rule in (*RULES, *JOB_RULES)])
 def test_every_rule_is_documented(name: str) -> None:
-    """The documentation page of trust has a row for each rule."""
+    """The documentation page has a table row for each rule."""
     assert f"\n| `{name}` | " in PAGE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tests of user_annotations: the time of annotated ranges, and their kernels."""
+"""Tests of user_annotations: the times of annotated ranges and the kernels in them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from holotrace.testing.synthetic import write_job
 
 
 def nested() -> TraceBuilder:
-    """Return a step of 100 µs with forward from 10 to 50 µs on stream 7 and from 20 to 40 µs on stream 8.
+    """Return a step of 100 µs with `forward` from 10 to 50 µs on stream 7 and from 20 to 40 µs on stream 8.
 
-    On the host the step takes 90 µs and forward 30 µs.
+    On the host, the step takes 90 µs and `forward` 30 µs.
     """
     return (
         TraceBuilder()
@@ -33,7 +33,7 @@ def nested() -> TraceBuilder:
 
 
 def owners(builder: TraceBuilder) -> list[tuple[str, str | None]]:
-    """Return the name and the annotation of each piece of work on rank 0, in file order."""
+    """Return the name and the annotation of each kernel on rank 0, in file order."""
     rank = builder.build().ranks[0]
     work = annotation_of_work(rank).join(rank.table("events", ["event_index", "name"]), on="event_index")
     ordered = work.sort("event_index")
@@ -41,7 +41,7 @@ def owners(builder: TraceBuilder) -> list[tuple[str, str | None]]:
 
 
 def test_times_with_and_without_inner_annotations() -> None:
-    """On stream 7, 40 of the step's 100 µs are in forward; on the host, 30 of 90 µs."""
+    """The self time of the step excludes `forward`: 40 of 100 µs on stream 7, and 30 of 90 µs on the host."""
     table = user_annotations(nested().build()).per_annotation
 
     assert table.to_dicts() == [
@@ -69,7 +69,7 @@ def test_times_with_and_without_inner_annotations() -> None:
 
 
 def test_kernels_belong_to_their_innermost_annotation() -> None:
-    """The copy that starts on stream 8 after forward ended has no annotation, as the step is on stream 7 only."""
+    """After `forward`, a kernel on stream 7 counts for the step; on stream 8, which has no step, the name is null."""
     assert user_annotations(nested().build()).per_kernel.rows() == [
         (0, "ProfilerStep#3", "relu", 1, 10_000),
         (0, "forward", "gemm", 1, 20_000),
@@ -79,7 +79,7 @@ def test_kernels_belong_to_their_innermost_annotation() -> None:
 
 
 def test_ranges_are_half_open() -> None:
-    """A kernel that starts where one annotation ends and the next begins belongs to the next, even at 0 µs."""
+    """If a kernel starts when one annotation ends and the next begins, it belongs to the next."""
     builder = (
         TraceBuilder()
         .gpu_annotation("a", start_us=0, duration_us=10)
@@ -93,14 +93,14 @@ def test_ranges_are_half_open() -> None:
 
 
 def test_devices_are_apart() -> None:
-    """An annotation on a stream of device 0 does not cover the stream of the same number on device 1."""
+    """An annotation on stream 7 of device 0 does not contain a kernel on stream 7 of device 1."""
     builder = TraceBuilder().gpu_annotation("a", start_us=0, duration_us=10)
     builder.kernel("here", start_us=1, duration_us=1).kernel("there", start_us=1, duration_us=1, device=1)
     assert owners(builder) == [("here", "a"), ("there", None)]
 
 
 def without_projection() -> TraceBuilder:
-    """Return inner (10 to 20 µs) inside outer (0 to 50 µs) on the host, with launches at 12, 15 and 30 µs."""
+    """Return `inner` (10 to 20 µs) inside `outer` (0 to 50 µs) on the host, with launches at 12, 15 and 30 µs."""
     return (
         TraceBuilder()
         .annotation("outer", start_us=0, duration_us=50)
@@ -113,7 +113,7 @@ def without_projection() -> TraceBuilder:
 
 
 def test_annotations_are_projected_where_the_profiler_did_not() -> None:
-    """Without GPU annotations in the trace, each annotation extends over the work it launched on each stream."""
+    """If the trace has no GPU annotations, each annotation covers the kernels it launched on each stream."""
     result = user_annotations(without_projection().build())
     table = result.per_annotation.filter(pl.col("side") == "gpu")
     columns = ("name", "call_count", "total_ns", "self_ns", "kernel_count")
@@ -122,13 +122,13 @@ def test_annotations_are_projected_where_the_profiler_did_not() -> None:
 
 
 def test_work_belongs_to_the_annotation_that_launched_it() -> None:
-    """The launch decides which annotation a kernel belongs to, not the time when the kernel runs."""
+    """A kernel belongs to the annotation in which it was launched, even if it runs after the annotation."""
     names = [pair for pair in owners(without_projection()) if not pair[0].startswith("cuda")]
     assert names == [("x", "inner"), ("y", "inner"), ("z", "outer"), ("unknown", None)]
 
 
 def test_a_thread_without_annotations_works_for_the_one_that_waits() -> None:
-    """Autograd launches a kernel on thread 2 while the main thread is in `backward`; the kernel belongs to `backward`."""
+    """A kernel that autograd launches on thread 2 while the main thread is in `backward` belongs to `backward`."""
     builder = TraceBuilder().annotation("backward", start_us=0, duration_us=50)
     builder.kernel("grad", start_us=30, duration_us=10, launch_us=12, thread=2)
     builder.annotation("own", start_us=60, duration_us=5, thread=2)
@@ -140,14 +140,14 @@ def test_a_thread_without_annotations_works_for_the_one_that_waits() -> None:
 
 
 def test_names_are_chosen_by_regular_expressions() -> None:
-    """`allow=["^for"]` keeps the annotation `forward` and its kernels only."""
+    """`allow=["^for"]` keeps only the annotation `forward` and its kernels."""
     result = user_annotations(nested().build(), allow=["^for", r"^x\d$"])
     assert set(result.per_annotation["name"]) == {"forward"}
     assert set(result.per_kernel["annotation"]) == {"forward"}
 
 
 def test_steps_can_be_merged() -> None:
-    """`merge_steps` makes one row of `ProfilerStep#1` and `#2`; `ProfilerStep#2 of mine` keeps its own row."""
+    """`merge_steps` merges `ProfilerStep#1` and `ProfilerStep#2` but not `ProfilerStep#2 of mine`."""
     builder = (
         TraceBuilder().step(1, 0, 10).step(2, 20, 30).annotation("ProfilerStep#2 of mine", start_us=60, duration_us=1)
     )
@@ -166,13 +166,13 @@ def test_steps_can_be_merged() -> None:
     ],
 )
 def test_an_expression_that_is_invalid_or_matches_nothing_is_an_error(allow, message) -> None:
-    """If an expression matches no annotation, the error lists the names."""
+    """An invalid expression is an error; if an expression matches nothing, the error lists the names."""
     with pytest.raises(InvalidOptionError, match=message):
         user_annotations(nested().build(), allow=allow)
 
 
 def test_a_rank_without_annotations_is_a_finding() -> None:
-    """A rank with one kernel and no annotations gets a finding and a row for the kernel."""
+    """A rank without annotations has a finding, and its kernel has a row with a null annotation."""
     result = user_annotations(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert result.per_annotation.is_empty()
     assert result.per_kernel.rows() == [(0, None, "gemm", 1, 1_000)]
@@ -182,14 +182,14 @@ def test_a_rank_without_annotations_is_a_finding() -> None:
 
 
 def test_a_job_without_gpu_work_has_its_cpu_side() -> None:
-    """In a trace with a host annotation and nothing else, the annotation has a row, and no error is raised."""
+    """If the trace has only a host annotation, the annotation has a row, and no error is raised."""
     result = user_annotations(TraceBuilder().annotation("load", start_us=0, duration_us=5).build())
     assert result.per_annotation.select("side", "name", "total_ns").rows() == [("cpu", "load", 5_000)]
     assert result.per_kernel.is_empty()
 
 
 def test_time_does_not_grow_with_kernels_times_annotations() -> None:
-    """20,000 kernels and annotations: an all-pairs join of 400 million rows would exceed memory."""
+    """With 20,000 kernels and annotations, a join of all pairs would have 400 million rows and exceed memory."""
     builder = TraceBuilder()
     for number in range(20_000):
         builder.gpu_annotation(f"part {number % 9}", start_us=10 * number, duration_us=9)

@@ -1,4 +1,4 @@
-"""Tests of the causes of waiting: what each costs, who is a culprit and who a victim, and what remains unknown."""
+"""Tests of wait_causes: the cost of each cause, culprits and victims, and unknown causes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TRACES = Path(__file__).parents[2] / "reference" / "traces"
 
 
 def costs(result: WaitCauses) -> list[tuple[object, ...]]:
-    """Return each cause with its culprit and its victim, the largest cost first."""
+    """Return the causing rank, waiting rank, cause, name and cost of each row."""
     return result.per_cause.select("cause_rank", "waiting_rank", "cause", "name", "cost_ns").rows()
 
 
 def after_a_barrier(*gemm_us: int) -> TraceBuilder:
-    """Return ranks that reduce together from 10 to 20 µs, compute `gemm_us` each, then reduce again."""
+    """Return ranks that all-reduce from 10 to 20 µs, then run a gemm (rank i: `gemm_us[i]`), then all-reduce again."""
     builder = TraceBuilder()
     last, group = 20 + max(gemm_us), range(len(gemm_us))
     for rank, length_us in enumerate(gemm_us):
@@ -42,12 +42,12 @@ def after_a_barrier(*gemm_us: int) -> TraceBuilder:
 
 
 def test_a_slow_kernel_costs_what_the_other_rank_waits():
-    """Rank 1 computes 70 µs instead of 30: rank 0 waits 40 µs for its gemm."""
+    """The gemm takes 70 µs on rank 1 and 30 µs on rank 0, so rank 0 waits 40 µs because of the gemm."""
     assert costs(wait_causes(after_a_barrier(30, 70).build())) == [(1, 0, "computation", "gemm", 40_000)]
 
 
 def test_every_rank_that_waits_has_its_own_cost():
-    """Ranks 0 and 2 compute 30 and 50 µs and wait 40 and 20 µs for rank 1."""
+    """Ranks 0, 1 and 2 compute for 30, 70 and 50 µs, so ranks 0 and 2 wait 40 and 20 µs because of rank 1."""
     result = wait_causes(after_a_barrier(30, 70, 50).build())
     assert costs(result) == [(1, 0, "computation", "gemm", 40_000), (1, 2, "computation", "gemm", 20_000)]
     assert result.per_pair.rows() == [(1, 0, 40_000), (1, 2, 20_000)]
@@ -55,7 +55,7 @@ def test_every_rank_that_waits_has_its_own_cost():
 
 
 def test_a_rank_that_waited_passes_the_cost_on():
-    """Rank 2 computes 100 µs longer. Rank 1 waits for it and so arrives late at rank 0, which waits because of rank 2."""
+    """Rank 2 computes 100 µs longer; rank 1 waits for rank 2 and makes rank 0 wait, but rank 2 is the cause of both."""
     builder = TraceBuilder()
     for rank, length_us in ((0, 20), (1, 20), (2, 120)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -79,7 +79,7 @@ def test_a_rank_that_waited_passes_the_cost_on():
 
 @pytest.mark.slow
 def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
-    """The costs for each waiting rank add up to its waits in `collectives`, to the nanosecond."""
+    """For each waiting rank, the costs add up exactly to the waiting time that `collectives` reports."""
     job = PlantedJob(
         PlantedOptions(data=2, pipeline=4, microbatches=4, layers=1, causes=(Cause("slow_kernel", 3, 5 * MS),))
     )
@@ -101,7 +101,7 @@ def test_costs_add_up_to_all_waiting_of_each_rank(tmp_path):
     ],
 )
 def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
-    """Rank 2 is 5 ms late for a known reason: the seven others wait 35 ms because of it."""
+    """Rank 2 is 5 ms late for a known reason, so the seven other ranks wait 35 ms in total."""
     options = PlantedOptions(layers=1, jitter=0, causes=(Cause(kind, 2, 5 * MS, step=FIRST_STEP + 1),))
     result = wait_causes(holotrace.open_trace(PlantedJob(options).write(tmp_path), cache=False))
     named = result.per_cause.filter(pl.col("name").eq_missing(name), cause=cause, cause_rank=2)
@@ -111,7 +111,7 @@ def test_a_planted_cause_is_named_with_its_cost(tmp_path, kind, cause, name):
 
 @pytest.mark.slow
 def test_the_pipeline_recording_blames_the_rank_that_sleeps():
-    """Only rank 2 sleeps in its blocks: it causes over 80 % of all waiting; the others mostly wait for it and are victims."""
+    """Rank 2 sleeps in its forward passes and causes over 80 % of all waiting; the other ranks are victims."""
     result = wait_causes(opened(TRACES / "pipeline_gloo_4rank"))
     shares = dict(result.per_rank.select("rank", "cost_fraction").iter_rows())
     main = result.per_rank.row(2, named=True)
@@ -122,7 +122,7 @@ def test_the_pipeline_recording_blames_the_rank_that_sleeps():
 
 
 def test_the_data_parallel_recording_names_the_function_that_sleeps():
-    """Rank 3 sleeps in its training loop, and causes over 80 % of all waiting."""
+    """Rank 3 sleeps in its training loop and causes over 80 % of all waiting."""
     main = wait_causes(opened(TRACES / "ddp_gloo_4rank")).per_rank.row(3, named=True)
     assert main["role"] == "culprit"
     assert main["cost_fraction"] > 0.8
@@ -130,7 +130,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """Without other ranks, no wait has a cause; the finding counts the communication whose waiting is unknown."""
+    """If one of two ranks was opened, no cause is known, and a finding gives the communication that may be waiting."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()
@@ -139,7 +139,7 @@ def test_one_rank_alone_says_what_is_missing():
 
 
 def test_steps_select_the_waits():
-    """Only the waits of the chosen steps are attributed to causes."""
+    """`steps` selects the steps whose waits are listed; an unknown step raises an error."""
     trace = after_a_barrier(30, 70).build()
     assert wait_causes(trace, steps=[1]).per_cause["cost_ns"].sum() == 40_000
     with pytest.raises(InvalidOptionError, match="step"):
@@ -147,7 +147,7 @@ def test_steps_select_the_waits():
 
 
 def test_what_happened_before_the_recording_is_unknown():
-    """Rank 1 starts recording 60 µs after rank 0 began to wait: 60 of the 70 µs have no known cause."""
+    """Rank 1 starts recording 60 µs after rank 0 starts waiting, so 60 of 70 µs have no known cause."""
     builder = TraceBuilder()
     for rank, start_us in ((0, 10), (1, 80)):
         builder.rank(rank).header(host_name="node-1")
@@ -170,7 +170,7 @@ def test_the_tables_equal_their_golden_copies(tmp_path, golden):
 
 
 def test_a_long_gap_on_a_stream_without_a_known_reason_is_unknown():
-    """Rank 1's gemm starts 80 µs after its stream is free, and its launch was not recorded."""
+    """Rank 1's gemm starts 80 µs after its stream is free and has no recorded launch, so the cause is unknown."""
     builder = TraceBuilder()
     for rank, start_us in ((0, 20), (1, 100)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)
@@ -183,7 +183,7 @@ def test_a_long_gap_on_a_stream_without_a_known_reason_is_unknown():
 
 
 def test_a_short_gap_until_other_work_ends_is_unknown():
-    """Rank 1's gemm starts 20 µs after its stream is free, right after a copy; no wait for the copy was recorded."""
+    """Rank 1's gemm starts right after a copy on another stream, but no wait for the copy was recorded."""
     builder = TraceBuilder()
     for rank, start_us in ((0, 20), (1, 40)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)

@@ -1,4 +1,4 @@
-"""Tests of the figure and tables of the causes of waiting."""
+"""Tests of the figure and the printed tables of wait_causes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from matrix_cells import cells_of
 
 
 def test_each_pair_of_ranks_is_a_cell_coloured_by_its_cost():
-    """Rank 0 waits 400 µs because of rank 1; the colours begin at 0, and the colour bar names what it shows."""
+    """Rank 0 waits 400 µs because of rank 1; the colour scale starts at 0 and has a title."""
     figure = plot_wait_causes(wait_causes(small_job()))
     cells = figure.data[0]
     assert [(cell.column, cell.row, cell.color) for cell in cells_of(figure)] == [("0", "1", 400.0)]
@@ -23,17 +23,17 @@ def test_each_pair_of_ranks_is_a_cell_coloured_by_its_cost():
 
 
 def test_a_job_without_waits_gives_a_figure_that_says_so():
-    """A rank that only computes waits for nobody."""
+    """If no rank waits, the figure shows a message."""
     result = wait_causes(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
     assert plot_wait_causes(result).layout.annotations[0].text.startswith("The recordings show no rank")
 
 
 def test_the_first_table_sums_steps_and_waiting_ranks():
-    """The gemm of rank 1 costs 200 µs in each of two steps."""
+    """The gemm of rank 1 costs 200 µs in each of two steps, which is one row of 400 µs."""
     table = causes(wait_causes(small_job()))
     assert table.select("cause_rank", "event", "cost_ns").rows() == [(1, "gemm", 400_000)]
 
 
 def test_the_second_table_has_a_row_per_rank():
-    """Rank 1 is the culprit."""
+    """Rank 0 is the victim, and rank 1 is the culprit."""
     assert ranks(wait_causes(small_job())).select(pl.col("rank", "role")).rows() == [(0, "victim"), (1, "culprit")]

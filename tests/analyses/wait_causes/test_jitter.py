@@ -1,4 +1,4 @@
-"""Tests of `wait_causes(...).jitter`: which cause made a rank wait longer in a step than it typically does."""
+"""Tests of `wait_causes(...).jitter`: why a rank waits longer in a step than in a typical step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 def costs(*rows):
-    """Return `per_cause` with rows of step, cause_rank, waiting_rank, name and cost."""
+    """Return a `per_cause` table with these rows (step, cause_rank, waiting_rank, name, cost_ns)."""
     schema = {
         "step": pl.Int64,
         "cause_rank": pl.Int32,
@@ -29,7 +29,7 @@ def costs(*rows):
 
 
 def test_the_cause_that_grew_most_is_named():
-    """Rank 0 always waits 100 ns for rank 1's gemm. In step 3, rank 0 waits 30 ns longer for gemm, and also 50 ns for rank 2's sort."""
+    """In step 3, rank 0 waits 30 ns longer than usual for rank 1's gemm and 50 ns for rank 2's sort; sort is named."""
     always = [(step, 1, 0, "gemm", 100 + 30 * (step == 3)) for step in (1, 2, 3)]
     table = jitter(costs(*always, (3, 2, 0, "sort", 50)), {0: [1, 2, 3]})
     assert table["wait_ns"].to_list() == [100, 100, 180]
@@ -39,7 +39,7 @@ def test_the_cause_that_grew_most_is_named():
 
 
 def test_steps_without_waits_count():
-    """A rank that waits in only one of three steps has a typical wait of 0."""
+    """Rank 0 waits in only one of three steps, so its typical wait is 0."""
     table = jitter(costs((2, 1, 0, "gemm", 70)), {0: [1, 2, 3], 1: [1, 2, 3]})
     assert table.select("rank", "step", "wait_ns", "typical_wait_ns", "cost_excess_ns").rows()[:3] == [
         (0, 1, 0, 0, None),
@@ -50,7 +50,7 @@ def test_steps_without_waits_count():
 
 
 def test_without_waits_there_are_rows_without_causes():
-    """Every rank and step has a row."""
+    """Without waits, every rank and step still has a row, with a null cause."""
     assert jitter(costs(), {0: [1]}).select("rank", "step", "wait_ns", "cause").rows() == [(0, 1, 0, None)]
 
 
@@ -58,7 +58,7 @@ def test_without_waits_there_are_rows_without_causes():
     ("kind", "cause"), [("garbage_collection", "garbage_collection"), ("slow_kernel", "computation")]
 )
 def test_a_delay_in_one_step_is_the_reason_of_this_step(kind, cause, tmp_path):
-    """In the step of a planted delay, all other ranks wait about 5 ms longer, and the delay is the named cause."""
+    """Rank 2 is delayed by 5 ms in one step; in this step, all other ranks wait 5 ms longer because of the delay."""
     step = FIRST_STEP + 2
     options = PlantedOptions(data=4, steps=5, layers=1, causes=(Cause(kind, 2, 5 * MS, step=step),))
     trace = holotrace.open_trace(PlantedJob(options).write(tmp_path), cache=False)

@@ -1,4 +1,4 @@
-"""Tests that `wait_causes` names the rank and the function that were planted in recorded jobs."""
+"""Tests of wait_causes on recorded jobs in which ranks were made slow on purpose."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RECORDINGS = IN_THE_REPOSITORY / "traces" / "planted_causes"
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(RECORDINGS.glob("*/truth.json"))}
 PLANTED = [name for name, truth in TRUTHS.items() if truth["planted"]]
 LEAST_SHARE = 0.75
-"""All jobs have other waits, too: for the first step of a pipeline, or for processes that start at different times."""
+"""Less than 1, because all jobs also have other waits, for example in the first step of a pipeline."""
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted_ranks_and_functions_are_the_largest_causes(name: str) -> None:
-    """The planted ranks cause at least LEAST_SHARE of the known costs, and their largest cause is the planted function."""
+    """The slow ranks cause at least LEAST_SHARE of the known costs, mostly by the function that was made slow."""
     truth = TRUTHS[name]
     ranks = {row["rank"] for row in truth["planted"]}
 

@@ -1,4 +1,4 @@
-"""The stake of a late rank is the time that a replay of all ranks without its delay saves."""
+"""Tests of the stake of a late rank: the time saved if all ranks are replayed without its delay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def late_rank_of(trace: holotrace.Trace) -> dict[str, Any]:
 
 
 def reducing_job(delays_us: list[int]) -> holotrace.Trace:
-    """Return steps of three ranks that compute 300 µs (rank 2 longer by a delay), reduce for 50 µs, and wait."""
+    """Return steps of three ranks that compute for 300 µs (rank 2 for `delays_us` longer), then reduce for 50 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -47,7 +47,7 @@ def reducing_job(delays_us: list[int]) -> holotrace.Trace:
 
 @pytest.mark.slow
 def test_replays_save_the_delay() -> None:
-    """Rank 2 is 240 µs late in each step; without this delay, no rank waits."""
+    """Rank 2 is 240 µs late in each step, so replays without the delay save 240 µs."""
     found = late_rank_of(reducing_job([240] * 4))
 
     assert found["basis"] == "what-if"
@@ -57,7 +57,7 @@ def test_replays_save_the_delay() -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_is_late_in_some_steps_says_in_how_many() -> None:
-    """Rank 2 is late in two of four steps, so the mean step loses half of the delay."""
+    """Rank 2 is 300 µs late in two of four steps; the finding says so, and the stake per step is 150 µs."""
     found = late_rank_of(reducing_job([300, 0, 300, 0]))
 
     assert "in 2 of 4 steps" in found["finding"]
@@ -73,7 +73,7 @@ def test_a_rank_that_is_late_in_some_steps_says_in_how_many() -> None:
     ),
 )
 def test_the_stake_is_about_what_was_planted(name: str) -> None:
-    """The stake is close to the time that the planted function ran in each step."""
+    """The stake is within 15 % of the delay per step that was added to the job on purpose."""
     truth = json.loads((PLANTED / name / "truth.json").read_text())
     planted_ns = sum(row["duration_ns"] for row in truth["planted"]) / len(truth["recorded_steps"])
     found = late_rank_of(holotrace.open_trace(PLANTED / name, cache=False))

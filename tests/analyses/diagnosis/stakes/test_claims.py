@@ -1,4 +1,4 @@
-"""No nanosecond of a step counts toward two findings."""
+"""Tests of claims: each nanosecond of a step counts toward at most one finding."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def rule(name: str, precedence: int) -> Rule:
 
 
 def case(*pairs: tuple[int, int], saved_fraction: float = 1.0) -> Case:
-    """Return a case whose cause takes up these intervals."""
+    """Return a case that explains these intervals."""
     return Case(intervals(*pairs), 1.0, saved_fraction)
 
 
 def intervals(*pairs: tuple[int, int]) -> Intervals:
-    """Return intervals as two arrays."""
+    """Return the starts and the ends of the pairs as two arrays."""
     table = np.array(pairs, np.int64).reshape(-1, 2)
     return table[:, 0].copy(), table[:, 1].copy()
 
 
 def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
-    """The symptom covers 80 ns and gets the 50 that the cause leaves."""
+    """The symptom explains 80 ns, but the cause claims 30 of them first, so the symptom claims 50."""
     cause, symptom = rule("cause", 0), rule("symptom", 2)
 
     found = claims([(symptom, case((0, 80))), (cause, case((10, 40)))], STEP)
@@ -41,19 +41,19 @@ def test_a_cause_claims_before_a_symptom_even_if_it_explains_less() -> None:
 
 
 def test_what_another_rule_explains_before_is_part_of_it() -> None:
-    """Another finding already claims 30 of the case's 40 ns, so the case is part of that finding."""
+    """The cause already claims 30 of the 40 ns of the symptom, so the symptom becomes part of the cause."""
     found = claims([(rule("cause", 0), case((0, 30))), (rule("symptom", 1), case((0, 40)))], STEP)
 
     assert [claim.absorbed_by for claim in found] == ["", "cause"]
 
 
 def test_time_outside_the_steps_does_not_count() -> None:
-    """Only 20 of the 60 ns are in a steady step."""
+    """Only 20 of the 60 ns that the case explains are in the step."""
     assert claims([(rule("cause", 0), case((80, 140)))], STEP)[0].claimed_ns == 20
 
 
 def test_a_case_that_saves_a_share_claims_all_of_its_time() -> None:
-    """A kernel that could be twice as fast costs half its time, and no other rule gets the other half."""
+    """A kernel that could be twice as fast costs half of its time, but no other rule can claim the other half."""
     found = claims([(rule("first", 0), case((0, 40), saved_fraction=0.5)), (rule("second", 1), case((0, 40)))], STEP)
 
     assert [claim.claimed_ns for claim in found] == [20, 0]
@@ -66,7 +66,7 @@ pairs = st.lists(st.tuples(st.integers(-20, 120), st.integers(0, 60)), max_size=
 
 @given(st.lists(st.tuples(st.integers(0, 2), pairs, st.sampled_from([0.25, 0.5, 1.0])), max_size=6))
 def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tuple[int, int]], float]]) -> None:
-    """The claims of any cases add up to at most the time that the cases cover together."""
+    """For any cases, the claims add up to at most the length of the step."""
     cases = [
         (rule(str(row), precedence), case(*explained, saved_fraction=saved))
         for row, (precedence, explained, saved) in enumerate(items)
@@ -78,7 +78,7 @@ def test_all_claims_together_fit_into_the_steps(items: list[tuple[int, list[tupl
 
 
 def test_a_second_case_of_a_rule_claims_what_the_first_leaves() -> None:
-    """Where two cases of one rule overlap, the larger case gets the time."""
+    """Two cases of one rule overlap, so the larger case claims the time."""
     same = rule("same", 1)
 
     found = claims([(same, case((0, 10))), (same, case((0, 30)))], STEP)

@@ -1,4 +1,4 @@
-"""Kernels of two streams that run one after the other although the device has room for both."""
+"""Tests of the rule about two streams whose kernels run one after the other although they could run at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from holotrace.testing.builder import TraceBuilder
 def branching_job(
     *, blocks: float = 0.3, second_us: int = 200, launched_at: int = 10, length_us: int = 150
 ) -> holotrace.Trace:
-    """Return steps of 500 µs in which stream 21 computes from 50 µs on, then stream 7, whose kernel was launched long before."""
+    """Return steps of 500 µs with a kernel on stream 21 from 50 µs on and a kernel on stream 7 from `second_us` on.
+
+    Both kernels take `length_us`. The second is launched at `launched_at`, by default long before it starts.
+    """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": blocks, "grid": [40, 1, 1], "block": [256, 1, 1]}
     for number in range(4):
@@ -26,7 +29,7 @@ def branching_job(
 
 
 def test_a_stream_that_waits_in_vain_costs_what_could_run_at_once() -> None:
-    """Two kernels of 150 µs that fill 30 % of the SMs each could run at once in 150 µs."""
+    """Two kernels take 150 µs and 30 % of the SMs each, so both could run at once, in 150 µs instead of 300."""
     (case,) = cases_of(branching_job(), "streams_in_turn").values()
 
     assert case.cost_ns == pytest.approx(150_000, rel=0.01)
@@ -34,7 +37,7 @@ def test_a_stream_that_waits_in_vain_costs_what_could_run_at_once() -> None:
 
 
 def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
-    """Two kernels that each fill 80 % of the SMs take 1.6 times as long when they run at once: 240 µs instead of 300."""
+    """Two kernels take 150 µs and 80 % of the SMs each, so running them at once takes 240 µs instead of 300."""
     (case,) = cases_of(branching_job(blocks=0.8), "streams_in_turn").values()
 
     assert case.cost_ns == pytest.approx(60_000, rel=0.01)
@@ -43,22 +46,22 @@ def test_kernels_that_fill_more_than_the_device_save_only_the_room() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        {"second_us": 60},  # at once
-        {"blocks": 40},  # no room
+        {"second_us": 60},  # the kernels already overlap
+        {"blocks": 40},  # each kernel fills the device
         {"launched_at": 195},  # the second kernel waits for its launch
         {"second_us": 260},  # the second kernel waits for something else
-        {"length_us": 20, "second_us": 70},  # the kernels take only 4 % of the step each
+        {"length_us": 20, "second_us": 70},  # each kernel takes only 4 % of the step
     ],
 )
 def test_other_streams_are_silent(job: dict[str, float]) -> None:
-    """Kernels that run at once, fill the device, or wait for something other than the other stream lose nothing."""
+    """Kernels that overlap, fill the device, are short, or wait for something else are not reported."""
     assert not cases_of(branching_job(**job), "streams_in_turn")  # type: ignore[arg-type]
 
 
 def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -> holotrace.Trace:
-    """Return steps of 1 ms in which two streams alternate, 100 µs each, launched long before.
+    """Return steps of 1 ms in which two streams take turns with kernels of 100 µs, all launched early in the step.
 
-    If `asked`, a call makes each kernel wait for the previous one. Without `calls`, the trace has no calls that make a stream wait.
+    If `asked`, a call makes each kernel wait for the previous one. If `calls` is false, such calls were not recorded.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": 0.3, "grid": [40, 1, 1], "block": [256, 1, 1]}
@@ -77,20 +80,20 @@ def alternating_job(*, calls: bool = True, asked: bool = True, turns: int = 6) -
 
 
 def test_streams_that_wait_at_each_turn_hand_results_over() -> None:
-    """Kernels that wait for the previous one at each turn need its result; without recorded calls, they may wait too."""
+    """If a call makes each kernel wait for the previous one, or calls were not recorded, nothing is reported."""
     assert not cases_of(alternating_job(), "streams_in_turn")
     assert not cases_of(alternating_job(calls=False), "streams_in_turn")
 
 
 def test_a_single_wait_may_be_for_a_result() -> None:
-    """The second of two kernels waits because of a call; the wait may be necessary."""
+    """A call makes the second of two kernels wait, perhaps for a result, so the confidence is low."""
     (case,) = cases_of(alternating_job(turns=2), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (True, "low")
 
 
 def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
-    """Six kernels alternate without a call between them: half of their time is lost, for example to a single hardware queue."""
+    """Six kernels alternate although no call makes them wait, so half of their time could be saved."""
     (case,) = cases_of(alternating_job(asked=False), "streams_in_turn").values()
 
     assert (case.words["is_asked"], case.words["confidence"]) == (False, "medium")
@@ -98,5 +101,5 @@ def test_streams_in_turn_that_no_call_asked_for_need_no_results() -> None:
 
 
 def test_small_grids_cost_nothing_while_other_kernels_run_beside_them() -> None:
-    """Two kernels that overlap share the device; kernels that alternate each leave most SMs idle."""
+    """Two kernels with small grids overlap, so `small_grid` reports neither of them."""
     assert not cases_of(branching_job(second_us=50), "small_grid")

@@ -1,4 +1,4 @@
-"""Rules about device work replay the step only if the replay would be right, and accept any values in a file."""
+"""Tests of behaviour common to the rules about device work: when they replay the step, and odd values in files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from holotrace.analyses.diagnosis.rules.device.device_cases import matches
 
 
 def slow_product() -> DeviceJob:
-    """Return a job with an unaligned product of 600 µs per step."""
+    """Return a job with one unaligned matrix product of 600 µs per step."""
     return DeviceJob().product(4096, 1024, 8191, duration_us=600)
 
 
 def test_a_recording_with_python_is_not_replayed() -> None:
-    """Recording Python functions slows the host so much that a replay with a faster product would mislead."""
+    """Recording Python functions slows the host so much that a replay of the step would be misleading."""
     with_python = slow_product()
     with_python.builder.event(
         ph="X", cat="python_function", name="train.py(1): step", pid=1000, tid=1, ts=1, dur=2, args={"Python id": 1}
@@ -30,7 +30,7 @@ def test_a_recording_with_python_is_not_replayed() -> None:
 
 @pytest.mark.parametrize("strides", [[["a", "b"], [None, {}]], [[1], []], "wide", [[[8191], 1], [1, [8191]]]])
 def test_strange_strides_do_no_harm(strides: object) -> None:
-    """Strides of a wrong type or length in a file raise no error."""
+    """Strides of a wrong type or length do not raise an error."""
     job = DeviceJob().call(
         "aten::mm",
         "nvjet_sm90",
@@ -45,7 +45,7 @@ def test_strange_strides_do_no_harm(strides: object) -> None:
 
 
 def test_matches_searches_each_name() -> None:
-    """Null matches nothing."""
+    """Each name that contains the pattern matches; null does not match."""
     names = pl.Series(["gemm", None, "add", "gemm"])
 
     assert matches(names, "ge").to_list() == [True, False, False, True]

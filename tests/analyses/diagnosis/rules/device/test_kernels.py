@@ -1,4 +1,4 @@
-"""Kernels with too few blocks, too few warps, or too little work."""
+"""Tests of the rules about kernels with too few blocks, too few warps, or too little work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def one_kernel(duration_us: float = 100, **args: object) -> DeviceJob:
 
 
 def test_a_grid_of_eight_blocks_leaves_most_of_the_device_idle() -> None:
-    """8 blocks on 132 SMs: with a block on each SM, 100 µs could become 6.1 µs."""
+    """The kernel has 8 blocks for 132 SMs; with a block on each SM, its 100 µs could become 6.1 µs."""
     (case,) = cases_of(one_kernel(grid=[8, 1, 1], **{"blocks per SM": 8 / 132}).build(), "small_grid").values()
 
     assert case.cost_ns == pytest.approx(100_000 * (1 - 8 / 132), rel=0.001)
@@ -23,7 +23,7 @@ def test_a_grid_of_eight_blocks_leaves_most_of_the_device_idle() -> None:
 
 @pytest.mark.parametrize(("duration_us", "blocks"), [(8, 8), (100, 132), (100, 66)])
 def test_short_kernels_and_full_grids_are_silent(duration_us: float, blocks: int) -> None:
-    """Not reported: a launch-bound kernel of 8 µs, and kernels with at least one block for every two SMs."""
+    """Not reported: a short kernel of 8 µs, and kernels with at least one block for every two SMs."""
     job = one_kernel(duration_us, grid=[blocks, 1, 1], **{"blocks per SM": blocks / 132})
 
     assert not cases_of(job.build(), "small_grid")
@@ -39,7 +39,7 @@ def test_short_kernels_and_full_grids_are_silent(duration_us: float, blocks: int
     ],
 )
 def test_what_limits_occupancy(args: dict[str, object], occupancy: float, limit: str | None) -> None:
-    """Of 2048 threads, 65,536 registers and 233,472 bytes of an SM, the scarcest resource decides."""
+    """The scarcest resource of an SM (2048 threads, 65,536 registers, 233,472 bytes) limits the occupancy."""
     trace = one_kernel(grid=[1000, 1, 1], **{"blocks per SM": 7.6}, **args).build()
     cases = list(cases_of(trace, "low_occupancy").values())
 
@@ -51,14 +51,14 @@ def test_what_limits_occupancy(args: dict[str, object], occupancy: float, limit:
 
 
 def test_occupancy_needs_the_properties_of_the_device() -> None:
-    """Without the number of registers per SM, what limits the occupancy is unknown."""
+    """Without the number of registers per SM, the rule cannot decide and asks for the device properties."""
     job = DeviceJob({"id": 0, "name": H100["name"], "numSms": 132}).call("a", "scan", start_us=10, duration_us=9)
 
     assert "deviceProperties" in (missing_for(job.build(), "low_occupancy") or "")
 
 
 def test_tiny_kernels_cost_their_fixed_time() -> None:
-    """150 kernels per step cost 2 µs each to start, and 2 idle µs before all but the first; 20 kernels are not reported."""
+    """150 tiny kernels lose 2 µs each and 2 µs per gap (598 µs), and at most all 748 µs; 20 are not reported."""
     for count, cost_ns in ((150, [748_000]), (20, [])):
         job = DeviceJob()
         for number in range(count):

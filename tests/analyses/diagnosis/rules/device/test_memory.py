@@ -1,4 +1,4 @@
-"""Calls of the driver's allocator, and memory close to the limit."""
+"""Tests of the rules about calls to the driver's allocator and about memory close to the limit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GIGABYTE = 1_000_000_000
 
 
 def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trace:
-    """Return three steps of 100 µs; each frees and requests memory for 30 µs, during a kernel if `hidden`."""
+    """Return three steps of 100 µs; each spends 30 µs in cudaFree and cudaMalloc, during a kernel if `hidden`."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(3):
         begin = 100 * number
@@ -28,7 +28,7 @@ def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trac
 
 @pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
 def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
-    """Inside an operator, the allocator frees to try again; outside, `empty_cache` frees; both cost 30 µs per step."""
+    """Inside an operator, cudaFree is a retry of the allocator; outside, it is `empty_cache`. Both cost 30 µs."""
     trace = allocating_job(in_operator=in_operator)
     found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
 
@@ -37,14 +37,14 @@ def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rul
 
 
 def test_calls_behind_a_kernel_cost_nothing() -> None:
-    """A kernel runs during all calls of the allocator."""
+    """A kernel runs during all the calls, so they cost nothing."""
     trace = allocating_job(in_operator=True, hidden=True)
 
     assert not cases_of(trace, "allocator_retries")
 
 
 def test_a_recording_without_steps_may_be_a_start() -> None:
-    """Requesting memory at the start is normal, so the rule needs steps to decide."""
+    """Allocating memory at the start of a job is normal, so the rule cannot decide without steps."""
     trace = (
         TraceBuilder().runtime("cudaFree", start_us=0, duration_us=50).runtime("cudaMalloc", start_us=60, duration_us=9)
     )
@@ -54,7 +54,7 @@ def test_a_recording_without_steps_may_be_a_start() -> None:
 
 
 def full_job(allocated: int, reserved: int) -> holotrace.Trace:
-    """Return a job on a GPU with 80 GB, with one allocation, after which these many bytes are allocated and reserved."""
+    """Return a job on an 80 GB GPU that ends with this many bytes allocated and reserved, all by one operator."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)]).step(0, 0, 100)
     trace.operator("aten::empty", start_us=10, duration_us=10)
     trace.kernel("fill", start_us=30, duration_us=60, launch_us=25)
@@ -65,7 +65,7 @@ def full_job(allocated: int, reserved: int) -> holotrace.Trace:
 
 
 def test_memory_near_the_limit_names_what_holds_it() -> None:
-    """An operator that has allocated 76 of 80 GB is named; 70 GB are not reported."""
+    """If 76 of 80 GB are allocated, the finding names the operator that allocated them; 70 GB are not reported."""
     trace = full_job(76 * GIGABYTE, 78 * GIGABYTE)
 
     assert cases_of(trace, "memory_limit")["0"].value == pytest.approx(0.95)
@@ -74,18 +74,18 @@ def test_memory_near_the_limit_names_what_holds_it() -> None:
 
 
 def test_fragmentation_matters_on_a_full_device() -> None:
-    """40 GB that are reserved but unused are reported if 79 of 80 GB are reserved in total, but not if 50 GB are."""
+    """40 GB are reserved but unused: this is reported if 79 of 80 GB are reserved, but not if 50 GB are."""
     assert cases_of(full_job(39 * GIGABYTE, 79 * GIGABYTE), "fragmentation")["0"].value == pytest.approx(0.5)
     assert not cases_of(full_job(10 * GIGABYTE, 50 * GIGABYTE), "fragmentation")
 
 
 def test_memory_events_are_needed() -> None:
-    """Without `profile_memory=True`, nothing is known about memory."""
+    """Without memory events, the rule asks for `profile_memory=True`."""
     assert "profile_memory=True" in (missing_for(allocating_job(in_operator=True), "memory_limit") or "")
 
 
 def test_the_recorded_jobs() -> None:
-    """The job that empties its cache loses 4.4 ms per step to the driver's allocator; the fragmented one is almost full."""
+    """One job loses 4.4 ms per step by emptying its cache; in the fragmented job, memory is almost full."""
     (case,) = cases_of(recorded("training-empties_cache"), "empties_cache").values()
     full = cases_of(recorded("memory-fragmented"), "memory_limit")
 

@@ -1,4 +1,4 @@
-"""Matrix products: alignment, precision, tensor cores, and distance from the lower bound, with what fixing each saves."""
+"""Tests of the rules about matrix products: alignment, precision, tensor cores, and speed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ SIMT = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x8_stage3_ffma_alig
 
 
 def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
-    """Return the time of a product at this rate."""
+    """Return the time (µs) that a matrix product takes at `tflops`."""
     return 2 * rows * inner * columns / tflops / 1e6
 
 
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
-    """A product of 4096 x 1024 x 8191 takes 79.8 µs at best and typically 115.7 µs.
-
-    A duration of 600 µs is reported because it is longer than the typical one. At most 520 µs can be saved: the time above the best.
-    """
+    """A product of 4096 x 1024 x 8191 takes 600 µs; it typically takes 115.7 µs, and 79.8 µs at best."""
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
     at_peak_us = floor_us(4096, 1024, 8191, 989.4)
@@ -31,19 +28,19 @@ def test_a_row_of_8191_elements_is_not_aligned() -> None:
 
 
 def test_an_aligned_product_or_a_fast_one_is_not_reported() -> None:
-    """A row of 8192 elements is aligned; an unaligned product that takes 115 µs still runs at 60 % of the peak."""
+    """Not reported: a product with rows of 8192 elements, and an unaligned product that reaches 60 % of the peak."""
     for columns, duration_us in ((8192, 600), (8191, 115)):
         job = DeviceJob().product(4096, 1024, columns, duration_us=duration_us)
         assert not cases_of(job.build(), "unaligned_products")
 
 
 def test_tokens_need_not_be_aligned() -> None:
-    """The number of rows does not change the layout of a row in memory."""
+    """An odd number of rows does not affect the alignment of each row, so it is not reported."""
     assert not cases_of(DeviceJob().product(4095, 1024, 8192, duration_us=600).build(), "unaligned_products")
 
 
 def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
-    """4096³ takes 277.8 µs at the peak of TF32 and 319 µs at 87 % of it: of 900 µs, at most 581 are saved."""
+    """A 4096³ product takes 900 µs, but 319 µs at 87 % of the TF32 peak, so at most 581 µs can be saved."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=900, kernel=SIMT, type=FLOAT32)
     (case,) = cases_of(job.build(), "tf32_off").values()
 
@@ -51,7 +48,7 @@ def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
 
 
 def test_v100_has_neither_tf32_nor_bfloat16() -> None:
-    """On V100, the advice for a slow float32 product is float16 with a scaled loss."""
+    """On a V100, the advice for a slow float32 product is float16 with a scaled loss."""
     job = (
         DeviceJob(V100).product(2048, 2048, 2048, duration_us=900, kernel="volta_sgemm_128x64_nn", type=FLOAT32).build()
     )
@@ -64,7 +61,7 @@ def test_v100_has_neither_tf32_nor_bfloat16() -> None:
 
 
 def test_products_in_bfloat16_need_no_other_precision() -> None:
-    """A fast product in bfloat16 that takes only half of the step is reported by no rule."""
+    """No rule reports a fast bfloat16 product that takes less than half of the step."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=200).build()
 
     for rule in ("tf32_off", "mixed_precision_off", "float8_possible", "ordinary_cores", "slow_products"):
@@ -72,10 +69,7 @@ def test_products_in_bfloat16_need_no_other_precision() -> None:
 
 
 def test_float8_is_offered_where_large_products_fill_the_step() -> None:
-    """Two products of 8192 x 8192 x 2560 at 70 % of the peak fill the step; FP8 typically saves half of their lower bound.
-
-    FP8 is at most twice as fast, so it saves at most half of the products' time.
-    """
+    """Two large bfloat16 products fill the step; FP8 is at most twice as fast, so at most half of the time is saved."""
     job = DeviceJob()
     for start_us in (5, 505):
         job.product(8192, 8192, 2560, duration_us=490, start_us=start_us)
@@ -86,7 +80,7 @@ def test_float8_is_offered_where_large_products_fill_the_step() -> None:
 
 
 def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
-    """The device computes for 490 of 500 µs per step, from a backlog; the host needs 800 µs for each step."""
+    """The device needs 490 µs per step but the host 800 µs, so faster products would not help."""
     shapes = {"Input Dims": [[8192, 8192], [8192, 2560]], "Input type": [BFLOAT16, BFLOAT16]}
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(3):
@@ -100,7 +94,7 @@ def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
 
 
 def test_sixteen_bits_on_ordinary_cores() -> None:
-    """The name of the kernel shows that it does not use tensor cores."""
+    """A bfloat16 product runs on ordinary cores, as the name of its kernel shows."""
     job = DeviceJob().product(4096, 1024, 1024, duration_us=300, kernel="cutlass::Kernel<OpClassSimt_gemm>").build()
     (case,) = cases_of(job, "ordinary_cores").values()
 
@@ -108,7 +102,7 @@ def test_sixteen_bits_on_ordinary_cores() -> None:
 
 
 def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
-    """A product that takes 300 µs instead of 14.5 is reported; one that takes 15 µs instead of less than 1 is not."""
+    """A product of 300 µs that could take 14.5 µs is reported; products of 15 µs are too short to judge."""
     slow = DeviceJob().product(4096, 1024, 1712, duration_us=300).build()
     short = DeviceJob()
     for start_us in range(10, 410, 20):
@@ -120,16 +114,17 @@ def test_a_slow_product_and_one_that_is_too_short_to_tell() -> None:
 
 
 def test_what_the_vendor_measured_limits_what_slow_products_typically_reach() -> None:
-    """On an MI300X, typical products reach the 708 TFLOP/s that AMD measured, 54 % of the peak; on other devices, 60 %."""
+    """On an MI300X, typical products reach 708 TFLOP/s, which AMD measured; on other devices, 60 % of the peak."""
     job = DeviceJob({**H100, "name": "AMD Instinct MI300X"}).product(4096, 1024, 1712, duration_us=300).build()
     (case,) = cases_of(job, "slow_products").values()
     assert case.value * 1000 == pytest.approx(300 - floor_us(4096, 1024, 1712, 708), rel=0.01)
 
 
 def test_without_shapes_only_the_names_decide() -> None:
-    """No kernel uses tensor cores on a V100, whose peak with them is eight times as high: 7/8 of 600 µs may be saved.
+    """On a V100, tensor cores are up to eight times as fast, so a product of 600 µs without them may save 7/8.
 
-    Attention in float32 uses tensor cores by default; if any other kernel uses them, nothing is reported.
+    Attention does not change the finding, because it uses tensor cores by default, even in float32. If any other kernel
+    uses tensor cores, nothing is reported.
     """
     job = DeviceJob(V100).call("aten::mm", "volta_sgemm_128x64_nn", start_us=10, duration_us=600)
     (case,) = cases_of(job.build(), "tensor_cores_unused").values()
@@ -143,7 +138,7 @@ def test_without_shapes_only_the_names_decide() -> None:
 
 
 def test_missing_shapes_and_unknown_devices_are_named() -> None:
-    """Without recorded shapes, or on a device of unknown peak rates, a product has no lower bound."""
+    """If shapes were not recorded or the device is unknown, the message says how to provide them."""
     without_shapes = DeviceJob().call("aten::mm", "nvjet_sm90_tst", start_us=10, duration_us=600).build()
     unknown = DeviceJob({**H100, "name": "GPU 9000"}).product(4096, 1024, 8191, duration_us=600).build()
 
@@ -160,7 +155,7 @@ def test_missing_shapes_and_unknown_devices_are_named() -> None:
     ],
 )
 def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_ms: float) -> None:
-    """The cost in the finding is at least the time that the same job without the mistake saves, and not much more."""
+    """The reported cost is at least the time that fixing the mistake saved in a second recording, and not much more."""
     (case,) = cases_of(recorded(job), rule).values()
 
     assert 0.98 * saved_ms <= case.cost_ns / 1e6 <= most_ms
@@ -168,5 +163,5 @@ def test_what_recorded_jobs_can_save(job: str, rule: str, saved_ms: float, most_
 
 @pytest.mark.parametrize("rule", ["tf32_off", "unaligned_products", "mixed_precision_off", "slow_products"])
 def test_the_healthy_training_is_silent(rule: str) -> None:
-    """The healthy job multiplies aligned matrices in bfloat16, near their lower bound."""
+    """The healthy job multiplies aligned matrices in bfloat16 at a good speed, so no rule reports it."""
     assert not cases_of(recorded("training"), rule)

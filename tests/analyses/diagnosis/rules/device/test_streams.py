@@ -1,4 +1,4 @@
-"""Copies that could overlap computation."""
+"""Tests of the rule about copies that could overlap computation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PINNED = "Memcpy HtoD (Pinned -> Device)"
 
 
 def copying_job(*, name: str = PINNED, copy_us: int = 100, compute_us: int = 300, copy_at: int = 20) -> holotrace.Trace:
-    """Return ten steps of 500 µs, each with a copy and, from 200 µs on, a kernel."""
+    """Return ten steps of 500 µs, each with a copy at `copy_at` and a kernel from 200 µs on."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     for number in range(10):
         begin = 500 * number
@@ -23,14 +23,14 @@ def copying_job(*, name: str = PINNED, copy_us: int = 100, compute_us: int = 300
 
 
 def test_copies_that_run_alone_cost_their_time() -> None:
-    """Each copy takes 100 µs while no kernel runs; the copy of the next step could overlap a kernel."""
+    """Each copy runs for 100 µs without a kernel, but could run during the kernel of the previous step."""
     (case,) = cases_of(copying_job(), "copies_in_turn").values()
 
     assert case.cost_ns == pytest.approx(100_000, rel=0.001)
 
 
 def test_computation_hides_no_more_than_its_own_length() -> None:
-    """Only 50 of the 150 µs of a copy can overlap a kernel of 50 µs."""
+    """A kernel of 50 µs can hide only 50 of the 150 µs of a copy."""
     (case,) = cases_of(copying_job(copy_us=150, compute_us=51), "copies_in_turn").values()
 
     assert case.cost_ns == pytest.approx(50_000, rel=0.001)
@@ -39,10 +39,10 @@ def test_computation_hides_no_more_than_its_own_length() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        {"copy_at": 210},  # hidden behind the kernel
+        {"copy_at": 210},  # already overlaps the kernel
         {"name": "Memcpy HtoD (Pageable -> Device)"},  # cannot be asynchronous
         {"name": "Memcpy DtoD (Device -> Device)"},
-        {"compute_us": 20},  # computation hides 4 % of the step at most
+        {"compute_us": 20},  # the kernel could hide only 4 % of the step
         {"copy_us": 20},  # the copy takes only 4 % of the step
     ],
 )
@@ -52,7 +52,7 @@ def test_other_copies_are_silent(job: dict[str, object]) -> None:
 
 
 def test_the_recorded_pair() -> None:
-    """Prefetching on a second stream hides 4.9 ms of copies per step, and is not reported itself."""
+    """The job whose copies and kernels take turns is reported; the job that prefetches on a second stream is not."""
     (case,) = cases_of(recorded("prefetching-in_turn"), "copies_in_turn").values()
 
     assert case.cost_ns / 1e6 == pytest.approx(17.053 - 10.656, abs=2)

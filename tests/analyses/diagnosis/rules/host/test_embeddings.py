@@ -1,4 +1,4 @@
-"""An embedding is reported if a step reads few of its rows, but works on all of them."""
+"""Tests of the rule about embeddings whose gradient covers all rows although a step reads only a few."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, rows: int, read: int, dense: bool = True, columns: int = 64) -> holotrace.Trace:
-    """Return two steps of 1 ms that look up `read` rows, multiply by `columns` columns, and update the embedding for 400 µs."""
+    """Return two steps of 1 ms that look up `read` of `rows` embedding rows and update the embedding for 400 µs."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000)
@@ -29,7 +29,7 @@ def job(*, rows: int, read: int, dense: bool = True, columns: int = 64) -> holot
 
 
 def test_work_on_all_rows_costs_its_time() -> None:
-    """A step reads 64 of 10,000 rows; filling the gradient takes 90 µs, the update 400 µs."""
+    """A step reads only 64 of 10,000 rows, but filling the gradient takes 90 µs and the update 400 µs."""
     trace = job(rows=10_000, read=64)
     (case,) = cases_of(trace, "dense_embedding_gradients").values()
 
@@ -49,5 +49,5 @@ def test_work_on_all_rows_costs_its_time() -> None:
     ],
 )
 def test_other_embeddings_are_silent(options: dict[str, int]) -> None:
-    """Sparse gradients save little if a step reads an eighth of the rows, has them already, or multiplies by all rows."""
+    """Not reported: a step that reads 1/8 of the rows, has sparse gradients already, or multiplies by all rows."""
     assert not cases_of(job(**options), "dense_embedding_gradients")

@@ -1,4 +1,4 @@
-"""Slow first calls, which set up a device or load kernels, are not blamed on the steps that follow."""
+"""Tests of the rule about slow first calls, which set up a device or load kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotrace.Trace:
-    """Return a recording of 50 ms without steps: a copy whose first call takes 30 ms, then 10 short kernels."""
+    """Return a recording of 50 ms without steps: `aten::to` sets up the device for 30 ms, then 10 kernels run."""
     trace = TraceBuilder()
     trace.operator("aten::to", start_us=1_000, duration_us=30_200)
     trace.operator("aten::empty_strided", start_us=1_010, duration_us=30_030)
@@ -25,7 +25,7 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
 
 
 def loading_job(*, busy_us: int) -> holotrace.Trace:
-    """Return kernels of 1.6 ms without steps; the host takes 10 ms to launch the second one while the first runs for `busy_us`."""
+    """Return a kernel of `busy_us`, a kernel whose launch takes 10 ms, and more kernels, without steps."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=5, duration_us=30)
     trace.kernel("gemm", start_us=40, duration_us=busy_us, launch_us=20, launch_duration_us=10)
@@ -39,18 +39,18 @@ def loading_job(*, busy_us: int) -> holotrace.Trace:
 
 
 def test_loading_a_kernel_costs_the_time_in_which_the_device_is_idle() -> None:
-    """The first kernel still runs for 3 of the 10 ms, so that loading the second one costs 7 ms."""
+    """The first kernel runs for 3 of the 10 ms, so loading the second kernel costs 7 ms."""
     found = holotrace.diagnosis(loading_job(busy_us=3_005)).per_finding.filter(pl.col("rule") == "first_calls")
     assert found["stake_ns"].to_list() == [pytest.approx(7_000_000, rel=0.01)]
 
 
 def test_a_launch_while_the_device_works_may_wait_for_room_in_its_queue() -> None:
-    """The first kernel runs for 6 of the 10 ms of the call, so what the call does is unknown."""
+    """The first kernel runs for 6 of the 10 ms, so the launch may just wait for a full queue and is not reported."""
     assert "first_calls" not in holotrace.diagnosis(loading_job(busy_us=6_005)).per_finding["rule"]
 
 
 def test_creating_the_context_is_not_the_copy_that_triggers_it() -> None:
-    """The 30 ms belong to the call of the runtime; pinned memory would not save them."""
+    """Setting up the device takes 30 ms inside a copy; the finding does not blame the copy."""
     found = holotrace.diagnosis(cold_job()).per_finding
 
     first = found.row(0, named=True)
@@ -61,12 +61,12 @@ def test_creating_the_context_is_not_the_copy_that_triggers_it() -> None:
 
 
 def test_waiting_for_the_device_is_no_first_call() -> None:
-    """A long wait for the device does not set anything up."""
+    """A long wait for the device is not reported as a slow first call."""
     assert "first_calls" not in holotrace.diagnosis(cold_job(initialises="cudaDeviceSynchronize")).per_finding["rule"]
 
 
 def test_a_cold_recording_is_in_doubt() -> None:
-    """The 30 ms of slow first calls are in doubt and do not count toward the trusted share."""
+    """`trust` marks the 30 ms of slow first calls as doubtful."""
     result = holotrace.trust(cold_job())
 
     assert result.doubts["rule"].to_list() == ["slow_first_calls"]
@@ -74,7 +74,7 @@ def test_a_cold_recording_is_in_doubt() -> None:
 
 
 def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
-    """A launch that takes 2 ms in each of 4 steps is a problem of the job, not a slow first call."""
+    """Loading a kernel takes 2 ms in each of 4 steps, so it is not a slow first call."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 4_000 * number
@@ -90,7 +90,7 @@ def test_calls_that_are_long_in_every_step_are_not_the_first() -> None:
 
 
 def late_stream(*, launched_us: int) -> holotrace.Trace:
-    """Return a recording of 100 ms: work launched at `launched_us` starts at 80 ms, and runs for 20 ms."""
+    """Return a recording of 100 ms with a kernel that is launched at `launched_us` and runs from 80 ms on."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=0, duration_us=99_000)
     trace.kernel("gemm", start_us=80_000, duration_us=20_000, launch_us=launched_us)
@@ -98,7 +98,7 @@ def late_stream(*, launched_us: int) -> holotrace.Trace:
 
 
 def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
-    """A stream that starts its first work 79 ms after the launch was busy with earlier work."""
+    """The first kernel starts 79 ms after its launch, probably delayed by earlier work, so these 79 ms are unknown."""
     trace = late_stream(launched_us=1_000)
 
     headline = holotrace.diagnosis(trace).headline.row(0, named=True)
@@ -108,7 +108,7 @@ def test_work_from_before_the_recording_is_unknown_rather_than_idle() -> None:
 
 
 def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
-    """A stream whose first work is launched after 20 % of the recording was idle until then."""
+    """The first kernel is launched after 20 % of the recording, so earlier work did not delay it."""
     trace = late_stream(launched_us=20_000)
 
     assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0
@@ -116,12 +116,12 @@ def test_late_work_in_the_middle_is_not_from_before_the_recording() -> None:
 
 
 def rules_of(trace: holotrace.Trace) -> list[str]:
-    """Return the rules of the findings."""
+    """Return the rule of each finding."""
     return holotrace.diagnosis(trace).per_finding["rule"].to_list()
 
 
 def synchronising_job(*, call_us: int, with_python: bool = False) -> holotrace.Trace:
-    """Return 4 steps of 1 ms: a kernel until 300 µs, and a call at `call_us` that waits for the device."""
+    """Return 4 steps of 1 ms, each with a kernel until 300 µs and a call at `call_us` that waits for the device."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1_000 * number
@@ -136,13 +136,13 @@ def synchronising_job(*, call_us: int, with_python: bool = False) -> holotrace.T
 
 
 def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
-    """A call at 50 µs makes the device run dry; at 600 µs, the device is idle already."""
+    """A call at 50 µs delays later launches and is reported; a call at 600 µs is not, as the device is already idle."""
     assert "device_synchronisation" in rules_of(synchronising_job(call_us=50))
     assert "device_synchronisation" not in rules_of(synchronising_job(call_us=600))
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """Recorded Python may delay a call at 400 µs by the 100 µs of idle time before it, so 100 µs after it also count."""
+    """Recording Python may have delayed the call by 100 µs, so 100 µs of idle time after the call also count."""
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)
@@ -152,7 +152,7 @@ def test_recorded_python_may_have_made_a_call_late() -> None:
 
 
 def test_the_wait_at_the_end_of_a_recording_keeps_no_work_back() -> None:
-    """Without steps, nothing is launched after the last wait, so the device has nothing to run."""
+    """Nothing is launched after the last wait of a recording, so the wait delays nothing and is not reported."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=0, duration_us=60)
     trace.kernel("gemm", start_us=50, duration_us=500, launch_us=40)
@@ -163,7 +163,7 @@ def test_the_wait_at_the_end_of_a_recording_keeps_no_work_back() -> None:
 
 
 def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
-    """Files of 2021 record steps as operators; findings name the operator inside."""
+    """Files from 2021 record steps as operators; the finding names the operator inside the step."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1_000 * number
@@ -179,7 +179,7 @@ def test_steps_recorded_as_operators_are_not_named_as_operators() -> None:
 
 
 def sampled_job(*, calls_between: int) -> holotrace.Trace:
-    """Return a recording with 200 kernels of 50 µs, one per 500 µs, launched 0.4 ms before they start."""
+    """Return 200 kernels of 50 µs, one per 500 µs; correlation ids grow by `calls_between` from launch to launch."""
     trace = TraceBuilder()
     for number in range(200):
         launch = 500 * number
@@ -192,7 +192,7 @@ def sampled_job(*, calls_between: int) -> holotrace.Trace:
 
 
 def test_launches_left_out_make_idle_time_unknown() -> None:
-    """If 216 calls lie between two launches, the gaps held work that is missing from the file."""
+    """Correlation ids grow by 216 between launches, so launches are missing, and the idle time is unknown."""
     trace = sampled_job(calls_between=216)
 
     result = holotrace.diagnosis(trace)
@@ -204,7 +204,7 @@ def test_launches_left_out_make_idle_time_unknown() -> None:
 
 
 def test_a_usual_number_of_calls_between_launches_is_no_doubt() -> None:
-    """With 12 calls between launches, nothing is missing."""
+    """Correlation ids that grow by 12 between launches are normal."""
     trace = sampled_job(calls_between=12)
 
     assert holotrace.diagnosis(trace).headline["unknown_fraction"][0] == 0

@@ -1,4 +1,4 @@
-"""Copies and float64 on the host are found in jobs without device work, unless they take little time."""
+"""Tests of the rules about copies and float64 operators on the host, in jobs without device work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = "model.py(7): forward"
 
 
 def copying_job(*calls: tuple[str, int], kernels: bool = False) -> holotrace.Trace:
-    """Return two steps of 1 ms with these operators, each with its time in µs, all on 64 x 64 elements."""
+    """Return two steps of 1 ms with these operators (name, time in µs) on tensors of 64 x 64 elements."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000).python(_LINE, start_us=begin + 1, duration_us=990)
@@ -26,7 +26,7 @@ def copying_job(*calls: tuple[str, int], kernels: bool = False) -> holotrace.Tra
 
 
 def test_copies_are_found_with_their_function_and_time() -> None:
-    """Two copies take 300 µs of 1 ms; between them, only the view changes."""
+    """Two copies with only a transpose between them take 300 µs of 1 ms."""
     trace = copying_job(("aten::contiguous", 200), ("aten::transpose", 2), ("aten::clone", 100), ("aten::mm", 500))
     case = cases_of(trace, "host_copies")[_LINE]
 
@@ -44,19 +44,19 @@ def test_copies_are_found_with_their_function_and_time() -> None:
     [("aten::cat", "Allocate"), ("aten::one_hot", "embedding"), ("aten::to", "one type"), ("aten::repeat", "expand()")],
 )
 def test_the_advice_fits_the_operator(operator: str, advice: str) -> None:
-    """The advice differs between growing a tensor, one-hot matrices, conversions and repeated elements."""
+    """Concatenations, one-hot matrices, conversions and repeats each have their own advice."""
     assert advice in said(copying_job((operator, 300), ("aten::mm", 500)), "host_copies").advice
 
 
 def test_few_copies_and_copies_beside_a_device_are_not_reported() -> None:
-    """Copies of 8 % of the step are usual; on a GPU, other rules judge the kernels of a copy."""
+    """Copies that take only 8 % of the step are not reported; nor are copies in a job with GPU kernels."""
     assert not cases_of(copying_job(("aten::clone", 80), ("aten::mm", 800)), "host_copies")
     assert not cases_of(copying_job(("aten::clone", 300), kernels=True), "host_copies")
 
 
 @pytest.mark.parametrize(("kind", "is_found"), [("double", True), ("float", False)])
 def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
-    """A product takes 600 µs of 1 ms; in float32 it would take about half."""
+    """A float64 product of 600 µs is reported with half of its time; a float32 product is not reported."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=990)
     trace.operator("aten::linear", start_us=5, duration_us=602, args={"Input type": [kind, kind]})
     trace.operator("aten::addmm", start_us=6, duration_us=600, args={"Input type": [kind, kind, kind]})
@@ -67,7 +67,7 @@ def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
 
 @pytest.mark.parametrize(("other", "expected_ns"), [("double", 451_000), ("float", 301_000)])
 def test_lists_of_tensors_are_float64_if_nearly_everything_else_is(other: str, expected_ns: int) -> None:
-    """A fused optimizer takes 300 µs; it counts if the operators of 600 and 80 µs with known types compute in float64."""
+    """A fused optimizer has no recorded types, so its 300 µs count if nearly all typed operators are float64."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=998)
     trace.operator("aten::addmm", start_us=6, duration_us=602, args={"Input type": ["double", "double"]})
     trace.operator("aten::mul", start_us=610, duration_us=80, args={"Input type": [other, other]})

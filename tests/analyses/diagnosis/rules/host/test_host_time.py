@@ -1,4 +1,4 @@
-"""Data loading is reported unless batches were ready; methods of PyTorch are not reported as slow user functions."""
+"""Tests of the rules about data loading and about slow Python functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARSE = "<built-in method parse of pybind11_builtins.pybind11_detail_function_re
 
 
 def loading_job(*, load_us: int) -> holotrace.Trace:
-    """Return steps of 10 ms that load a batch and then compute."""
+    """Return steps of 10 ms that load a batch for `load_us` and then compute."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 10_000 * number
@@ -25,19 +25,19 @@ def loading_job(*, load_us: int) -> holotrace.Trace:
 
 
 def test_loading_costs_the_idle_time() -> None:
-    """The device is idle while a batch is loaded: for 0.4 ms of each step of 10 ms."""
+    """The device is idle for 0.4 ms per step while the host loads a batch."""
     (case,) = cases_of(loading_job(load_us=400), "data_loading").values()
 
     assert case.cost_ns == 400_000
 
 
 def test_a_ready_batch_is_silent() -> None:
-    """Taking a batch from the queue of the workers takes up to 0.3 ms under the profiler, here 2.5 % of the step."""
+    """Fetching a ready batch from the workers takes up to 0.3 ms under the profiler, so 0.25 ms are not reported."""
     assert not cases_of(loading_job(load_us=250), "data_loading")
 
 
 def function_job(name: str) -> holotrace.Trace:
-    """Return steps of 1 ms in which a function of the user calls the function `name` for 300 µs."""
+    """Return steps of 1 ms in which a user function calls the function `name`, which takes 300 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -49,7 +49,7 @@ def function_job(name: str) -> holotrace.Trace:
 
 @pytest.mark.parametrize("name", ["<built-in function sleep>", PARSE])
 def test_a_slow_function_costs_the_idle_time(name: str) -> None:
-    """The device is idle while the function runs, and for 7 µs of Python around it; recording two functions takes 2.4 µs."""
+    """The device is idle for 307 µs around the function; 2.4 µs of this is the cost of recording two functions."""
     (case,) = cases_of(function_job(name), "slow_function").values()
 
     assert case.cost_ns == pytest.approx(304_600, abs=10)
@@ -58,12 +58,12 @@ def test_a_slow_function_costs_the_idle_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", [BACKWARD, WAIT])
 def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
-    """In `backward` and `wait`, the thread runs autograd or waits for other ranks."""
+    """`backward` runs autograd and `wait` waits for other ranks, so neither is reported as a slow function."""
     assert not cases_of(function_job(name), "slow_function")
 
 
 def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> None:
-    """The function spends 40 % of its time in operators, so the Python time between them is the model's overhead."""
+    """The function spends 40 % of its time in operators, so it is the model and not reported as a slow function."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -78,10 +78,9 @@ def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> No
 
 
 def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.Trace:
-    """Return three steps of 1 ms with `calls`: a user function, the function that it calls, and the time in µs.
+    """Return three steps of 1 ms with `calls`: a user function, the inner function that it calls, and the time in µs.
 
-    If both functions are the same, the function calls no other one. In the steps after the first `slow_steps`, each
-    call takes 1 µs.
+    If both names are equal, there is no inner function. After the first `slow_steps` steps, each call takes 1 µs.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -98,7 +97,7 @@ def calling_job(*calls: tuple[str, str, int], slow_steps: int = 3) -> holotrace.
 
 
 def test_the_calls_of_a_function_are_one_finding() -> None:
-    """`log` writes for 110 µs and waits for the disk for 150 µs, together a quarter of the step."""
+    """`log` writes for 110 µs and waits for the disk for 150 µs; one finding reports the total."""
     parts = [
         ("train.py(4): log", f"<built-in function {name}>", time_us)
         for name, time_us in (("write", 110), ("fsync", 150))
@@ -110,7 +109,7 @@ def test_the_calls_of_a_function_are_one_finding() -> None:
 
 
 def test_a_function_counts_with_its_helpers() -> None:
-    """`encode` calls two helpers, one of them in a list comprehension; none of the functions takes 5 % of the step by itself."""
+    """`encode` and its two helpers together take 120 µs; none of them has a self time above 5 % of the step."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -127,7 +126,7 @@ def test_a_function_counts_with_its_helpers() -> None:
 
 
 def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
-    """`encode` runs in three steps, and takes 700 µs in the first."""
+    """`encode` runs in three steps but is slow only in the first, so the confidence is low."""
     found = holotrace.diagnosis(calling_job(("train.py(4): encode",) * 2 + (700,), slow_steps=1)).per_finding
     (row,) = found.filter(rule="slow_function").to_dicts()
 
@@ -136,7 +135,7 @@ def test_a_function_that_takes_long_in_one_step_only_may_be_held_up() -> None:
 
 
 def test_the_training_loop_cannot_move_to_a_worker() -> None:
-    """`step` runs operators for a tenth of its time; the Python time between them is part of training."""
+    """`step` runs an operator, so it is the training loop, and the advice does not suggest a worker process."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -150,7 +149,7 @@ def test_the_training_loop_cannot_move_to_a_worker() -> None:
 
 
 def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_short() -> None:
-    """`rate` calls `cos` 40 times for 5 µs, with 5 µs of its own around each call: 0.4 of 1 ms, less 1.2 µs per recorded call."""
+    """`rate` takes 0.4 of 1 ms with 40 calls of `cos`; the cost excludes 1.2 µs per call for the recording."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -165,7 +164,7 @@ def test_a_loop_that_calls_a_built_in_function_is_slow_although_each_piece_is_sh
 
 
 def preparing_job(*, calls: int) -> holotrace.Trace:
-    """Return steps of 1 ms in which the model's library first prepares inputs for 400 µs: `calls` functions, and one operator."""
+    """Return steps of 1 ms in which a library prepares inputs for 400 µs, in `calls` functions and one operator."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -181,7 +180,7 @@ def preparing_job(*, calls: int) -> holotrace.Trace:
 
 
 def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
-    """The user's function runs operators, but the library that it calls runs almost none, and launches nothing."""
+    """`run` is the model because it runs operators; the library it calls is reported because it runs almost none."""
     found = holotrace.diagnosis(preparing_job(calls=20)).per_finding.filter(rule="slow_function")
 
     assert found["source_line"].to_list() == ["transformers/pipelines/base.py(9): preprocess"]
@@ -190,7 +189,7 @@ def test_a_library_that_prepares_inputs_is_a_slow_function() -> None:
 
 
 def test_a_library_that_is_slow_only_because_it_is_recorded_is_silent() -> None:
-    """Recording 320 functions takes 384 of the 400 µs."""
+    """The library takes 400 µs, but recording its 320 functions explains 384 µs, so it is not reported."""
     assert not cases_of(preparing_job(calls=320), "slow_function")
 
 
@@ -208,7 +207,7 @@ def held_up_job(name: str) -> holotrace.Trace:
 
 
 def test_something_else_holds_up_a_function_of_pytorch_outside_its_operators() -> None:
-    """`linear` does nothing but call its operator, so its other 290 µs are a wait for the GIL or for a core."""
+    """`linear` only calls its operator, so its other 290 µs are probably spent waiting for the GIL or a core."""
     sentences = said(held_up_job("<built-in function linear>"), "slow_function")
 
     assert "something blocks the thread in <built-in function linear>" in sentences.what
@@ -216,14 +215,14 @@ def test_something_else_holds_up_a_function_of_pytorch_outside_its_operators() -
 
 
 def test_converting_a_list_is_a_slow_function() -> None:
-    """`torch.tensor` spends 290 of 300 µs converting a long list itself, and 10 µs in an operator."""
+    """`torch.tensor` takes 300 µs, 290 of them outside its operator, where it converts a list."""
     trace = held_up_job("<built-in method tensor of type object at 0x7f25>")
 
     assert said(trace, "slow_function").what.startswith("the GPU waits while Python runs <built-in method tensor>")
 
 
 def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
-    """`keep_best` mostly writes a file; `parse` writes nothing."""
+    """`keep_best` writes a file, so the advice is to write in the background; `parse` could run in a worker process."""
     write = calling_job(("train.py(4): keep_best", "<built-in method write_record>", 200))
     parse = calling_job(("train.py(4): parse", "<built-in function loads>", 200))
 

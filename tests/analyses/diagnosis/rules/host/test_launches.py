@@ -1,4 +1,4 @@
-"""A device that waits for launches is found, unless the host is slow because Python functions are recorded."""
+"""Tests of the rules about devices that wait for launches, graph breaks and slow recordings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def launching_job(*, functions: int) -> holotrace.Trace:
-    """Return steps of 1 ms: ten kernels of 40 µs, one every 100 µs, and `functions` Python functions per step."""
+    """Return steps of 1 ms with ten kernels of 40 µs, one every 100 µs, and `functions` Python functions."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -30,14 +30,14 @@ def launching_job(*, functions: int) -> holotrace.Trace:
 
 
 def test_operators_that_run_while_the_device_idles_cost_this_time() -> None:
-    """The device is idle for 60 % of the step, and the host runs operators for most of this time."""
+    """The device is idle for 60 % of the step; for most of this time, the host runs operators."""
     (case,) = cases_of(launching_job(functions=0), "launch_bound").values()
 
     assert case.value == pytest.approx(0.55, abs=0.06)
 
 
 def test_a_recording_that_slows_the_host_does_not_count() -> None:
-    """450 functions and 20 operators and calls add 600 µs to each step, in which the device idles for 600 µs."""
+    """Recording 450 functions adds about 600 µs to each step, which explains all 600 µs of idle time."""
     job = launching_job(functions=450)
 
     assert not cases_of(job, "launch_bound")
@@ -47,7 +47,7 @@ def test_a_recording_that_slows_the_host_does_not_count() -> None:
 
 
 def test_a_few_functions_change_little() -> None:
-    """20 functions add 24 µs."""
+    """Recording 20 functions adds only 24 µs, so the step is still launch-bound."""
     assert cases_of(launching_job(functions=20), "launch_bound")
     assert not cases_of(launching_job(functions=20), "slow_recording")
 
@@ -56,7 +56,7 @@ def test_a_few_functions_change_little() -> None:
     ("launches", "said"), [(False, "the CPU computes aten::randn"), (True, "the host to launch work")]
 )
 def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: str) -> None:
-    """aten::randn takes 600 of 1,000 µs: on the CPU if it launches nothing, else it prepares work for the device."""
+    """If the longest operator launches nothing, the finding says that the CPU computes it."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number
@@ -73,7 +73,7 @@ def test_an_operator_that_computes_on_the_cpu_is_named(*, launches: bool, said: 
     ("name", "is_bound"), [("small", True), ("images", False), ("training-compiled_graphs", False)]
 )
 def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, is_bound: bool) -> None:
-    """Without the profiler, the device works 6 % of the step in `small`, and 97 and 95 % in the other two jobs."""
+    """Without the profiler, the GPU is busy for 6 % of the step in `small`, and for at least 95 % in the other jobs."""
     trace = recorded(name)
 
     assert bool(cases_of(trace, "launch_bound") or cases_of(trace, "python_overhead")) is is_bound
@@ -81,9 +81,9 @@ def test_jobs_that_the_host_does_not_hold_up_without_the_profiler(name: str, *, 
 
 @pytest.mark.parametrize(("first_kernel_us", "lost_us"), [(245, 85), (290, 100)])
 def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: int, lost_us: int) -> None:
-    """The host needs 100 µs between two regions; the device first finishes a backlog of 60 µs, then idles for 40 µs.
+    """The host needs 100 µs between two regions; the device still has 60 µs of work, so it idles for 40 µs.
 
-    It also idles until the first kernel of the second region starts, but the break costs at most the host's 100 µs.
+    The device also idles until the second region starts its first kernel, but the break costs at most 100 µs.
     """
     trace = TraceBuilder()
     for number in range(3):
@@ -101,7 +101,7 @@ def test_a_graph_break_costs_what_the_next_region_starts_late(first_kernel_us: i
 
 
 def test_what_the_recording_costs_comes_after_the_job() -> None:
-    """Recording Python adds more than loading takes, but is the last finding; the sentence names both."""
+    """Recording Python costs more than data loading but is the last finding; the answer names both."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1150 * number
@@ -129,7 +129,7 @@ def test_what_the_recording_costs_comes_after_the_job() -> None:
     ],
 )
 def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region: str, said: str) -> None:
-    """The file does not say which version of PyTorch wrote it, but when."""
+    """The advice depends on whether compiled regions run and on the year of the recording."""
     trace = TraceBuilder(base_time_ns=int(datetime(year, 6, 1, tzinfo=timezone.utc).timestamp()) * 1_000_000_000)
     for number in range(3):
         begin = 1000 * number
@@ -144,7 +144,7 @@ def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region
 
 
 def test_a_graph_break_that_uses_up_the_lead_of_the_host_costs_idle_time_later() -> None:
-    """The devices are busy during a break of 100 µs, and then idle for 25, 40 and 60 µs in the next region; 100 µs count."""
+    """The device is busy during a break of 100 µs but idles for 125 µs in the next region: the break costs 100 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 500 * number

@@ -1,4 +1,4 @@
-"""Loops of small operators are found in jobs that run on the CPU; ordinary models and large operators are not reported."""
+"""Tests of the rule about loops of small operators, in jobs that run on the CPU."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LINE = "metrics.py(7): accuracy"
 def looping(
     count: int, *, function: str | None = _LINE, operator: str = "aten::item", duration_us: float = 2, calls: int = 1
 ) -> holotrace.Trace:
-    """Return two steps of 1 ms in which functions call an operator `count` times each, every 3 µs."""
+    """Return two steps of 1 ms with `calls` calls of a function that runs an operator `count` times, every 3 µs."""
     trace = TraceBuilder()
     for begin in (0, 1_000):
         trace.step(begin // 1_000, begin, 1_000).operator("aten::mm", start_us=begin + 1, duration_us=100)
@@ -28,7 +28,7 @@ def looping(
 
 
 def test_a_loop_over_elements_is_found_with_its_function() -> None:
-    """Two hundred reads of 2 µs with the Python between them take 0.6 of 1 ms."""
+    """A function reads 200 elements one by one, which takes 0.6 of 1 ms."""
     trace = looping(200)
     case = cases_of(trace, "operator_loops")[_LINE]
 
@@ -40,19 +40,19 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 
 
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
-    """Two hundred additions may come from two hundred modules."""
+    """Without functions, 200 reads of elements are reported, but 200 additions may come from 200 modules."""
     assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
     assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
 
 
 @pytest.mark.parametrize("count", [10, 60])
 def test_many_calls_of_a_function_are_no_loop_in_it(count: int) -> None:
-    """A block that runs a few operators, called once per layer, is an ordinary model."""
+    """A function called for each layer runs only a few operators per call, so it is not a loop."""
     assert not cases_of(looping(count, operator="aten::add", calls=200 // count), "operator_loops")
 
 
 def test_large_operators_compute() -> None:
-    """A loop whose operators take 0.3 ms each loses nothing to their calls."""
+    """A loop of operators that take 0.3 ms each is not reported, because the overhead of the calls is small."""
     trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
     for number in range(90):
         trace.operator("aten::mm", start_us=1 + 310 * number, duration_us=300)
@@ -60,7 +60,7 @@ def test_large_operators_compute() -> None:
 
 
 def test_a_loop_over_the_cells_of_a_recurrent_network_is_found() -> None:
-    """A module for the whole sequence is faster, although each cell takes 0.3 ms."""
+    """A loop over LSTM cells of 0.3 ms is reported, because one call for the whole sequence is faster."""
     trace = TraceBuilder().step(0, 0, 30_000).python(_LINE, start_us=0, duration_us=30_000)
     for number in range(90):
         trace.operator("aten::select", start_us=1 + 310 * number, duration_us=2)
@@ -72,7 +72,7 @@ def test_a_loop_over_the_cells_of_a_recurrent_network_is_found() -> None:
 
 
 def test_a_loop_over_several_modules_is_one_finding() -> None:
-    """Each of 70 rounds selects a row and calls two modules: one loop of 70 rounds in the function that calls them."""
+    """Each of 70 iterations selects a row and calls two modules; the finding names only the function with the loop."""
     trace = TraceBuilder().step(0, 0, 3_000).python(_LINE, start_us=0, duration_us=2_990)
     for number in range(70):
         begin = 5 + 40 * number
@@ -88,7 +88,7 @@ def test_a_loop_over_several_modules_is_one_finding() -> None:
 
 
 def calling_modules(*modules: str) -> holotrace.Trace:
-    """Return a step of 3 ms in which `predict` calls these modules one after the other, each with a linear layer of 20 µs."""
+    """Return a step of 3 ms in which `predict` calls these modules one by one; each runs a linear layer of 20 µs."""
     trace = TraceBuilder().step(0, 0, 3_000).python("net.py(5): predict", start_us=0, duration_us=2_990)
     for number, module in enumerate(modules):
         begin = 5 + 40 * number
@@ -100,7 +100,7 @@ def calling_modules(*modules: str) -> holotrace.Trace:
 
 
 def test_a_module_called_for_one_sample_after_the_other_is_a_loop() -> None:
-    """`predict` calls the same module 70 times for 38 µs: 2.66 of 3 ms."""
+    """`predict` calls the same module 70 times, for 38 µs each, which takes 2.66 of 3 ms."""
     trace = calling_modules(*["Score_0"] * 70)
     (case,) = cases_of(trace, "operator_loops").values()
 
@@ -112,12 +112,12 @@ def test_a_module_called_for_one_sample_after_the_other_is_a_loop() -> None:
 
 
 def test_the_layers_of_a_deep_model_are_not_a_loop() -> None:
-    """Each of 70 layers is a module of its own, called once."""
+    """`predict` calls 70 different modules once each, so it has no loop."""
     assert not cases_of(calling_modules(*(f"Block_{number}" for number in range(70))), "operator_loops")
 
 
 def test_what_the_backward_pass_calls_for_each_parameter_is_not_a_loop() -> None:
-    """DDP copies each gradient into its bucket at the end of the backward pass, which the training function calls."""
+    """The backward pass runs 200 small operators, for example to copy gradients to DDP buckets; this is not a loop."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=0, duration_us=990)
     trace.python("<built-in method run_backward of torch._C._EngineBase object>", start_us=5, duration_us=900)
     for number in range(200):

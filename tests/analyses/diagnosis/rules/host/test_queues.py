@@ -1,4 +1,4 @@
-"""Launched work that starts late, a host that falls behind its device, and the profiler's overhead."""
+"""Tests of the rules about late starts, hosts that fall behind their device, and profiler overhead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def job(*, launch_us: float, launch_name: str = "cudaLaunchKernel") -> holotrace.Trace:
-    """Return steps of 1 ms with a kernel until 400 µs and one from 600 µs on, which `launch_name` launches at `launch_us`."""
+    """Return steps of 1 ms: a kernel until 400 µs, and a kernel launched at `launch_us` that starts at 600 µs."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number
@@ -24,7 +24,7 @@ def job(*, launch_us: float, launch_name: str = "cudaLaunchKernel") -> holotrace
 
 
 def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> None:
-    """The launch returns at 401 µs, and the kernel starts at 600 µs on an idle device."""
+    """The launch returns at 401 µs and the device is idle, but the kernel starts only at 600 µs."""
     (case,) = cases_of(job(launch_us=400), "late_starts").values()
 
     assert (case.cost_ns, case.count) == (199_000, 4)
@@ -33,19 +33,19 @@ def test_work_that_was_launched_before_its_device_fell_idle_starts_late() -> Non
 
 @pytest.mark.parametrize("launch_us", [550, 590])
 def test_work_that_starts_soon_after_its_launch_is_silent(launch_us: float) -> None:
-    """Work that starts within 0.1 ms of its launch does not start late; its launch was late."""
+    """A kernel that starts within 0.1 ms of its launch is not reported; only the launch was late."""
     assert not cases_of(job(launch_us=launch_us), "late_starts")
 
 
 def late_start(trace: holotrace.Trace) -> tuple[str, str]:
-    """Return the sentence about late starts, and its confidence."""
+    """Return the finding about late starts and its confidence."""
     findings = holotrace.diagnosis(trace).per_finding.filter(pl.col("rule") == "late_starts")
     sentence, confidence = findings.select("finding", "confidence").row(0)
     return sentence, confidence
 
 
 def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording() -> None:
-    """The only kernels start 0.6 ms or more after their launch, perhaps after work launched before the recording."""
+    """The first kernels start at least 0.6 ms after their launch; earlier work may have delayed them."""
     trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1000)
     trace.kernel("gemm", start_us=600, duration_us=200, launch_us=5)
     trace.kernel("relu", start_us=800, duration_us=200, launch_us=15)
@@ -56,7 +56,7 @@ def test_the_first_work_of_a_stream_may_wait_for_work_from_before_the_recording(
 
 
 def test_a_graph_that_starts_late_may_lack_kernels() -> None:
-    """Each replay begins 0.2 ms after the work before it: the profiler may have lost the first kernels of the graph."""
+    """Each graph starts 0.2 ms after the device became idle; the profiler may have lost its first kernels."""
     sentence, confidence = late_start(job(launch_us=400, launch_name="cudaGraphLaunch"))
 
     assert "lost kernels of these graphs" in sentence
@@ -65,7 +65,7 @@ def test_a_graph_that_starts_late_may_lack_kernels() -> None:
 
 @pytest.mark.parametrize(("name", "starts_late"), [("two_ranks-sharded", True), ("training", False), ("small", False)])
 def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> None:
-    """In the job `two_ranks-sharded`, both ranks share a GPU; the ranks of the other jobs each have their own."""
+    """In `two_ranks-sharded`, both ranks share a GPU and start late; in the other jobs, each rank has a GPU."""
     trace = recorded(name)
     ranks = [trace.select([rank]) for rank in trace.ranks]
 
@@ -73,7 +73,7 @@ def test_ranks_that_share_a_gpu_start_late(name: str, *, starts_late: bool) -> N
 
 
 def test_a_device_that_idles_has_no_backlog() -> None:
-    """The host needs 0.8 ms for each step, and the device only 0.1 ms, in which it works for 10 µs."""
+    """The device takes 0.1 ms for each step but is busy for only 10 µs, so it has no backlog."""
     trace = TraceBuilder()
     for number in range(3):
         trace.step(number, 800 * number, 800)
@@ -84,7 +84,7 @@ def test_a_device_that_idles_has_no_backlog() -> None:
 
 
 def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
-    """Return three steps whose device work, 500 µs each, runs without a pause from 2.5 ms on."""
+    """Return three steps of `host_us` whose kernels, 500 µs each, run without a pause from 2.5 ms on."""
     trace = TraceBuilder()
     for number in range(3):
         begin = host_us * number
@@ -97,7 +97,7 @@ def job_with_a_backlog(*, host_us: int, wait_us: int = 0) -> holotrace.Trace:
 
 
 def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
-    """The device begins with a backlog of 2.5 ms; the host then takes 800 µs for each step, and the device 500 µs."""
+    """The device starts 2.5 ms behind the host, which needs 800 µs per step; the device needs only 500 µs."""
     (case,) = cases_of(job_with_a_backlog(host_us=800), "host_falls_behind").values()
 
     assert case.value == pytest.approx(1.6, rel=0.01)
@@ -107,13 +107,13 @@ def test_a_host_that_needs_longer_than_the_device_falls_behind() -> None:
 
 @pytest.mark.parametrize("options", [{"host_us": 600}, {"host_us": 800, "wait_us": 300}])
 def test_a_host_that_keeps_up_or_waits_is_silent(options: dict[str, int]) -> None:
-    """The host takes at most a fifth longer than the device, or waits for the device."""
+    """Not reported: a host that needs at most a fifth longer than its device, and a host that waits for its device."""
     assert not cases_of(job_with_a_backlog(**options), "host_falls_behind")
 
 
 @pytest.mark.parametrize(("duration_us", "cost_ns"), [(80, 80_000), (20, None)])
 def test_buffers_of_the_profiler_cost_the_idle_time_that_they_take(duration_us: int, cost_ns: int | None) -> None:
-    """In each step of 1 ms, the profiler requests a buffer between two kernels."""
+    """The profiler requests a buffer while the device is idle; 80 µs of 1 ms are reported, 20 µs are not."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 1000 * number

@@ -1,4 +1,4 @@
-"""A host wait costs the idle time of the device after it, unless the device still has work."""
+"""Tests of the rules about host waits that leave the device idle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def reading_job(*, with_more_work: bool) -> holotrace.Trace:
-    """Return steps of 200 µs: a kernel until 100 µs, `.item()` that waits for it, and launches from 140 µs on."""
+    """Return steps of 200 µs: `.item()` waits for a kernel until 100 µs, and the next launch is at 140 µs."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 200 * number
@@ -26,12 +26,12 @@ def reading_job(*, with_more_work: bool) -> holotrace.Trace:
 
 
 def rules_of(trace: holotrace.Trace) -> dict[str, int]:
-    """Return {rule: stake in ns} of the findings."""
+    """Return the stake (ns) of each rule with a finding."""
     return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
 
 
 def test_reading_a_value_costs_the_idle_time_after_it() -> None:
-    """The device is idle from 100 to 150 µs, because the host could not launch while it waited."""
+    """Because the host waited, it launched too late, and the device is idle from 100 to 150 µs."""
     found = holotrace.diagnosis(reading_job(with_more_work=False)).per_finding.row(0, named=True)
 
     assert (found["rule"], found["operator"]) == ("scalar_read", "aten::item")
@@ -39,12 +39,12 @@ def test_reading_a_value_costs_the_idle_time_after_it() -> None:
 
 
 def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
-    """While the host waits and launches the next kernel, another kernel keeps the device busy."""
+    """Another kernel keeps the device busy until the next launch, so the wait is not reported."""
     assert "scalar_read" not in rules_of(reading_job(with_more_work=True))
 
 
 def job_without_lead(*, waits: bool) -> holotrace.Trace:
-    """Return steps of 500 µs; if `waits`, the host waits for the device before it launches 20 kernels of 10 µs."""
+    """Return steps of 500 µs with 20 kernels of 10 µs; if `waits`, the host waits for the device before them."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 500 * number
@@ -62,12 +62,12 @@ def job_without_lead(*, waits: bool) -> holotrace.Trace:
 
 
 def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
-    """After the wait, the device is idle for 17 µs, and then between kernels of 10 µs that the host launches every 14 µs."""
+    """After the wait, the device is idle for 17 µs, then between the next 20 kernels; all of this counts."""
     assert rules_of(job_without_lead(waits=True))["device_synchronisation"] > 50_000
 
 
 def copying_job(*, copy_us: int) -> holotrace.Trace:
-    """Return steps of 400 µs that begin with a blocking copy from pageable memory; the next kernel starts 60 µs later."""
+    """Return steps of 400 µs that start with a blocking copy from pageable memory; a kernel starts 60 µs after it."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 400 * number
@@ -84,7 +84,7 @@ def copying_job(*, copy_us: int) -> holotrace.Trace:
     ("copy_us", "rule", "other"), [(200, "pageable_copy", "blocking_copy"), (5, "blocking_copy", "pageable_copy")]
 )
 def test_a_pageable_copy_and_its_wait_are_one_finding(copy_us: int, rule: str, other: str) -> None:
-    """A long copy is slow because of pageable memory; the cost of a short one is the wait."""
+    """A long copy is reported for its pageable memory, a short copy for its wait, but never for both."""
     found = holotrace.diagnosis(copying_job(copy_us=copy_us)).per_finding
     whole = found.filter(pl.col("part_of").is_null())["rule"].to_list()
 

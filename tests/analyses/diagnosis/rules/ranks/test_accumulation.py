@@ -1,4 +1,4 @@
-"""Gradients that are reduced for each microbatch are found; accumulation with `no_sync` is not."""
+"""Tests of the rule about gradients that are reduced for each microbatch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def accumulating(reductions: Sequence[int], *, updates: int = 1) -> holotrace.Trace:
-    """Return two ranks with steps of 400 µs: after each microbatch, a bucket with the given number of bytes is reduced for 30 µs.
+    """Return two ranks with steps of 400 µs that reduce `reductions[i]` bytes for 30 µs after microbatch i.
 
     The optimizer runs `updates` times per step, at equal intervals.
     """
@@ -40,13 +40,13 @@ def accumulating(reductions: Sequence[int], *, updates: int = 1) -> holotrace.Tr
 
 
 def finding(trace: holotrace.Trace) -> dict[str, object] | None:
-    """Return the finding about repeated reductions; None if there is none."""
+    """Return the finding about repeated reductions, or None."""
     rows = holotrace.diagnosis(trace).per_finding.filter(pl.col("rule") == "repeated_reductions")
     return rows.row(0, named=True) if len(rows) else None
 
 
 def test_a_reduction_per_microbatch_costs_all_but_the_last() -> None:
-    """Three of four reductions of 30 µs are needless: 90 of 400 µs."""
+    """Three of four reductions of 30 µs are unnecessary, which costs 90 of 400 µs."""
     found = finding(accumulating([4096] * 4))
     assert found is not None
     assert found["stake_fraction"] == pytest.approx(90 / 400, abs=0.01)
@@ -64,5 +64,5 @@ def test_a_reduction_per_microbatch_costs_all_but_the_last() -> None:
     ],
 )
 def test_reductions_that_are_needed_are_fine(reductions: Sequence[int], updates: int) -> None:
-    """Nothing is found where each update has one reduction of its gradients."""
+    """If the gradients are reduced only once per update, nothing is reported."""
     assert finding(accumulating(reductions, updates=updates)) is None

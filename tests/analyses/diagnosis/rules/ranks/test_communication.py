@@ -1,4 +1,4 @@
-"""Exposed communication is reported for each parallelism axis; if waiting has many causes, no rank is blamed."""
+"""Tests of the rules about exposed communication and pipeline bubbles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRACES = Path(__file__).parents[5] / "tests" / "reference" / "traces"
 
 
 def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Trace:
-    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel or after it.
+    """Return three steps of 100 µs in which every rank reduces gradients for 40 µs, during a kernel if `hidden`.
 
     The group has `members` ranks, or all ranks of the job if `members` is 0.
     """
@@ -34,22 +34,22 @@ def reducing_job(*, ranks: int, hidden: bool, members: int = 0) -> holotrace.Tra
 
 
 def stakes(trace: holotrace.Trace) -> dict[str, int | None]:
-    """Return {rule: stake in ns} of the findings."""
+    """Return the stake (ns) of each rule with a finding."""
     return dict(holotrace.diagnosis(trace).per_finding.select("rule", "stake_ns").iter_rows())
 
 
 def test_communication_that_nothing_hides_costs_its_transfer() -> None:
-    """Both ranks arrive together, so all 40 µs are transfer."""
+    """Both ranks arrive at the same time, so all 40 µs are transfer and are reported."""
     assert stakes(reducing_job(ranks=2, hidden=False))["exposed_communication"] == pytest.approx(40_000, rel=0.01)
 
 
 def test_hidden_communication_costs_nothing() -> None:
-    """The kernel runs during the whole collective."""
+    """A kernel runs during the whole collective, so it is not reported."""
     assert "exposed_communication" not in stakes(reducing_job(ranks=2, hidden=True))
 
 
 def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
-    """Three ranks reduce together, and the files of two were opened: the third one may be late."""
+    """Three ranks reduce together, but only two files were opened; the ranks may wait for the third."""
     found = holotrace.diagnosis(reducing_job(ranks=2, hidden=False, members=3)).per_finding
     row = found.row(by_predicate=pl.col("rule") == "exposed_communication", named=True)
 
@@ -59,12 +59,12 @@ def test_communication_with_ranks_that_were_not_opened_may_be_waiting() -> None:
 
 
 def test_the_headline_names_no_waiting_if_no_call_was_matched() -> None:
-    """One rank of two was opened: its waiting is unknown, not zero."""
+    """Only one of two ranks was opened, so the waiting is unknown (null), not 0."""
     assert holotrace.diagnosis(alone()).headline["waiting_fraction"].to_list() == [None]
 
 
 def test_one_rank_alone_cannot_say_how_much_is_waiting() -> None:
-    """The exposed time is found; the advice is to open all ranks."""
+    """If only one of two ranks was opened, the confidence is low, and the advice is to open all ranks."""
     found = holotrace.diagnosis(alone())
     row = found.per_finding.row(by_predicate=pl.col("rule") == "exposed_on_one_rank", named=True)
 
@@ -84,7 +84,7 @@ def alone() -> holotrace.Trace:
 
 @pytest.mark.slow
 def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> None:
-    """With two stages and four microbatches, the schedule alone loses a fifth of the step."""
+    """With two stages and four microbatches, the schedule explains 20 % of the step."""
     found = holotrace.diagnosis(holotrace.open_trace(TRACES / "pipeline_gloo_4rank", cache=False)).per_finding
     row = found.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
 
@@ -92,7 +92,7 @@ def test_the_bubble_of_a_pipeline_comes_with_what_its_schedule_explains() -> Non
 
 
 def test_balanced_stages_that_wait_have_a_bad_order_of_microbatches() -> None:
-    """Both stages compute 1.9 ms of 18 ms, because each waits for the gradient of one microbatch before it sends the next."""
+    """Both stages compute for only 1.9 of 18 ms; the advice is to change the order of the microbatches."""
     trace = holotrace.open_trace(EXAMPLES / "two_ranks-pipeline", cache=False)
     row = holotrace.diagnosis(trace).per_finding.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
 

@@ -1,4 +1,4 @@
-"""A rank whose experts get more tokens keeps the others waiting; it is not also reported as a late rank."""
+"""Tests of the rule about ranks whose experts get more tokens."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ EXAMPLES = Path(__file__).parents[5] / "examples" / "gpu" / "traces"
 
 
 def rules_of(job: str) -> list[str]:
-    """Return the rules whose findings about a recorded job are not part of other findings."""
+    """Return the rules of the findings about a recorded job, without findings that are part of others."""
     result = holotrace.diagnosis(holotrace.open_trace(EXAMPLES / job, cache=False))
     return [row["rule"] for row in shown_findings(result)]
 
 
 def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
-    """Rank 0 gets 1.3 times as many tokens as the mean, so its kernels take longer; nothing else is uneven."""
+    """Rank 0 gets 1.3 times as many tokens as the mean; only the tokens are reported, not the rank."""
     found = rules_of("two_ranks-experts")
 
     assert "uneven_experts" in found
@@ -28,5 +28,5 @@ def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
 
 @pytest.mark.slow
 def test_a_rank_that_sleeps_is_late_although_the_other_has_more_tokens() -> None:
-    """Rank 1 sleeps for 30 ms while its peer waits."""
+    """Rank 1 sleeps for 30 ms, so it is reported as late."""
     assert "late_rank" in rules_of("two_ranks-experts-slow_rank1")

@@ -1,4 +1,4 @@
-"""Only the work of a rank itself makes it late: slow transfers and a shared GPU do not."""
+"""Tests of the rules about late ranks, uneven work and jitter."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ WAITING = {"late_rank", "uneven_work", "jitter"}
 
 
 def rules_of(trace: holotrace.Trace) -> set[str]:
-    """Return the rules about waiting whose findings are not part of other findings."""
+    """Return the rules in `WAITING` with a finding that is not part of another finding."""
     return {row["rule"] for row in shown_findings(holotrace.diagnosis(trace))} & WAITING
 
 
 def reducing_job(computing_us: Sequence[Sequence[int]]) -> holotrace.Trace:
-    """Return a job with steps of 1 ms: each rank computes, then all ranks reduce until 980 µs, while the hosts wait."""
+    """Return steps of 1 ms: in step s, rank r computes for `computing_us[s][r]`, then all ranks reduce until 980 µs."""
     trace = TraceBuilder()
     ranks = range(len(computing_us[0]))
     for rank in ranks:
@@ -47,7 +47,7 @@ def test_a_rank_that_always_computes_longer_is_late() -> None:
 
 
 def test_ranks_with_more_work_in_turn_have_uneven_work() -> None:
-    """In each step another rank computes 300 µs longer, so no single rank is to blame."""
+    """In each step, a different rank computes 300 µs longer, so the work is uneven but no rank is late."""
     turns = [[700 if rank == step else 400 for rank in range(4)] for step in range(4)]
 
     assert rules_of(reducing_job(turns)) == {"uneven_work"}
@@ -55,7 +55,7 @@ def test_ranks_with_more_work_in_turn_have_uneven_work() -> None:
 
 @pytest.mark.slow
 def test_equal_ranks_are_silent() -> None:
-    """The ranks differ by 1 % of the step."""
+    """The ranks differ by only 1 % of the step, so nothing is reported."""
     turns = [[410 if rank == step else 400 for rank in range(4)] for step in range(4)]
 
     assert not rules_of(reducing_job(turns))
@@ -64,16 +64,16 @@ def test_equal_ranks_are_silent() -> None:
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        (CPU / "1f1b_healthy", set()),  # stages wait for each other: a bubble
+        (CPU / "1f1b_healthy", set()),  # the stages wait because of the pipeline bubble
         pytest.param(CPU / "zero_bubble_healthy", set(), marks=pytest.mark.slow),
         pytest.param(CPU / "pipeline_dp_healthy", set(), marks=pytest.mark.slow),
         pytest.param(GPU / "two_ranks-pipeline", set(), marks=pytest.mark.slow),
-        pytest.param(GPU / "two_ranks-sharded", set(), marks=pytest.mark.slow),  # two ranks share a GPU in turns
-        pytest.param(CPU / "ddp_healthy", {"jitter"}, marks=pytest.mark.slow),  # two cores for three ranks
+        pytest.param(GPU / "two_ranks-sharded", set(), marks=pytest.mark.slow),  # two ranks take turns on one GPU
+        pytest.param(CPU / "ddp_healthy", {"jitter"}, marks=pytest.mark.slow),  # three ranks run on two cores
     ],
 )
 def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
-    """Nothing was planted in these recordings."""
+    """In healthy recordings, no rank is late."""
     assert rules_of(holotrace.open_trace(job, cache=False)) == expected
 
 
@@ -87,7 +87,7 @@ def test_healthy_jobs_have_no_late_rank(job: Path, expected: set[str]) -> None:
     ],
 )
 def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
-    """Rank 1 runs a function for 300 µs before it launches; the advice depends on the function."""
+    """Rank 1 is late because it runs a function for 300 µs; the advice depends on the function."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -108,7 +108,7 @@ def test_the_advice_fits_the_cause(name: str, advice: str) -> None:
 
 
 def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
-    """A function takes 300 µs on two ranks and 340 µs on rank 1: it slows all three, and rank 1 makes the others wait 40 µs."""
+    """A function takes 300 µs on two ranks and 340 µs on rank 1, so rank 1 is late by only 40 µs."""
     trace = TraceBuilder()
     for rank in range(3):
         trace.rank(rank)
@@ -128,9 +128,9 @@ def test_what_slows_all_ranks_alike_makes_none_of_them_late() -> None:
 
 
 def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[int]]) -> holotrace.Trace:
-    """Return a job with steps of 1 ms: products on the host, then an all-reduce that ends after 980 µs.
+    """Return steps of 1 ms: matrix products on the host, then an all-reduce that ends after 980 µs.
 
-    In step s, the host of rank r spends host_us[s][r] on calls[s][r] equal products.
+    In step s, rank r spends `host_us[s][r]` on `calls[s][r]` products of equal size.
     """
     trace = TraceBuilder()
     ranks = range(len(host_us[0]))
@@ -158,7 +158,7 @@ def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[i
     ],
 )
 def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str, advice: str) -> None:
-    """Rank 1 computes 300 µs longer, either because it has four times as many products, or with as many as the others."""
+    """Rank 1 computes 300 µs longer; the finding and the advice say whether it also runs more products."""
     found = holotrace.diagnosis(multiplying_job([calls] * 4, [[200, 500, 200]] * 4)).per_finding
     (row,) = [row for row in found.to_dicts() if row["rule"] == "late_rank"]
 
@@ -168,23 +168,23 @@ def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str
 
 @pytest.mark.slow
 def test_operators_with_equal_inputs_that_are_slow_in_turn_are_no_uneven_work() -> None:
-    """In each step, the host of another rank needs 300 µs longer for the same product, so it must have been delayed."""
+    """In each step, a different rank takes 300 µs longer for the same product, which is jitter, not uneven work."""
     turns = [[500 if rank == step else 200 for rank in range(3)] for step in range(3)]
 
     assert rules_of(multiplying_job([[1, 1, 1]] * 3, turns)) == {"jitter"}
 
 
 def test_a_rank_counts_once_in_a_finding() -> None:
-    """A finding about three ranks names three, even if one of them has several cases."""
+    """`rank_count` counts each of three ranks once, even if a rank has several cases."""
     found = holotrace.diagnosis(multiplying_job([[1, 1, 1]] * 4, [[200, 500, 200]] * 4)).per_finding
 
     assert found.filter(rule="late_rank")["rank_count"].to_list() == [3]
 
 
 def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotrace.Trace:
-    """Return steps of 1 ms of three ranks; rank 1 runs these calls, each inside the one before, for 300 µs before it launches.
+    """Return steps of 1 ms in which rank 1 of three runs these nested calls for 300 µs before it launches.
 
-    With `on_all_ranks`, the other ranks run them, too, but only for 20 µs.
+    If `on_all_ranks`, the other ranks run the calls for 20 µs.
     """
     trace = TraceBuilder()
     for rank in range(3):
@@ -208,7 +208,7 @@ def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotr
 @pytest.mark.slow
 @pytest.mark.parametrize(("on_all_ranks", "line"), [(False, "train.py(9): evaluate"), (True, "train.py(7): predict")])
 def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_ranks: bool, line: str) -> None:
-    """If only rank 1 calls `evaluate`, this call is the cause; if all ranks call it, the function inside is the cause."""
+    """If only rank 1 calls `evaluate`, the cause is `evaluate`; if all ranks call it, the cause is `predict` inside."""
     calls = ("train.py(9): evaluate", "train.py(7): predict")
     found = holotrace.diagnosis(delayed_job(*calls, on_all_ranks=on_all_ranks)).per_finding
     (row,) = found.filter(rule="late_rank").to_dicts()
@@ -219,7 +219,7 @@ def test_the_cause_of_a_delay_is_the_function_that_no_other_rank_runs(*, on_all_
 
 @pytest.mark.slow
 def test_without_lines_the_loading_of_a_late_rank_is_one_finding() -> None:
-    """Rank 1 loads data for 280 µs longer; the finding about the late rank covers this, even without Python functions."""
+    """Rank 1 loads data for 280 µs longer; only the late rank is reported, even without Python functions."""
     loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
     trace = delayed_job(loader, on_all_ranks=True, kind="annotation")
 

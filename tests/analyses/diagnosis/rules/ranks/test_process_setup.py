@@ -1,4 +1,4 @@
-"""A process that uses several GPUs is found, and so are collectives through the hosts; other setups are not reported."""
+"""Tests of the rules about processes with several GPUs and about collectives through the hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def wrapped(name: str, *devices: int) -> holotrace.Trace:
-    """Return two steps of a wrapped model that runs a kernel on each of these devices."""
+    """Return two steps of a model in the wrapper `name` that runs a kernel on each of `devices`."""
     trace = TraceBuilder().header(deviceProperties=[{**H100, "id": device} for device in devices])
     for begin in (0, 100):
         trace.step(begin // 100, begin, 100).annotation(name, start_us=begin + 1, duration_us=98)
@@ -21,7 +21,7 @@ def wrapped(name: str, *devices: int) -> holotrace.Trace:
 
 
 def test_data_parallel_on_two_devices() -> None:
-    """DataParallel on two devices is found, with its first call; what it costs is unknown."""
+    """DataParallel on two devices is reported with the time of its first call; its cost is unknown."""
     trace = wrapped("DataParallel.forward", 0, 1)
     case = cases_of(trace, "data_parallel")[""]
 
@@ -33,12 +33,12 @@ def test_data_parallel_on_two_devices() -> None:
     ("name", "devices"), [("DataParallel.forward", (0,)), ("DistributedDataParallel.forward", (0, 1))]
 )
 def test_other_wrappers_and_one_device_are_fine(name: str, devices: tuple[int, ...]) -> None:
-    """On one device DataParallel changes nothing; DistributedDataParallel is what the rule advises."""
+    """Not reported: DataParallel on one device, and DistributedDataParallel."""
     assert not cases_of(wrapped(name, *devices), "data_parallel")
 
 
 def reducing_job(collective: str, *, on_gpu: bool = True, ranks: int = 2) -> holotrace.Trace:
-    """Return steps of 100 µs in which every rank computes for 50 µs, and then reduces for 40 µs on its host."""
+    """Return steps of 100 µs in which every rank computes for 50 µs and reduces for 40 µs on the host."""
     trace = TraceBuilder()
     for rank in range(ranks):
         trace.rank(rank)
@@ -51,14 +51,14 @@ def reducing_job(collective: str, *, on_gpu: bool = True, ranks: int = 2) -> hol
 
 
 def finding(trace: holotrace.Trace) -> dict[str, object] | None:
-    """Return the finding about collectives on the hosts; None if there is none."""
+    """Return the finding about collectives through the hosts, or None."""
     rows = holotrace.diagnosis(trace).per_finding.filter(pl.col("rule") == "host_collectives")
     return rows.row(0, named=True) if len(rows) else None
 
 
 @pytest.mark.slow
 def test_gloo_between_gpus_costs_its_transfers() -> None:
-    """The finding names gloo and recommends NCCL; no other finding claims the same transfers."""
+    """The finding names gloo and recommends NCCL; `exposed_communication` does not report the same transfers."""
     trace = reducing_job("gloo:all_reduce")
     found = finding(trace)
 
@@ -70,7 +70,7 @@ def test_gloo_between_gpus_costs_its_transfers() -> None:
 
 
 def test_gloo_also_costs_the_copies_that_it_launches() -> None:
-    """Gloo reduces for 30 µs, and launches a copy of 10 µs back to the device; another thread's copy does not count."""
+    """Gloo reduces for 30 µs and copies the result to the device for 10 µs; a copy of another thread does not count."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)
@@ -88,13 +88,13 @@ def test_gloo_also_costs_the_copies_that_it_launches() -> None:
 
 
 def test_gloo_between_processors_is_fine() -> None:
-    """Without a GPU, gloo is the library to use."""
+    """Without a GPU, gloo is the right library, so nothing is reported."""
     assert finding(reducing_job("gloo:all_reduce", on_gpu=False)) is None
 
 
 @pytest.mark.slow
 def test_devices_that_communicate_are_fine() -> None:
-    """A job that also runs NCCL's kernels uses gloo for data that stays on the hosts."""
+    """A job with NCCL kernels uses gloo only for data on the hosts, so nothing is reported."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)

@@ -1,4 +1,4 @@
-"""If ranks wait for a rank with longer sequences, the finding names the sequences instead of a late rank."""
+"""Tests of the rule about ranks that get longer sequences than the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULES = {"uneven_inputs", "late_rank", "uneven_work"}
 
 
 def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotrace.Trace:
-    """Return steps of 2 ms in which each rank multiplies its number of tokens, at 1 µs each, then all ranks reduce together.
+    """Return steps of 2 ms: in step s, rank r processes `tokens[s][r]` tokens, 1 µs each, then all ranks reduce.
 
     `shapes` may be "recorded", "missing", or "equal" (all ranks record the same shape).
     """
@@ -38,13 +38,13 @@ def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotra
 
 
 def findings(trace: holotrace.Trace) -> dict[str, str]:
-    """Return {rule: sentence} of the rules about waiting."""
+    """Return the sentence of each rule in `RULES` that has a finding."""
     return {row["rule"]: row["finding"] for row in shown_findings(holotrace.diagnosis(trace)) if row["rule"] in RULES}
 
 
 @pytest.mark.slow
 def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
-    """Rank 2 gets 900 tokens, the others 300: 8 · 900 + 8 elements are 2.995 times 8 · 300 + 8."""
+    """Rank 2 gets 900 tokens and the others 300; the inputs (8 · tokens + 8 elements) differ by a factor of 2.995."""
     assert findings(job([[300, 300, 900]] * 4)) == {
         "uneven_inputs": "the other ranks wait for rank 2, whose inputs have 3 times as many elements as those of its peers"
     }
@@ -52,7 +52,7 @@ def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
 
 @pytest.mark.slow
 def test_the_cost_is_what_the_others_wait() -> None:
-    """The others wait 600 µs in each step for the additional tokens; the mean over all three ranks is 400 µs."""
+    """Two of three ranks wait 600 µs in each step; the stake is these 600 µs, not the mean of 400 µs over all ranks."""
     found = holotrace.diagnosis(job([[300, 300, 900]] * 4)).per_finding.filter(rule="uneven_inputs")
 
     assert found["stake_ns"].to_list() == [pytest.approx(600_000, rel=0.01)]
@@ -61,7 +61,7 @@ def test_the_cost_is_what_the_others_wait() -> None:
 
 @pytest.mark.slow
 def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
-    """In each step another rank gets 900 tokens."""
+    """In each step, a different rank gets 900 tokens, so the inputs are uneven but no rank is late."""
     turns = [[900 if rank == step % 3 else 300 for rank in range(3)] for step in range(6)]
 
     assert findings(job(turns)) == {
@@ -71,5 +71,5 @@ def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
 
 @pytest.mark.parametrize("shapes", ["equal", pytest.param("missing", marks=pytest.mark.slow)])
 def test_a_rank_that_computes_longer_for_other_reasons_is_late(shapes: str) -> None:
-    """Rank 2 computes for 900 µs, the others for 300 µs, with equal or unknown shapes."""
+    """Rank 2 computes for 900 µs and the others for 300 µs, but the shapes are equal or unknown."""
     assert set(findings(job([[300, 300, 900]] * 4, shapes=shapes))) == {"late_rank"}
