@@ -90,8 +90,7 @@ class CPGraph:
 
     networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates a real one. Nodes are integers in order of
     time; the first node is the start of the window, the last node its end. `edges`, `nodes`, `number_of_nodes()` and
-    `number_of_edges()` work as in networkx. After a script has changed weights of `edges`, `critical_path()` recomputes the
-    path.
+    `number_of_edges()` work as in networkx. If a script changes weights of `edges`, `critical_path()` recomputes the path.
 
     rank, data_load_events   the arguments of `critical_path_analysis`
     t, t_full                the whole trace, `analyzer.t`
