@@ -145,7 +145,7 @@ impl EditedCopy {
         }
     }
 
-    /// The next piece of what follows the events, beginning with their closing bracket; `None` at the end of the file.
+    /// The next piece of the text after the events, from their closing bracket on; `None` at the end of the file.
     ///
     /// # Errors
     ///

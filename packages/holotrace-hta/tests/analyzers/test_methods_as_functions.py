@@ -72,7 +72,7 @@ def test_a_function_returns_the_answer_of_the_method(function, method, options, 
 
 
 def test_functions_with_other_arguments_return_the_answer_of_the_method(analyzer, tmp_path) -> None:
-    """A function may take other arguments than its method, such as one rank instead of a list; the results are equal."""
+    """A function may take other arguments than its method, such as one rank instead of a list, but returns the same."""
     answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
     assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}

@@ -1,7 +1,7 @@
 """holotrace-hta answers every call that was recorded with HTA on the real traces, even where HTA failed.
 
 `_calls.json` beside HTA's results names the calls of each trace: `method.variant.rank0`, with status `ok`, `none` (HTA
-returned None) or `error`. `CALLS` makes the same calls with holotrace-hta; `NOT_OFFERED` lists the calls that have no counterpart.
+returned None) or `error`. `CALLS` makes the same calls with holotrace-hta; `NOT_OFFERED` lists calls without a counterpart.
 """
 
 from __future__ import annotations

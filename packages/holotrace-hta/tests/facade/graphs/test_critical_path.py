@@ -303,7 +303,7 @@ def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> Non
 
 
 def test_functions_of_networkx_take_the_graph(graph) -> None:
-    """networkx functions return the same results for a CPGraph and its DiGraph, even after weights have changed."""
+    """Functions of networkx return equal results for a CPGraph and its DiGraph, even after weights have changed."""
     nx = pytest.importorskip("networkx")
     converted = graph.to_networkx()
     assert nx.is_directed_acyclic_graph(graph)
