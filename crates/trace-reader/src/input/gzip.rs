@@ -16,7 +16,7 @@ pub(crate) struct Member<R> {
 }
 
 impl<R: BufRead> Member<R> {
-    /// Compare the stored checksum and length with the checksum and length of the decoded data.
+    /// Compare the stored checksum and length with the decoded data.
     fn check(&mut self) -> io::Result<usize> {
         let mut written = [0; 8];
         self.raw.read_exact(&mut written).map_err(|error| io::Error::from(error.kind()))?;
