@@ -145,7 +145,7 @@ SMALL = Size(width=256, heads=4, vocabulary=1024, batch=4, tokens=128)
 
 
 def elementwise_chain(length: int) -> Scenario:
-    """Return a step of small element-wise kernels, two per element of `length`, that could be one kernel."""
+    """Return a step of 2 * `length` small element-wise kernels that could be one kernel."""
     data = torch.randn(1 << 20, device=DEVICE)
 
     def step() -> Tensor:
