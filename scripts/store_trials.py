@@ -43,7 +43,7 @@ _FACTS = "SELECT rank, name, duration_ns, operator FROM kernels ORDER BY ALL"
 
 
 def write_job(folder: Path, rank_count: int, events: int = 50) -> Path:
-    """Write a trace for each rank, all different."""
+    """Write a different trace for each rank."""
     builder = TraceBuilder()
     for rank in range(rank_count):
         builder.rank(rank)

@@ -147,7 +147,7 @@ def record_rank(rank: int, folder: Path, name: str, port: int, slow: bool) -> No
 
 
 def record_jobs(folder: Path, names: list[str]) -> None:
-    """Record each of these jobs twice: as it is, and with a delay on rank 1."""
+    """Record each of these jobs twice: without and with a delay on rank 1."""
     for number, name in enumerate(names):
         for slow in (False, True):
             target = folder / (f"{name}-slow_rank1" if slow else name)

@@ -22,8 +22,8 @@ pub struct Shares<'a> {
 pub struct Arrived {
     /// The label of each amount.
     pub label: Vec<i64>,
-    /// Where each amount ended: if negative, at the final target `-1 - target`, otherwise at a node without positive
-    /// weights.
+    /// Where each amount ended: a negative number `t` is the final target `-1 - t`; other numbers are nodes without
+    /// positive weights.
     pub target: Vec<i64>,
     /// Each amount.
     pub amount: Vec<i64>,

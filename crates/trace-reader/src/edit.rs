@@ -113,7 +113,7 @@ impl EditedCopy {
         self.events_end
     }
 
-    /// Whether the copy contains an event so far.
+    /// Whether the copy already contains an event.
     pub fn holds_event(&self) -> bool {
         self.holds_event
     }

@@ -179,7 +179,7 @@ impl Health {
         self.add_loss(fault, offset, text, Lost::default());
     }
 
-    /// Count a finding at `offset`, where `text` begins, with its loss.
+    /// Count a finding and its loss; the damaged `text` begins at `offset`.
     pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;

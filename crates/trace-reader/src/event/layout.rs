@@ -89,7 +89,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. A reference is faster than a copy, for which the next instructions would have to wait.
+    /// The member read last. A reference is faster, because the next instructions would have to wait for a copy.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member

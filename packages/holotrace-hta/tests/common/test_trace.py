@@ -118,7 +118,7 @@ def test_an_arrow_has_two_ends() -> None:
     ],
 )
 def test_the_vendor_follows_from_the_calls(tmp_path, call, vendor) -> None:
-    """The names of launch calls determine the vendor; HTA knows only two of these names."""
+    """The names of launch calls determine the vendor; HTA recognizes only two of these names."""
     TraceBuilder().runtime(call, start_us=0, duration_us=1, correlation=5).write(tmp_path)
     assert Trace(trace_dir=str(tmp_path)).get_device_type() == vendor
 

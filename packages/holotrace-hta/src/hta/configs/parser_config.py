@@ -270,7 +270,7 @@ class ParserConfig:
         """Return {arg: column} for all args in a series of dicts; columns of `reference_specs` come first."""
         values: dict[str, object] = {}
         for args_of_event in args:
-            if isinstance(args_of_event, Mapping):  # an event without args is NaN or None
+            if isinstance(args_of_event, Mapping):  # NaN or None: an event without args
                 for name, value in args_of_event.items():
                     values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}

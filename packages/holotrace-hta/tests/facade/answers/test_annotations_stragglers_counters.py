@@ -223,7 +223,7 @@ def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
 
 
 def test_figures_are_shown_on_request(tmp_path, monkeypatch) -> None:
-    """The method for annotations shows a figure by default, the method for stragglers only on request."""
+    """The method for annotations shows a figure by default; the method for stragglers shows one only if asked to."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure.layout.title.text))
     analysis = analysis_of(late_rank(), tmp_path)

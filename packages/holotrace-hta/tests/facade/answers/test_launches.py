@@ -81,7 +81,7 @@ def test_copies_can_be_left_out_of_the_launch_stats(analyzer) -> None:
 
 
 def test_which_figures_are_shown(analyzer, tmp_path, monkeypatch) -> None:
-    """The method for launches shows a figure by default, the method for kernel sequences only on request."""
+    """The method for launches shows a figure by default; the method for kernel sequences shows one only if asked to."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
 

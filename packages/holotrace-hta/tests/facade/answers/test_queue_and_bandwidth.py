@@ -24,7 +24,7 @@ TRACES_OF = {
     "trace_diff_control__last": "diff/control",
     "df_index_resolver": "single_v100",
 }
-"""Folder of HTA's results -> folder of the traces, for traces in whole µs whose launch calls HTA knows."""
+"""Folder of HTA's results -> folder of the traces, for traces in whole µs whose launch calls HTA recognizes."""
 
 STATISTICS = ["count", "mean", "std", "min", "25%", "50%", "75%", "max"]
 GB_PER_S = 1e-9

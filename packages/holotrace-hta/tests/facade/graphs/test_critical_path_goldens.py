@@ -73,7 +73,7 @@ ON_THE_PAGE = {
 
 @pytest.mark.parametrize("section", ON_THE_PAGE)
 def test_the_page_shows_the_numbers_of_both_tools(real_traces, goldens, section) -> None:
-    """The page's tables show the µs of each `bound_by` value, as HTA and as we compute them."""
+    """The page's tables show the µs of each `bound_by` value, as computed by HTA and by holotrace."""
     folder, window = ON_THE_PAGE[section]
     path = str(next(real_traces.glob(FILES[folder][0])))
     graph, _ = TraceAnalysis({0: path}).critical_path_analysis(0, *WINDOWS[window])

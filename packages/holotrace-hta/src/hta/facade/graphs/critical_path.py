@@ -254,7 +254,7 @@ class CPGraph:
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series:
-        """Print the length of the path, and return how much of its time is bound by which activity or wait.
+        """Print the length of the path, and return its percentages by activity and wait.
 
         Returns:
             The percentage of the time for each value of `bound_by`; the percentages add up to 100.

@@ -440,7 +440,7 @@ class _Rows:
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Return whether a derived column has changed, but not the columns that it is derived from."""
+        """Return whether a derived column has changed although the columns from which it is derived have not."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
