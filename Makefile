@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -not -path '*/target/*') $(wildcard crates/*/Cargo.toml)
 DEMO := build/demo_job
 REAL_JOB := tests/reference/traces/dlrm_8rank
-# Neighbouring tests share fixtures, so each worker gets a contiguous range; idle workers take over tests from others.
+# Neighbouring tests share fixtures, so each worker gets a contiguous range of tests; idle workers take tests from other workers.
 WORKERS := -n auto --dist worksteal
 # One worker more than there are cores, because tests with browsers or other processes mostly wait.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)' 2>/dev/null)
@@ -59,7 +59,7 @@ store-trials: $(VENV)/.built ## stress caches and stores with many writers, kill
 	$(BIN)/python scripts/store_trials.py kills
 	$(BIN)/python scripts/store_trials.py damage
 
-# Without optimisation, these tests run in seconds, build in a fifth of the CPU time, and fail on integer overflow.
+# Without optimisation, these tests still run in seconds, build in a fifth of the CPU time, and fail on integer overflow.
 test-rust: export CARGO_PROFILE_DEV_DEBUG := false
 test-rust: needs
 	cargo test --quiet -p algorithms -p checksums -p trace-reader
@@ -136,10 +136,10 @@ $(VENV)/.built: pyproject.toml packages/holotrace-hta/pyproject.toml $(RUST_SOUR
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e packages/holotrace-hta
 	@touch $@
 
-# Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies meet new indirect ones, so deprecation warnings are not errors.
+# Uses the lowest Python on this machine, or LOWEST_PYTHON. Old direct dependencies run with new indirect ones, so deprecation warnings are not errors.
 LOWEST_TESTS := tests/analyses tests/enrich tests/cli/test_commands.py tests/cli/test_pipes.py tests/cli/test_output.py tests/sql_queries tests/export tests/html_report tests/drawing tests/store/tables/test_arrow_tables.py tests/test_init.py tests/test_content_equality.py tests/testing/mistakes
 LOWEST_TESTS += packages/holotrace-hta/tests -m "not slow" --hypothesis-profile few
-# Random and simulated jobs, and other tools' results, test our rules on more data; the tests of the rules have used each call of a dependency.
+# Leaves out tests that only run our rules on more data: random and simulated jobs, and other tools' results. Other tests already use each call of a dependency.
 LOWEST_TESTS += $(foreach file,planted_jobs simulated_mistakes torch_tb_profiler_* hta_*goldens,--ignore-glob='*/test_$(file).py')
 LOWEST_WARNINGS := -W default::DeprecationWarning -W default::PendingDeprecationWarning -W default::FutureWarning
 $(LOWEST_VENV)/.built: pyproject.toml $(RUST_SOURCES) $(shell find src packages -name '*.py') | $(VENV)/.built

@@ -3,10 +3,11 @@
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
 Nearly all calls use the same code for both, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a trace
-once and forks for each call, so no call uses what another cached. A call is stopped after `--limit` CPU seconds, or when it
-needs more than `--limit-gb` of address space. Our side starts a new process for each call and round, with a filled cache:
+once and forks for each call, so no call profits from data that another call cached. A call is stopped after `--limit` CPU
+seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for each call and round, with a
+filled cache:
 
-    alone   the columns that the call reads are in memory, as HTA's frames are after loading, but nothing derived from
+    alone   the columns that the call reads are in memory, like HTA's frames after loading, but no data derived from
             them: launches, call stacks and steps are linked again, although HTA links launches while it loads
     first   the first call of a new process, including opening the trace and reading columns from the cache
     file    from the file to the answer: reading it for the first time, then `first`; for HTA, its load and its call
@@ -17,7 +18,7 @@ other work on the machine. Our times are medians over the rounds; HTA's are from
 Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
 and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's search
 for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large
-traces of small ones. open_and_answer.py describes `--peer`.
+traces from small ones. open_and_answer.py describes `--peer`.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
             exec(setup, scope)  # noqa: S102 -- our own code
             first = _measured(lambda: eval(call, scope))  # noqa: S307 -- our own code
             return first if of_peer else {**first, "alone": _alone(lambda: eval(call, scope))}  # noqa: S307
-        except Exception as error:  # noqa: BLE001 -- what a call raises is its result here
+        except Exception as error:  # noqa: BLE001 -- an exception is recorded as the result
             return {"error": f"{type(error).__name__}: {error}".splitlines()[0][:100]}
 
 
@@ -224,7 +225,7 @@ def _keep_columns() -> None:
             kept[key] = read(rank_trace, key[1], columns)
         return kept[key]
 
-    RankTrace.events_of = events_of  # type: ignore[method-assign]  # in this process alone
+    RankTrace.events_of = events_of  # type: ignore[method-assign]  # only in this process
 
 
 def _forget_derived() -> None:
@@ -232,7 +233,7 @@ def _forget_derived() -> None:
 
     for candidate in gc.get_objects():
         if isinstance(candidate, RankTrace):
-            candidate._derived.clear()  # noqa: SLF001 -- forget() would forget the columns as well
+            candidate._derived.clear()  # noqa: SLF001 -- forget() would also drop the columns
 
 
 def _in_a_copy(case: Case, scope: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:

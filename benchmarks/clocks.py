@@ -5,7 +5,7 @@
 Each seed is a job of 2 to 64 hosts with offsets of up to 5 s, drifts of up to 100 ppm, slow hosts, late recordings, missing
 calls, and groups across hosts. The table shows, by number of hosts, how many offsets and drifts are within their half-widths.
 The table also shows the median half-width next to the physical bound: the time from the last start to the first end in the
-shortest call. In a chain, only neighbouring hosts share calls, so half-widths add up along it.
+shortest call. In a chain, only neighbouring hosts share calls, so half-widths add up along the chain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGE_JOBS = {
 
 
 def main() -> int:
-    """Print the tables; the exit code is 1 if the truth was outside an interval."""
+    """Print the tables; the exit code is 1 if a true offset or drift is outside its interval."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seeds", type=int, default=1_000)
     parser.add_argument("--speed", action="store_true", help="measure large jobs, too")

@@ -2,13 +2,13 @@
 
     python benchmarks/diagnosis.py [--seeds 3] [--first-seed 0] [--healthy 20] [--recorded] [RULE ...]
 
-Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The mistake costs the
-difference between the two step times. Recorded jobs are those of `examples/gpu` (one H100) and
+Simulated jobs come from `holotrace.testing.mistakes`: each has one mistake, and a twin without it. The cost of the mistake is the
+difference between the two step times. Recorded jobs come from `examples/gpu` (one H100) and
 `tests/reference/traces/planted_causes` (CPUs).
 
 A finding of a mistake that was not planted is an alarm. In a simulated job, an alarm is true if the job is faster without the
-named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` judges each alarm and gives the reason. Findings that are
-part of other findings do not count.
+named cause. In recorded jobs, `tests/reference/diagnosis_labels.toml` says whether each alarm is true, and why. Findings that are
+part of other findings are ignored.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ PLANTED = {
     "two_ranks-pipeline-slow_rank1": "host_falls_behind",
     "ddp_sequence_lengths": "uneven_inputs",
 }
-"""The rule that describes the mistake of each recorded job; the sleep in the pipeline costs no time yet in the recorded steps."""
+"""The rule that describes the mistake of each recorded job. In the pipeline, the host falls behind, but no step is slower yet."""
 
 HIDDEN = "two_ranks-data_parallel-slow_rank1"
-"""A recording that is left out: its sleep costs no time, so there is nothing to find."""
+"""A recording that is left out, because its planted delay costs no time."""
 
 WHAT_IF_ERROR = 0.03
-"""A replayed step, and the stake of a what-if, may be wrong by this share of the measured step."""
+"""A replayed step, and the stake of a what-if, may be wrong by this fraction of the measured step."""
 
 BOUND_ERROR = 0.005
-"""Twins differ by less than this share of the step by chance, so a bound may be that much too low."""
+"""By chance, twins differ by up to this fraction of the step, so a bound may be that much too low."""
 
 LEAST_SAVED = 0.01
-"""An alarm in a simulated job is true if the job without its cause is faster by this share of the step."""
+"""An alarm in a simulated job is true if removing its cause saves this fraction of the step."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Found:
 
 @dataclass
 class Score:
-    """The results of a rule: names of jobs, with the error of the predicted saving (a share of the step) if the cost is known."""
+    """The results of a rule: names of jobs and, if the cost is known, errors of predicted savings as fractions of the step."""
 
     found: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
@@ -169,7 +169,7 @@ SAME_MISTAKE = {
 """Pairs of a planted rule and a rule that finds part of the same mistake, such as the function that delays a rank."""
 
 WITHOUT_COST = ("memory_limit", "fragmentation", "host_falls_behind", "data_parallel")
-"""Rules that find mistakes that cost no time yet, or whose cost is unknown."""
+"""Rules for mistakes that cost no time yet, or whose cost is unknown."""
 
 
 def score_alarms(
@@ -189,7 +189,7 @@ def score_alarms(
 
 
 def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
-    """Diagnose a pipeline with few microbatches; its twin divides the same work into many."""
+    """Diagnose a pipeline with few microbatches; its twin divides the same work into many microbatches."""
     stages, few = ((4, 4), (2, 2), (8, 8), (4, 8))[seed % 4]
     planted = PlantedOptions(data=1, pipeline=stages, microbatches=few, layer_ns=3_200_000 // few, steps=4, seed=seed)
     many = replace(planted, microbatches=8 * stages, layer_ns=400_000 // stages)
@@ -207,8 +207,8 @@ def score_pipeline(scores: defaultdict[str, Score], seed: int) -> None:
 
 
 OF_PIPELINES = ("data_loading", "exposed_communication")
-"""Rules whose alarms are true in all simulated pipelines: the main process loads data for 0.5 ms per step, and nothing hides the
-sends of the last stage."""
+"""Rules whose alarms are true in all simulated pipelines: the main process loads data for 0.5 ms per step, and no computation
+overlaps with the sends of the last stage."""
 
 
 def _mean_step_ns(job: PlantedJob) -> float:

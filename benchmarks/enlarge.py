@@ -1,9 +1,9 @@
-"""Make a large, realistic trace: repeat the events of a trace, one copy after the other in time.
+"""Make a large, realistic trace by repeating the events of a trace, one copy after the other in time.
 
     python benchmarks/enlarge.py SOURCE.json[.gz] TARGET.json[.gz] COPIES [--project]
 
-Each copy has its own ids of linked events and its own ProfilerStep numbers. With `--project`, each host annotation gets an
-event on each stream, as newer profilers write it: from the first to the last kernel launched inside the annotation.
+Each copy has new ids for linked events and new ProfilerStep numbers. With `--project`, each host annotation gets an event on
+each stream, as newer profilers write it: from the first to the last kernel launched inside the annotation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST_ID = 2**31
 
 
 def enlarge(source: Path, target: Path, copies: int, *, project: bool = False) -> None:
-    """Write the events of `source` to `target`, repeated `copies` times; metadata events come once."""
+    """Write the events of `source` to `target`, repeated `copies` times; metadata events are written once."""
     header = _read(source)
     events = header.pop("traceEvents")
     once = [event for event in events if event.get("ph") == "M"]

@@ -1,11 +1,11 @@
-"""Measure opening a large trace and answering a first question, and compare with Holistic Trace Analysis in the same run.
+"""Measure the time to open a large trace and answer a first question, and compare with Holistic Trace Analysis in the same run.
 
     python benchmarks/open_and_answer.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3]
 
 Every number covers a whole process, measured from outside: seconds from start to end, and peak resident memory. `facade`
 runs the peer's own script: load, then `get_temporal_breakdown`. `--peer` names a Python with `traceinsight==0.6.1` and
-`pandas<3`; its processes alternate with ours. Without `--trace`, a synthetic job gives a trace of about 70 MB;
-benchmarks/enlarge.py makes larger ones.
+`pandas<3`; its processes alternate with ours. Without `--trace`, the trace comes from a synthetic job and has about 70 MB;
+benchmarks/enlarge.py makes larger traces.
 """
 
 from __future__ import annotations

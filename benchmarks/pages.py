@@ -7,13 +7,13 @@ Starts the server as users do, and opens it with chromium or the browser that HO
 cold      a new server process with an empty cache, and a new browser profile
 reopened  a new server process whose cache has the trace, and a new browser profile
 warm      the same server and browser, which loaded the page before
-third     the next visit, as in daily use: browsers precompile scripts that they have loaded twice
+third     the next visit, as in daily use: browsers keep compiled scripts that they have loaded twice
 
-Each browser profile is on disk, as a user's profile is.
+Each browser profile is on disk, like a user's profile.
 
 Times run from the request to the first figure, and to the complete page. For `cold` and `reopened`, times start when the server
-prints its address; the column `start` is the time before that. On a busy machine, compare CPU seconds until the first figure:
-those of the server since its start, and those of all browser processes.
+prints its address; the column `start` is the time before that. On a busy machine, compare CPU seconds until the first figure,
+which are shown for the server (since its start) and for all browser processes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare the causes that `wait_causes` names with those planted in simulated jobs.
+"""Compare the causes that `wait_causes` names with the causes planted in simulated jobs.
 
     python benchmarks/planted_causes.py [--seeds 500] [--first 0] [--most-ranks 512] [--workers 2] [--minutes 120]
 
@@ -7,12 +7,12 @@ with NCCL or on CPUs with gloo. Each job runs on one host, or on several hosts w
 are incomplete: a missing rank, missing sends or launches, or a file that is cut off. The columns of the table:
 
     right       the causes whose reported cost is correct within its error
-    planted ms  how long other ranks wait because of the planted delays: the job was simulated with and without them
+    planted ms  how long other ranks wait because of the planted delays, from simulations with and without the delays
     charged ms  the cost by the definition, computed from the simulation
     named ms    the cost that `wait_causes` reports
     error ms    the error that `wait_causes` reports
     unknown ms  the waiting whose cause is unknown
-    first       how often the planted cause is the largest on its rank
+    first       how often the planted cause is the largest cause on its rank
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Measure how much longer a trace takes to read from an S3 server on the same machine than from disk.
+"""Measure how much longer it takes to read a trace from an S3 server on the same machine than from disk.
 
     python benchmarks/remote.py --trace big.json.gz [--server minio] [--rounds 3]
 
 Three processes alternate: one reads the trace from disk, one reads it from the bucket, and one only downloads its bytes with
-boto3. The download alone shows the cost of server and connection. `--server` names the program of MinIO, which `go install
+boto3. The download alone shows the cost of server and connection. `--server` is the path of MinIO, which `go install
 github.com/minio/minio@latest` builds. The default is moto, a test server that may itself be the bottleneck. Seconds are wall
 time and the CPU time of the process; the server uses the same cores, and its CPU time is not included.
 """
@@ -137,7 +137,7 @@ def main() -> None:
     """Parse the options, measure, print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trace", type=Path, required=True)
-    parser.add_argument("--server", help="MinIO's program")
+    parser.add_argument("--server", help="the path of MinIO")
     parser.add_argument("--port", type=int, default=9_123)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()

@@ -3,11 +3,10 @@
     python benchmarks/scale.py --real TRACE.json.gz [--ranks 64] [--workers 2]
     python benchmarks/scale.py --synthetic [--ranks 2048] [--workers 2] [--questions collectives,stragglers]
 
-`--real` makes a job from copies of one trace, each with its own rank, and runs the cross-rank analyses, reading each rank once.
+`--real` makes a job from copies of one trace with different ranks, and runs the cross-rank analyses, reading each rank once.
 The baseline is one rank in one process with one thread; jobs of growing size then run in worker processes. `--synthetic` does
-the same with a simulated job of thousands of small ranks, with an empty and then with a filled cache. Every row comes from a
-separate process. CPU seconds are those of the process and its workers, user and system; only the baseline excludes the time of
-imports.
+the same with a simulated job of thousands of small ranks, first with an empty and then with a filled cache. Every row comes
+from a separate process. CPU seconds (user and system) include the workers; only the baseline excludes imports.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--real", type=Path, metavar="TRACE", help="a trace that is copied for every rank")
-    what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="where the job is kept")
+    what.add_argument("--synthetic", nargs="?", type=Path, const=Path(), metavar="FOLDER", help="the folder of the job")
     parser.add_argument("--ranks", type=int)
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--questions", default=NAMES, metavar="NAMES", help=f"analyses to run; by default {NAMES}")

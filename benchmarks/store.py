@@ -1,9 +1,9 @@
-"""Measure a store: ingesting a trace, answering from it, and SQL.
+"""Measure a store: ingesting a trace, answering a question from the store, and SQL.
 
     python benchmarks/store.py TRACE [--rounds 3]
 
-Every number covers a whole process: CPU seconds (user and system, over all threads), which other work on the machine hardly
-affects, and peak resident memory. Processes alternate; the output has the medians over the rounds.
+Every number covers a whole process: peak resident memory, and CPU seconds (user and system, of all threads), which other work
+on the machine hardly affects. Processes alternate; the output has the medians over the rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measure how soon the timeline draws a large trace, and how long it waits for each part that a user zooms to.
+"""Measure how soon the timeline draws a large trace, and how long each zoom takes.
 
     python benchmarks/timeline.py big.json.gz [--zooms 300] [--browser]
 
@@ -83,7 +83,7 @@ def serving(trace: str) -> Iterator[Server]:
 
 
 def first_draw(server: Server) -> dict[str, Any]:
-    """Request what the first drawing needs: the rows, and the slices of the whole recording."""
+    """Request the data of the first drawing: the rows, and the slices of the whole recording."""
     begun, cpu = time.perf_counter(), server.cpu_s()
     rows, sent = server.ask("rows")
     length = rows["length"]
@@ -98,7 +98,7 @@ def first_draw(server: Server) -> dict[str, Any]:
 
 
 def zooms(server: Server, count: int, length: int) -> dict[str, Any]:
-    """Request one window after the other."""
+    """Request windows one after another."""
     rng = random.Random(1)  # noqa: S311 -- the same windows in every run
     seconds, sent, cpu, middle = [], [], server.cpu_s(), length / 2
     for number in range(count):
@@ -122,7 +122,7 @@ def in_browser(server: Server) -> dict[str, float]:
 
     The second time, all scripts are in the browser's cache.
     """
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- only where it is asked for
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 -- only with --browser
 
     seconds = {}
     with sync_playwright() as playwright:

@@ -4,7 +4,7 @@
 
 Each round is one process: it opens the trace, reads its events, then computes every view once, in the order of the pages.
 The output has wall seconds, CPU seconds and the peak resident memory after each view, as medians over the rounds. Later
-views reuse tables that earlier ones derived, as in a report.
+views reuse tables that earlier views derived, as in a report.
 """
 
 from __future__ import annotations

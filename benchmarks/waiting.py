@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=512)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--folder", type=Path, help="where the job is kept; written if it does not exist")
+    parser.add_argument("--folder", type=Path, help="the folder of the job; created if it does not exist")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.folder or Path(scratch) / "job"
@@ -60,10 +60,10 @@ def main() -> None:
 
 
 def write_elsewhere(folder: Path, ranks: int) -> None:
-    """Simulate the job in a process of its own.
+    """Simulate the job in a separate process, so that its memory does not count for the analysis.
 
-    Simulating the job takes more memory than analysing it. On Linux, a new process inherits the peak memory of the process that
-    started it: https://man7.org/linux/man-pages/man2/getrusage.2.html
+    On Linux, a new process inherits the peak memory of the process that started it:
+    https://man7.org/linux/man-pages/man2/getrusage.2.html
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as other:
         other.submit(write, folder, ranks).result()

@@ -1,9 +1,9 @@
-"""Record what four processes do while they train a small transformer together on the CPU.
+"""Record four processes that train a small transformer together on the CPU.
 
     python examples/record_ddp_gloo.py FOLDER
 
 writes one trace file per rank. The processes sum their gradients over gloo. Rank 3 sleeps 20 ms between forward and
-backward of every step, so the others wait for it. Needs PyTorch (recorded with 2.13), no GPU.
+backward of every step, so the others wait for it. Needs PyTorch (2.13 was used), but no GPU.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next token from the previous ones."""
+    """Predicts the next token from the previous tokens."""
 
     def __init__(self, width: int = 64, heads: int = 4, blocks: int = 3) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class RandomTokens(Dataset[Tensor]):
 def main() -> None:
     """Start the processes and wait for them."""
     parser = argparse.ArgumentParser(description="Record a small distributed training on the CPU.")
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the trace files go")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder for the trace files")
     folder = parser.parse_args().folder
     multiprocessing.spawn(record_rank, (folder,), nprocs=RANKS)
     print(f"{folder}: {len(list(folder.glob('*.pt.trace.json.gz')))} trace files")
@@ -115,14 +115,14 @@ def record_rank(rank: int, folder: Path) -> None:
 
 
 def join_group(rank: int) -> None:
-    """Join the process group on this machine; use one thread, so that processes do not slow each other down."""
+    """Join the process group on this machine; use one thread, so processes do not slow each other down."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511", RANK=str(rank), WORLD_SIZE=str(RANKS))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=RANKS)
 
 
 def load_batches(rank: int) -> DataLoader[Tensor]:
-    """Return this rank's share of the data."""
+    """Return this rank's part of the data."""
     samples = RandomTokens()
     return DataLoader(samples, batch_size=BATCH, sampler=DistributedSampler(samples, RANKS, rank))
 

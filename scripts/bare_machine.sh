@@ -4,13 +4,13 @@
 #   sudo scripts/bare_machine.sh                         # make demo, make test
 #   sudo scripts/bare_machine.sh 'make demo && ...'      # other commands
 #
-# For each length of the temporary folder's name, makes a new chroot with a new clone of this repository, and runs the
-# commands twice. Needs debootstrap, a Rust toolchain, which the chroot shares, and 10 GB in $BARE_FOLDER.
+# For each length of the temporary folder's path, creates a chroot with a clone of this repository, and runs the commands
+# twice in it. Needs debootstrap, a Rust toolchain (the chroot uses it too), and 10 GB in $BARE_FOLDER.
 #
-#   BARE_LENGTHS   minimum lengths of the temporary folder's name (5 60 110)
+#   BARE_LENGTHS   minimum lengths of the temporary folder's path (5 60 110)
 #   BARE_RUNS      how often the commands run for each length (2)
 #   BARE_USER      user id that runs them; 0 is root (1000)
-#   BARE_PACKAGES  further Debian packages to install, such as chromium (none)
+#   BARE_PACKAGES  more Debian packages to install, such as chromium (none)
 #   BARE_SUITE     Debian release (bookworm)
 #   BARE_MIRROR    Debian mirror (http://deb.debian.org/debian)
 #   BARE_FOLDER    where the chroots are created and removed (/var/tmp)
@@ -29,13 +29,13 @@ debootstrap --variant=minbase --include="$needed${BARE_PACKAGES:+,${BARE_PACKAGE
   "${BARE_SUITE:-bookworm}" "$folder/base" "${BARE_MIRROR:-http://deb.debian.org/debian}" >"$folder/debootstrap.log" ||
   { tail -5 "$folder/debootstrap.log"; exit 1; }
 
-# The chroot gets the network settings of this machine: names, certificates and package registries.
+# The chroot gets this machine's network settings: host names, certificates and package registries.
 cp -L /etc/resolv.conf /etc/hosts "$folder/base/etc/"
 [ ! -f /etc/ssl/certs/ca-certificates.crt ] || cp -L /etc/ssl/certs/ca-certificates.crt "$folder/base/etc/ssl/certs/"
 [ ! -f /etc/pip.conf ] || cp -L /etc/pip.conf "$folder/base/etc/"
 mapfile -t passed < <(env | grep -E '^(PIP|CARGO_(NET|HTTP|REGISTRIES|SOURCE)|SSL_CERT|REQUESTS|CURL|http_proxy|https_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY)' || true)
 
-# machine ROOT TEMPORARY COMMAND: runs a command in the chroot; its mounts disappear when the command ends.
+# machine ROOT TEMPORARY COMMAND: runs a command in the chroot. The mounts disappear when the command ends.
 machine() {
   unshare --mount --pid --fork --kill-child bash -euc '
     root=$1 toolchain=$2 user=$3 temporary=$4; shift 4

@@ -1,7 +1,7 @@
 """Damage real traces in many ways and read each result: `make fuzz-files`.
 
-Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so any file
-can be made again. A worker reads the file with limits on time and memory. The rules:
+Each file is a piece of a real trace, changed by mutations. A file's number determines the piece and the mutations, so every file
+can be reproduced. A worker reads the file with limits on time and memory. The rules:
 
     - the reader returns a trace or raises a `HolotraceError`; it does not crash, hang or use much memory
     - if the changed text is still JSON, the trace has the events that a plain JSON parser returns
@@ -52,19 +52,19 @@ LIMIT_BYTES = 600 << 20
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""Of five compressed files, this many are damaged in their compressed bytes, and the others in their text."""
+"""Of five compressed files, about this many have damaged compressed bytes, and the others damaged text."""
 
 SLACK = 3
-"""How many more keys `"ph"` than events a text may have: some are inside strings, and an event may have two."""
+"""How many keys `"ph"` a text may have beyond one per event: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
-"""Mutations write an event's second phase in this form, so that `_begun` does not count it as another event."""
+"""Mutations write the second phase of an event in this form, so that `_begun` does not count it as another event."""
 
 _EVENT_FAULTS = {
     "broken_event", "missing_time", "not_an_event", "oversized_event", "time_overflow", "truncated_json", "unknown_phase"
 }  # fmt: skip
-"""Findings that each stand for one dropped event, which the event count of the file includes."""
+"""Findings that report one dropped event each; the event count of the file includes these events."""
 
 Text = bytes
 Mutation = Callable[[Text, random.Random], Text]
@@ -72,7 +72,7 @@ Mutation = Callable[[Text, random.Random], Text]
 
 @dataclass(frozen=True)
 class Case:
-    """One changed file: which trace, which mutations, and the bytes."""
+    """One changed file. `name` lists its trace and its mutations."""
 
     number: int
     name: str
@@ -114,7 +114,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[tuple[str, str]]:
-    """Yield the answers of the workers; a worker that never answers ends the run."""
+    """Yield the answers of the workers; stop the run if a worker does not answer."""
     waiting = iter(answers)
     for _ in range(count):
         try:
@@ -125,7 +125,7 @@ def _answers(answers: Iterator[list[tuple[str, str]]], count: int) -> Iterator[t
 
 
 def _pieces() -> Iterator[tuple[str, bytes]]:
-    """Yield a piece of every trace: its head, events from its middle, its end."""
+    """Yield a piece of every trace: its beginning, some of its events, and its end."""
     seen = set()
     for folder in TRACES:
         for path in sorted(folder.rglob("*.json*")):
@@ -310,7 +310,7 @@ _given: list[tuple[str, bytes]] = []
 
 
 def _begin(pieces: list[tuple[str, bytes]], limit_bytes: int) -> None:
-    """Prepare a worker: its traces, its memory limit, and the alarm that stops a read that takes too long."""
+    """Prepare a worker: set its traces, its memory limit, and an alarm that stops slow reads."""
     _given.extend(pieces)
     signal.signal(signal.SIGALRM, _too_long)
     resource.setrlimit(resource.RLIMIT_DATA, (8 * limit_bytes, resource.RLIM_INFINITY))
@@ -323,7 +323,7 @@ def _too_long(*_: object) -> None:
 
 
 def _checked(number: int) -> list[tuple[str, str]]:
-    """Read a file; return the outcome (clean, damaged, refused or broken), and the peak memory of the worker."""
+    """Read a file; return the outcome (clean, damaged, refused or broken) and the worker's peak memory."""
     made = case(number, _given)
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"{number}.json"
@@ -356,7 +356,9 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
         whole = isinstance(expected, dict) and isinstance(expected.get("traceEvents"), list)
         begun = 0 if text is None else _begun(text)
         return "refused", [f"refused with {begun} events: {error}"] if whole or begun > SLACK else []
-    faults = [] if heights == health.row_counts else ["the tables do not have as many rows as the file's health says"]
+    faults = (
+        [] if heights == health.row_counts else ["the row counts of the tables differ from those in the file's health"]
+    )
     if text is not None:
         if expected is None and health.is_clean:
             faults.append("the text is not JSON, but its health is clean")
@@ -369,7 +371,7 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
 
 
 def _is_damaged(content: bytes) -> bool:
-    """Whether the usual decoders refuse a compressed file."""
+    """Whether Python's gzip or pyarrow's zstd refuses a compressed file."""
     try:
         if content[:2] == b"\x1f\x8b":
             gzip.decompress(content)
@@ -393,7 +395,7 @@ def _refused(constant: str) -> None:
 
 
 def _differences(rank_trace: RankTrace, text: bytes, expected: dict[str, Any]) -> list[str]:
-    """Compare the complete events with those of the JSON parser.
+    """Compare the complete events with those of the JSON parser; return the first difference, if any.
 
     Texts with several lists of events are skipped, because the JSON parser keeps only the last list.
     """
@@ -440,7 +442,7 @@ def round_half_away(value: Decimal) -> int:
 
 
 def _unexplained(rank_trace: RankTrace, text: bytes) -> list[str]:
-    """Check that the events that begin in the text were read or reported as lost; return the problem, if any."""
+    """Check that every event that begins in the text was read or reported as lost; return the problem, if any."""
     findings = rank_trace.health.findings
     dropped = sum(finding.count for finding in findings if finding.kind in _EVENT_FAULTS)
     lost = sum(finding.events_lost for finding in findings)

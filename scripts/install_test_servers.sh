@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the servers that tests/remote starts into build/test-servers: fake-gcs-server, Azurite and HDFS.
 # moto, the server for S3, is a Python package in the dependency group `remote`.
-# Usage: install_test_servers.sh PYTHON. Go and Node.js, if missing, are installed into the environment of this Python.
+# Usage: install_test_servers.sh PYTHON. If Go or Node.js is missing, it is installed into PYTHON's environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$1

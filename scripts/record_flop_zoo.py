@@ -1,7 +1,8 @@
 """Record small models on the CPU, with the operations that PyTorch's FlopCounterMode counts: `python scripts/record_flop_zoo.py FOLDER`.
 
 Needs PyTorch. Each model runs forward and backward twice: once under FlopCounterMode, once under the profiler with
-`record_shapes=True`. `truth.json` holds the counts; tests/analyses/roofline/test_flop_zoo.py compares them with ours.
+`record_shapes=True`. `truth.json` contains the counts; tests/analyses/roofline/test_flop_zoo.py compares holotrace's
+counts with them.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ class LanguageModel(nn.Module):
 
 
 class Experts(nn.Module):
-    """A mixture of experts; every word is sent to one expert."""
+    """A mixture of experts that sends each row to one expert."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class Bilinear(nn.Module):
 
 
 def checkpointed(*, reentrant: bool) -> Run:
-    """Return two blocks that run again in the backward pass."""
+    """Return two blocks that the backward pass runs again."""
     blocks, x = nn.Sequential(Block(), Block()), features(2, 12, 32)
 
     def run() -> torch.Tensor:
@@ -270,7 +271,7 @@ def count(run: Run) -> int:
 
 
 def record(run: Run, path: Path) -> None:
-    """Write the trace of one run, with only the events and args that the comparison needs."""
+    """Write the trace of one run; keep only the events and args that the comparison needs."""
     with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as profiler:
         run().sum().backward()
     profiler.export_chrome_trace(str(path))
@@ -292,7 +293,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     truth = {}
     for name, run in models().items():
-        run().sum().backward()  # the first run also prepares what later runs reuse
+        run().sum().backward()  # the first run also does work that later runs skip, such as compilation
         truth[name] = count(run)
         record(run, folder / f"{name}.json")
     (folder / "truth.json").write_text(json.dumps({"torch": torch.__version__, "flops": truth}, indent=1) + "\n")

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 _SUPPORT = '''
-"""What HTA's tests import from `hta.utils.test_utils`, a module that only HTA's tests need."""
+"""The functions that HTA's tests import from `hta.utils.test_utils`, which holotrace-hta does not have."""
 
 import functools
 import importlib
@@ -54,12 +54,12 @@ sys.modules["hta.utils.test_utils"] = support
 
 def inner_part(name):
     def absent(*args, **kwargs):
-        raise NotImplementedError(f"{name} is an inner part of HTA")
+        raise NotImplementedError(f"{name} is private in HTA, and holotrace-hta does not have it")
 
     return absent
 
 
-# Test modules import these names at the top; with stand-ins, only the tests that call them fail.
+# Test modules import these names at the top. Because stand-ins exist, only the tests that call them fail.
 for module, names in {
     "hta.common.timeline": ["_simplify_name"],
     "hta.common.trace_call_stack": ["_less_than", "sort_events"],
@@ -71,12 +71,12 @@ for module, names in {
 
 from hta.common import trace_parser  # noqa: E402
 
-trace_parser._auto_detect_parser_backend = lambda: trace_parser.ParserBackend.JSON  # called when a test module is imported
+trace_parser._auto_detect_parser_backend = lambda: trace_parser.ParserBackend.JSON  # a test module calls it on import
 '''
 
 
 def main() -> int:
-    """Copy the tests and run them; return pytest's exit status."""
+    """Copy the tests and run them; return pytest's exit code."""
     if not sys.argv[1:]:
         print(__doc__, file=sys.stderr)  # noqa: T201 -- a script prints
         return 2

@@ -4,9 +4,9 @@
     python scripts/store_trials.py kills [--trials 200]
     python scripts/store_trials.py damage [--trials 400]
 
-race    processes write different ranks (with `--same`, the same ranks) into one store at the same time, while another reads
-kills   processes that open a trace through the cache, or ingest it, are killed with SIGKILL at random times
-damage  bytes of one file of a cache or a store change, but the file's size does not
+race    processes write different ranks (with `--same`, the same ranks) to one store at the same time, while another process reads
+kills   processes that open a trace through the cache, or ingest it, are killed at random times
+damage  one file of a cache or a store gets other bytes, but keeps its size
 
 Prints the count of each outcome; the exit code is 1 if an answer was wrong, data was lost, or temporary files remained.
 """
@@ -43,7 +43,7 @@ _FACTS = "SELECT rank, name, duration_ns, operator FROM kernels ORDER BY ALL"
 
 
 def write_job(folder: Path, rank_count: int, events: int = 50) -> Path:
-    """Write a trace for each rank, all different."""
+    """Write a different trace for each rank."""
     builder = TraceBuilder()
     for rank in range(rank_count):
         builder.rank(rank)
@@ -68,12 +68,12 @@ def everything(trace: Trace) -> dict[int, Any]:
 
 
 def answers(trace: Trace) -> object:
-    """Return everything about a job, and the answers of SQL queries."""
+    """Return `everything` about a job, and the results of SQL queries."""
     return everything(trace), holotrace.sql(trace, _QUERY).rows(), holotrace.sql(trace, _FACTS).rows()
 
 
 def _outcome(ask: Callable[[], object]) -> object:
-    """Return an answer, or the message of the error."""
+    """Return the answer, or the error message."""
     try:
         return ask()
     except holotrace.HolotraceError as error:
@@ -81,8 +81,8 @@ def _outcome(ask: Callable[[], object]) -> object:
 
 
 _start: dict[str, threading.Barrier] = {}
-"""Where a writing process waits for the others. Processes inherit it when they start: to receive it later, they would need a
-socket in the temporary folder, and its path could be too long."""
+"""The barrier where a writing process waits for the others. Processes get it when they start. To get it later, they would
+need a socket in the temporary folder, and the socket's path could be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -95,7 +95,7 @@ def _ingest_together(traces: str, ranks: Sequence[int], store: str) -> object:
 
 
 def race(trials: int, processes: int, *, same: bool = False, address: str = "{folder}/job.store") -> Counter[str]:
-    """Write two ranks per process into one store at once; return the count of each outcome."""
+    """Let each process write two ranks to one store, all at the same time; return the count of each outcome."""
     seen: Counter[str] = Counter()
     context = multiprocessing.get_context("spawn")
     writers = context.Pool(processes, _wait_at, (context.Barrier(processes),))
@@ -193,7 +193,7 @@ def kills(trials: int, events: int = 4_000, seed: int = 1) -> Counter[str]:
 
 
 def _run_and_kill(traces: Path, store: Path | None, after_s: float | None, here: dict[str, str]) -> float:
-    """Start a process and kill it some time after its work began; return how long the work took, 0 if it was killed."""
+    """Start a process, and kill it `after_s` after its work began; return the duration of the work, 0 if it was killed."""
     command = [sys.executable, "-c", _KILLED, str(traces), *([str(store)] if store else [])]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command, env={**os.environ, **here}, **pipes) as process:  # noqa: S603 -- our own code
@@ -222,7 +222,7 @@ def _left_behind(folder: Path) -> int:
 
 
 def damage(trials: int, seed: int = 1) -> Counter[str]:
-    """Change bytes of files in a cache or a store, but not the files' sizes; return the count of each outcome."""
+    """Change bytes, but not the size, of one file in a cache or a store; return the count of each outcome."""
     seen: Counter[str] = Counter()
     chance = random.Random(seed)  # noqa: S311 -- no secret
     with tempfile.TemporaryDirectory() as name:
@@ -254,7 +254,7 @@ def _named(outcome: object, expected: object, file: Path) -> str:
         and "run holotrace ingest again" in outcome
         and "\n" not in outcome
     ):
-        return "an error that names the file and the way out"
+        return "an error that names the file and the solution"
     return _verdict(outcome, expected)
 
 
@@ -275,7 +275,7 @@ def _damage(file: Path, chance: random.Random) -> None:
 
 
 def main() -> None:
-    """Run the trials that the command line names."""
+    """Run the trials that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["race", "kills", "damage"])
     parser.add_argument("--trials", type=int)
@@ -295,7 +295,7 @@ def main() -> None:
 
 
 def failed(seen: Counter[str]) -> bool:
-    """Whether an answer was wrong, or something was lost or left behind."""
+    """Whether an answer was wrong, data was lost, or temporary files remained."""
     bad = ("WRONG", "OTHER", "error:")
     return seen["left behind"] > 0 or any(sign in what for what in seen for sign in bad)
 

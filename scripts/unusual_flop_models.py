@@ -29,7 +29,7 @@ def applied(model: nn.Module, *inputs: torch.Tensor) -> Run:
 
 
 class SelectiveScan(nn.Module):
-    """A state-space model whose step depends on the input."""
+    """A state-space model whose step size depends on the input."""
 
     def __init__(self, width: int = 16, states: int = 4) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class SelectiveScan(nn.Module):
 
 
 class ComputedAgain(torch.autograd.Function):
-    """Two products that the backward pass computes again."""
+    """Two matrix products that the backward pass computes again."""
 
     @staticmethod
     def forward(context: torch.autograd.function.FunctionCtx, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -73,7 +73,7 @@ class ComputedAgain(torch.autograd.Function):
 
 
 def linear_attention() -> Run:
-    """Return attention without softmax, which multiplies keys and values first."""
+    """Return attention without softmax; it multiplies keys and values first."""
     query, key, value = features(2, 4, 10, 8), features(2, 4, 10, 8), features(2, 4, 10, 6)
 
     def run() -> torch.Tensor:
@@ -85,7 +85,7 @@ def linear_attention() -> Run:
 
 
 def tied_head() -> Run:
-    """Return a language model whose head is its embedding."""
+    """Return a language model whose head shares the embedding's weights."""
     words, body, head = nn.Embedding(50, 16), nn.Linear(16, 16), nn.Linear(16, 50, bias=False)
     head.weight = words.weight
     texts = torch.randint(50, (2, 12))
@@ -111,7 +111,7 @@ def fast_path() -> Run:
 
 
 def ensemble() -> Run:
-    """Return three models that `torch.vmap` applies at once."""
+    """Return three models that one `torch.vmap` applies."""
     members = [nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4)) for _ in range(3)]
     parameters, buffers = torch.func.stack_module_state(members)
     x = torch.randn(10, 8)
@@ -134,7 +134,7 @@ def gradients_of_examples() -> Run:
 
 
 def gradient_penalty() -> Run:
-    """Return a loss that contains a gradient, with square matrices."""
+    """Return a loss that contains a gradient; all matrices are square."""
     first, second, x = features(16, 16), features(16, 16), features(16, 16)
 
     def run() -> torch.Tensor:
@@ -220,6 +220,6 @@ def unusual_models() -> dict[str, Run]:
             torch.einsum("bil,iol->bol", torch.fft.rfft(image.flatten(2)[:, :4, :16]), spectrum), n=16
         ),
         "sparse": lambda: torch.sparse.mm(sparse, right[0]),
-        "int8": lambda: torch._int_mm(*small).float().requires_grad_(),  # noqa: SLF001 -- the only product of int8
+        "int8": lambda: torch._int_mm(*small).float().requires_grad_(),  # noqa: SLF001 -- PyTorch's product of int8 matrices
         "automatic_precision": automatic_precision(),
     }

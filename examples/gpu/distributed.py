@@ -1,4 +1,4 @@
-"""Jobs of two ranks that share one GPU over NCCL, healthy and with a slow rank."""
+"""Jobs of two ranks on one GPU that communicate through NCCL, with and without a slow rank."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sharded(rank: int, *, slow: bool) -> Callable[[], None]:
 
 
 def training_step(model: nn.Module, parameters: Iterable[nn.Parameter], *, slow: bool) -> Callable[[], None]:
-    """Return a step that trains on random tokens; a slow rank prepares its batches for 30 ms."""
+    """Return a step that trains on random tokens; a slow rank spends 30 ms on preparing each batch."""
     optimizer = torch.optim.AdamW(parameters, fused=DEVICE == "cuda")
 
     def step() -> None:
@@ -100,7 +100,7 @@ def experts(rank: int, *, slow: bool) -> Callable[[], None]:
 
 
 def pipeline(rank: int, *, slow: bool) -> Callable[[], None]:
-    """Return a step that passes four microbatches through two stages and the gradients back."""
+    """Return a step that passes four microbatches through two stages, and their gradients back."""
     stage = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(4))).to(DEVICE)
 
     def step() -> None:
@@ -147,7 +147,7 @@ def record_rank(rank: int, folder: Path, name: str, port: int, slow: bool) -> No
 
 
 def record_jobs(folder: Path, names: list[str]) -> None:
-    """Record each of these jobs, healthy and with rank 1 delayed."""
+    """Record each of these jobs twice: without and with a delay on rank 1."""
     for number, name in enumerate(names):
         for slow in (False, True):
             target = folder / (f"{name}-slow_rank1" if slow else name)

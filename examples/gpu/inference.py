@@ -1,4 +1,4 @@
-"""Text generation: with single launches, and with CUDA graphs together with the trace of their capture."""
+"""Text generation: with single launches, and with CUDA graphs, whose capture is recorded too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Generator:
 
 
 def eager() -> Scenario:
-    """Return generation with one launch for each kernel."""
+    """Return text generation with one launch for each kernel."""
     generator = Generator()
     return Scenario(lambda: generator.generate(generator.decode), {"with_stack": True, "with_modules": True}, steps=1)
 
@@ -61,7 +61,7 @@ def graph_of(generator: Generator) -> torch.cuda.CUDAGraph:
 
 
 def graphs() -> Scenario:
-    """Return generation whose decoding steps replay a CUDA graph."""
+    """Return text generation in which decoding steps replay a CUDA graph."""
     generator = Generator()
     for _ in range(3):
         generator.decode()
@@ -70,7 +70,7 @@ def graphs() -> Scenario:
 
 
 def llama() -> Scenario:
-    """Return the `generate` of a small Llama from the transformers library, with random weights."""
+    """Return a step that calls `generate` of a small Llama with random weights, from the transformers library."""
     from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415 -- only this scenario needs it
 
     torch.manual_seed(0)

@@ -166,7 +166,7 @@ def scaled_rows(rows, scales, result, width, block: triton.language.constexpr) -
 
 
 def triton_kernels() -> Scenario:
-    """Return a step of a hand-written kernel: with enough blocks for the device, and with eight."""
+    """Return a step that runs a hand-written kernel twice: with enough blocks for the device, and with eight blocks."""
     rows, scales = random(16_384, 4096, dtype=FP32), random(16_384, dtype=FP32)
     result = torch.empty_like(rows)
 
@@ -179,7 +179,7 @@ def triton_kernels() -> Scenario:
 
 
 def flops(run: Callable[[], Any]) -> int | str:
-    """Return what PyTorch's FlopCounterMode counts, or why it cannot."""
+    """Return the count of PyTorch's FlopCounterMode, or why it cannot count."""
     try:
         with FlopCounterMode(display=False) as counter:
             run()

@@ -22,7 +22,7 @@ class Size:
 
 
 class Attention(nn.Module):
-    """Causal self-attention; during decoding, `cache` holds the keys and values of earlier tokens."""
+    """Causal self-attention; during decoding, `cache` contains the keys and values of earlier tokens."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Attention(nn.Module):
         self.project_out = nn.Linear(size.width, size.width, bias=False)
 
     def forward(self, hidden: Tensor, cache: Tensor | None = None, position: Tensor | None = None) -> Tensor:
-        """Attend from each token to the earlier ones; shape (batch, tokens, width) in and out."""
+        """Attend from each token to itself and earlier tokens; shape (batch, tokens, width) in and out."""
         batch, tokens, width = hidden.shape
         parts = self.project_in(hidden).view(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         query, key, value = parts.unbind(0)
@@ -64,7 +64,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next token from the previous ones."""
+    """Predicts the next token from the previous tokens."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()

@@ -2,8 +2,8 @@
 
     python examples/gpu/record.py FOLDER [SCENARIO ...]
 
-writes FOLDER/SCENARIO/rank0.pt.trace.json.gz, and beside it the step time that the same job has without the profiler.
-Without names it records every scenario. Recorded with PyTorch 2.11 on an H100.
+writes FOLDER/SCENARIO/rank0.pt.trace.json.gz, and beside it a file with the job's step time without the profiler. Without
+names, it records every scenario. The traces in `traces/` were recorded with PyTorch 2.11 on an H100.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def main() -> None:
     arguments = parser.parse_args()
     failed = []
     for name in arguments.scenarios or [*known, *others]:
-        torch._dynamo.reset()  # noqa: SLF001 -- the public name came in PyTorch 2.6 as torch.compiler.reset
+        torch._dynamo.reset()  # noqa: SLF001 -- older versions of PyTorch lack torch.compiler.reset
         try:
             if name in known:
                 record(known[name](), arguments.folder / name)
             else:
                 record_other(name, arguments.folder)
-        except Exception:  # noqa: BLE001 -- the other scenarios are still worth recording
+        except Exception:  # noqa: BLE001 -- record the other scenarios anyway
             traceback.print_exc()
             failed.append(name)
         print(name, "failed" if name in failed else "recorded", flush=True)

@@ -1,4 +1,4 @@
-"""Healthy training jobs, and the same jobs with one planted mistake."""
+"""Training jobs without a mistake, and the same jobs with one planted mistake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STACKS = {"with_stack": True, "with_modules": True}
 
 @dataclass(frozen=True)
 class Job:
-    """How a transformer is trained; the defaults are the healthy job."""
+    """How a transformer is trained; the defaults describe the job without a mistake."""
 
     size: Size = field(default_factory=Size)
     low_precision: bool = True
@@ -76,7 +76,7 @@ def training(job: Job, **options: object) -> Scenario:
 
 
 def change_blocks(model: Transformer, job: Job) -> None:
-    """Recompute the blocks in the backward pass, or wait for the device after each, if the job does so."""
+    """If the job asks for it, recompute the blocks in the backward pass, or wait for the device after each block."""
     for block in model.blocks:
         if job.checkpoints_blocks:
             block.forward = partial(checkpoint, block.forward, use_reentrant=False)
@@ -116,12 +116,12 @@ def load_with_workers(job: Job) -> Iterator[Tensor]:
 
 
 def wait_for_device(*_: object) -> None:
-    """Wait for all work on the device, as timing code that somebody forgot does."""
+    """Wait for all work on the device, like forgotten timing code."""
     torch.cuda.synchronize()
 
 
 def load_batch(job: Job, shape: tuple[int, int], vocabulary: int) -> Tensor:
-    """Make one batch, slowly if the job loads data slowly."""
+    """Make one batch, after `loading_s` seconds."""
     if job.loading_s:
         time.sleep(job.loading_s)
     return torch.randint(0, vocabulary, shape)
@@ -141,11 +141,11 @@ def log_loss(loss: Tensor) -> float:
 
 
 SMALL = Size(width=256, heads=4, vocabulary=1024, batch=4, tokens=128)
-"""So small that the host decides how long a step takes."""
+"""A model so small that the host determines the step time."""
 
 
 def elementwise_chain(length: int) -> Scenario:
-    """Return a step of `length` small kernels that could be one."""
+    """Return a step of 2 * `length` small element-wise kernels that could be one kernel."""
     data = torch.randn(1 << 20, device=DEVICE)
 
     def step() -> Tensor:
@@ -158,7 +158,7 @@ def elementwise_chain(length: int) -> Scenario:
 
 
 def fragmented_memory() -> Scenario:
-    """Return a step whose tensors never fit the free blocks, so that the allocator frees its cache and asks again."""
+    """Return a step whose tensors never fit into the free blocks, so the allocator frees its cache and tries again."""
     total = torch.cuda.get_device_properties(0).total_memory
     reserved = [torch.empty(int(total * 0.9), dtype=torch.uint8, device=DEVICE)]
     sizes = cycle((900, 1300, 1700, 2100, 1100, 1900))
@@ -173,7 +173,7 @@ def fragmented_memory() -> Scenario:
 
 
 def prefetching(*, overlaps: bool) -> Scenario:
-    """Return a step that multiplies eight batches while it copies the next ones on a second stream, or on the same one."""
+    """Return a step that multiplies eight batches, and copies the next batch on a second stream or on the same stream."""
     batches = [torch.randn(2048, 4096).pin_memory() for _ in range(8)]
     weight = torch.randn(4096, 4096, device=DEVICE)
     compute = torch.cuda.current_stream()
@@ -191,7 +191,7 @@ def prefetching(*, overlaps: bool) -> Scenario:
 
 
 def experts() -> Scenario:
-    """Return a training step of eight experts, one of which gets most tokens, as one grouped product."""
+    """Return a training step of eight experts as one grouped product; one expert gets half of the tokens."""
     counts = [2048, 256, 256, 128, 512, 256, 128, 512]
     ends = torch.tensor(counts, device=DEVICE).cumsum(0).to(torch.int32)
     tokens = torch.randn(sum(counts), 1024, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
@@ -206,7 +206,7 @@ def experts() -> Scenario:
 
 
 def jagged_attention() -> Scenario:
-    """Return attention over sequences of unequal lengths, as a nested tensor."""
+    """Return a step that runs attention over a nested tensor of sequences of different lengths."""
     lengths = [100, 900, 300, 700]
     parts = [torch.randn(length, 16, 64, device=DEVICE, dtype=torch.bfloat16) for length in lengths]
     queries = torch.nested.nested_tensor(parts, layout=torch.jagged).transpose(1, 2)
@@ -216,7 +216,7 @@ def jagged_attention() -> Scenario:
 
 
 def uneven_steps() -> Scenario:
-    """Return training steps of which every sixth collects garbage and every tenth reads a longer batch."""
+    """Return training steps; every sixth step collects garbage, and every tenth reads a longer batch."""
     numbers = count()
     short, long = (training(Job(replace(SMALL, tokens=tokens))).step for tokens in (128, 512))
     ballast = [[number] for number in range(300_000)]
@@ -231,7 +231,7 @@ def uneven_steps() -> Scenario:
 
 
 def masked_rows(*, by_index: bool) -> Scenario:
-    """Return a step that keeps half of the rows: by a mask, which needs their number on the host, or by indices."""
+    """Return a step that selects half of the rows by indices, or by a mask, which needs the row count on the host."""
     rows, indices = torch.randn(1 << 16, 256, device=DEVICE), torch.arange(0, 1 << 16, 2, device=DEVICE)
     weight = torch.randn(256, 256, device=DEVICE)
 
@@ -314,7 +314,7 @@ def breaking_graph(*, breaks: bool) -> Scenario:
 
 
 def recompiling() -> Scenario:
-    """Return a compiled step that meets a new shape each time."""
+    """Return a compiled step that gets a new shape each time."""
     layer = nn.Linear(512, 512).to(DEVICE)
     sizes = iter(range(64, 10_000, 3))
 
@@ -333,7 +333,7 @@ def with_sync_events() -> object:
 
 
 def scenarios() -> dict[str, Callable[[], Scenario]]:
-    """Return {name: function that builds the scenario}; a name's first part says which healthy job to compare with."""
+    """Return {name: function that builds the scenario}; compare `training-tf32` with `training`, and so on."""
     job, small = Job(), Job(SMALL)
     jobs: dict[str, Job] = {
         "training": job,

@@ -1,4 +1,4 @@
-"""What goes wrong in the recorded jobs: one function per cause, so that the cause is a frame of the trace."""
+"""The planted causes of waiting: one function per cause, so each cause appears as a Python function in the trace."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_from_slow_disk(_: Tensor) -> None:
 
 
 def collect_garbage(_: Tensor) -> None:
-    """Make Python's garbage collector visit all objects; those of PyTorch alone take a tenth of a second."""
+    """Make Python's garbage collector check all objects; the objects of PyTorch alone take a tenth of a second."""
     gc.collect()
 
 
@@ -45,12 +45,12 @@ def wait_in_forward(_: Tensor) -> None:
 
 
 def retry_transfer(_: Tensor) -> None:
-    """Wait 30 ms, as a read that times out once does."""
+    """Wait 30 ms, like a transfer that times out once."""
     time.sleep(0.03)
 
 
 def multiply_large_matrices(hidden: Tensor) -> None:
-    """Compute for several milliseconds, as a layer that is larger than its peers does."""
+    """Compute for several milliseconds, like a layer that is larger than the others."""
     with torch.no_grad():
         torch.mm(LARGE, LARGE + hidden.mean())
 

@@ -47,7 +47,7 @@ def tensor_parallel(steps: Iterable[int], planted: Planted) -> None:
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Sequences of random tokens. Where a cause is planted in the sequence length, they are `repeats` times as long."""
+    """Sequences of random tokens, `repeats` times as long on ranks whose planted cause is the sequence length."""
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted

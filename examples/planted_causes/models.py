@@ -48,7 +48,7 @@ class Attention(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Predicts the next token from the previous ones."""
+    """Predicts the next token from the previous tokens."""
 
     def __init__(self, width: int, planted: Planted) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Jobs whose ranks hold stages of one model, under the schedules of torch.distributed.pipelining."""
+"""Jobs whose ranks train stages of one model, with schedules of torch.distributed.pipelining."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ CHUNKS = 2
 
 
 def one_f_one_b(steps: Iterable[int], planted: Planted) -> None:
-    """Train with one stage per rank, a forward and a backward in turn."""
+    """Train with one stage per rank; forward and backward passes alternate."""
     stage = stage_of(dist.get_rank(), dist.get_world_size(), planted)
     train([stage], Schedule1F1B(stage, MICROBATCHES, loss_fn=nn.MSELoss()), steps, dist.get_rank())
 
 
 def interleaved(steps: Iterable[int], planted: Planted) -> None:
-    """Train with two stages per rank, in turn."""
+    """Train with two interleaved stages per rank."""
     stages = chunks(planted)
     train(stages, ScheduleInterleaved1F1B(stages, MICROBATCHES, loss_fn=nn.MSELoss()), steps, dist.get_rank())
 
@@ -42,7 +42,7 @@ def zero_bubble(steps: Iterable[int], planted: Planted) -> None:
 
 
 def pipeline_and_replicas(steps: Iterable[int], planted: Planted) -> None:
-    """Train two replicas of a pipeline of two stages; ranks 0 and 1 hold the first stage, 2 and 3 the second."""
+    """Train two replicas of a pipeline of two stages; ranks 0 and 1 run the first stage, ranks 2 and 3 the second."""
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("pp", "dp"))
     position = mesh.get_local_rank("pp")
     stage = stage_of(position, 2, planted, mesh.get_group("pp"))

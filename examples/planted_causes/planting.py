@@ -1,4 +1,4 @@
-"""Runs a scenario's cause where it is planted, and measures it with a clock of its own."""
+"""Runs a scenario's cause where it is planted, and measures it independently of the profiler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cause = Callable[[Tensor], None]
 
 
 class Planted:
-    """The cause of one rank. A job calls `at` wherever a cause may be planted; elsewhere and on other ranks, nothing runs."""
+    """The cause of one rank. A job calls `at` at every possible point; the cause runs only where it is planted."""
 
     def __init__(
         self, rank: int, cause: Cause | None, point: str, repeats: Mapping[int, int], only: Collection[int]
@@ -46,4 +46,4 @@ class Planted:
 
 
 NOTHING = torch.empty(0)
-"""The tensor for points where a job has none."""
+"""The argument of `at` at points where a job has no tensor."""

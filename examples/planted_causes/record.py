@@ -2,8 +2,8 @@
 
     python examples/planted_causes/record.py SCENARIO FOLDER
 
-writes one trace per rank to FOLDER, and truth.json: where the cause ran and for how long, by a clock of its own.
-Needs PyTorch (recorded with 2.15), no GPU.
+writes one trace per rank to FOLDER, and truth.json, which says where and how long the cause ran, measured without the
+profiler. Needs PyTorch (2.15 was used), but no GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     """Start one process per rank and wait for them."""
     parser = argparse.ArgumentParser(description="Record a small job with a planted cause of waiting.")
     parser.add_argument("scenario", choices=SCENARIOS, metavar="SCENARIO", help=", ".join(SCENARIOS))
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the trace files go")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder for the trace files")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as meeting:
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def record_rank(rank: int, name: str, folder: Path, meeting: str) -> None:
-    """Run the job on one rank; rank 0 writes the truth about all."""
+    """Run the job on one rank; rank 0 writes the truth of all ranks."""
     scenario = SCENARIOS[name]
     planted = scenario.planted(rank)
     with process_group(rank, scenario.ranks, meeting):

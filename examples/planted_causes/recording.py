@@ -25,7 +25,7 @@ SHORTEST_FRAME_US = 50
 
 @contextmanager
 def process_group(rank: int, ranks: int, meeting: str) -> Iterator[None]:
-    """Join the group of all ranks; use one thread, so that processes do not slow each other down."""
+    """Join the group of all ranks; use one thread, so processes do not slow each other down."""
     os.environ.update(RANK=str(rank), WORLD_SIZE=str(ranks))
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -38,7 +38,7 @@ def process_group(rank: int, ranks: int, meeting: str) -> Iterator[None]:
 
 
 def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
-    """Yield the numbers of the steps to train, and record the last ones to a file with shapes, stacks and modules."""
+    """Yield the numbers of the steps to train, and record the last steps with shapes, stacks and modules."""
     with PoliteProfile(
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=UNRECORDED_STEPS - 1, warmup=1, active=RECORDED_STEPS, repeat=1),
@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Yields the CPU to ranks that still train when it stops, because stopping keeps a core busy for a tenth of a second."""
+    """Lets ranks that are still training run first when it stops, because stopping keeps a core busy for 0.1 s."""
 
     def stop_trace(self) -> None:
         """Stop recording."""
@@ -65,9 +65,10 @@ class PoliteProfile(profile):
 
 
 def write(profiler: profile, path: Path) -> None:
-    """Write what the profiler recorded, without most of its Python frames, which would make up nine tenths of a file.
+    """Write the recording without most of its Python frames, which would make up nine tenths of a file.
 
-    Frames shorter than 50 µs are left out, except those of modules. The frames that they call are even shorter, so they go too.
+    Frames shorter than 50 µs are left out, except frames of modules. The frames that they call are shorter, so they are left
+    out too.
     """
     with TemporaryDirectory() as folder:
         plain = Path(folder, "trace.json")
@@ -79,7 +80,7 @@ def write(profiler: profile, path: Path) -> None:
 
 
 def is_short_frame(event: dict[str, Any]) -> bool:
-    """Say whether the event is a Python frame that is left out."""
+    """Return whether the event is a Python frame to leave out."""
     return (
         event.get("cat") == "python_function"
         and event["dur"] < SHORTEST_FRAME_US

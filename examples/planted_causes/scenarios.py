@@ -1,4 +1,4 @@
-"""What to record: a job, and the cause planted in it."""
+"""The scenarios to record: each is a job with the cause planted in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scenario(NamedTuple):
     """The scenario with the same job and nothing planted."""
     says: str
     point: str = ""
-    """Where the job runs the cause: the name that it passes to `Planted.at`."""
+    """Where the job runs the cause: the name that the job passes to `Planted.at`."""
     cause: Cause | None = None
     repeats: Mapping[int, int] = {}
     """How often each slow rank runs the cause there."""
@@ -30,7 +30,7 @@ class Scenario(NamedTuple):
     """Microbatches (in a forward) or steps (at the end of a step) that run the cause; empty: all."""
 
     def planted(self, rank: int) -> Planted:
-        """Return what this rank runs."""
+        """Return the planted cause of a rank."""
         return Planted(rank, self.cause, self.point, self.repeats, self.only)
 
 

@@ -1,4 +1,4 @@
-"""What was planted, as measured while the job ran: `truth.json`."""
+"""Writes `truth.json`: the planted causes, as measured while the job ran."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEPS = range(UNRECORDED_STEPS, UNRECORDED_STEPS + RECORDED_STEPS)
 
 
 def one_rank(planted: Planted) -> dict[str, Any]:
-    """Return what one rank measured, by recorded step."""
+    """Return the measurements of one rank by recorded step."""
     return {
         "planted": [
             {"rank": planted.rank, "step": step, "duration_ns": planted.duration_ns[step], "call_count": count}
@@ -28,7 +28,7 @@ def one_rank(planted: Planted) -> dict[str, Any]:
 
 
 def write_truth(path: Path, name: str, scenario: Scenario, ranks: list[dict[str, Any]]) -> None:
-    """Write what was planted, on all ranks."""
+    """Write the planted causes of all ranks."""
     planted = [row for rank in ranks for row in rank["planted"]] or longer_computation(scenario, ranks)
     content = {
         "scenario": name,
@@ -51,7 +51,7 @@ def frame_of(cause: Cause | None) -> str | None:
 
 
 def longer_computation(scenario: Scenario, ranks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the CPU time of each slow rank in excess of the other ranks' median, for a job without a cause function."""
+    """For a job without a cause function, return how much more CPU time each slow rank needs than the others' median."""
     return [
         {
             "rank": slow,

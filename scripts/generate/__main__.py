@@ -1,4 +1,4 @@
-"""Write the files that are generated from the code: `python scripts/generate`. With `--check`, only name those that are out of date."""
+"""Write the files that are generated from the code: `python scripts/generate`. With `--check`, only list the outdated files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def main() -> None:
         return
     for path in outdated:
         path.write_text(texts[path], encoding="utf-8")
-        print(path.relative_to(ROOT))  # noqa: T201 -- shows what to commit
+        print(path.relative_to(ROOT))  # noqa: T201 -- the files to commit
 
 
 if __name__ == "__main__":

@@ -13,10 +13,10 @@ A column name means the same in every result, table, CSV or JSON file, and SQL v
 from the Unix epoch, in UTC. A column may be null unless its meaning says otherwise. The page of each
 analysis lists its tables.
 
-- A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
-- `duration_ns` is the length of one event, `total_ns` a sum over many, `self_ns` the time outside nested events.
-- A statistic is the first word of a name: `mean_call_ns`, `median_launch_delay_ns`.
-- `control_` and `test_` mark the two sides of a comparison.
+- A name ends with its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
+- `duration_ns` is the duration of one event, `total_ns` a sum over several events, and `self_ns` the time outside nested events.
+- A name begins with its statistic: `mean_call_ns`, `median_launch_delay_ns`.
+- `control_` and `test_` mark the two traces of a comparison.
 """
 
 _RENAMED = {

@@ -10,8 +10,8 @@ from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 _BEGINNING = """\
 # Rules of the diagnosis
 
-[Diagnosis](analyses/diagnosis.md) applies these rules. A rule applies if the measured value reaches its threshold. Rules of order 0 find causes that are certain
-and claim their time first; rules of order 2 find symptoms and get the time that is left.
+[Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Rules of order 0 find certain causes
+and are assigned their time first. Rules of order 2 find symptoms and are assigned the remaining time.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

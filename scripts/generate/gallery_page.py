@@ -7,15 +7,15 @@ from holotrace.catalogue import ANALYSES, COMPARISONS
 _BEGINNING = """\
 # Gallery
 
-Every page and every figure, drawn from real recordings: DLRM on 8 GPUs, two ranks of a job on 128 GPUs, four ranks on the CPU, one of which
-is slow on purpose, and a few shorter recordings. Click a figure to read how its numbers are defined. The recordings are in the repository;
-`make pictures` draws everything again.
+Every page and every figure, drawn from real recordings: DLRM on 8 GPUs, two ranks of a job on 128 GPUs, four ranks on the CPU (one of them
+is slow on purpose), and a few shorter recordings. Click a figure to read how its numbers are defined. The recordings are in the repository;
+`make pictures` draws all pictures again.
 
 ## Pages
 """
 
 _PAGES = (
-    ("overview", "Overview", "The verdict, where the time goes, and what to try first.", "how-to/serve.md#pages"),
+    ("overview", "Overview", "The verdict, how the time is spent, and what to try first.", "how-to/serve.md#pages"),
     ("timeline", "Timeline", "Every thread and stream of every rank, with counters.", "how-to/serve.md#timeline"),
     (
         "distributed",
@@ -30,9 +30,9 @@ _PAGES = (
         "reference/analyses/stragglers.md",
     ),
     ("diff", "Two runs", "Two runs side by side, the largest change first.", "reference/analyses/compare_traces.md"),
-    ("health", "Health", "The content of each file, and what was wrong with it.", "how-to/serve.md#pages"),
-    ("tensorboard", "TensorBoard", "The same pages as a tab in TensorBoard.", "how-to/tensorboard.md"),
-    ("report", "Report", "One HTML file to share; it opens offline.", "how-to/read_a_report.md"),
+    ("health", "Health", "The content of each file, and its damage.", "how-to/serve.md#pages"),
+    ("tensorboard", "TensorBoard", "The same pages in a tab of TensorBoard.", "how-to/tensorboard.md"),
+    ("report", "Report", "One HTML file to share, which works offline.", "how-to/read_a_report.md"),
 )
 
 

@@ -15,23 +15,23 @@ from holotrace.enrich.operator_costs.rules import RULES, Rule
 _BEGINNING = """\
 # Costs of operators and peaks of devices
 
-[Roofline](analyses/roofline.md) takes the operations and bytes of each operator from these rules, and peak rates from the table of devices.
+[Roofline](analyses/roofline.md) computes the operations and bytes of each operator with these rules, and takes peak rates from the table of devices.
 You can add [your own rules and devices](analyses/roofline.md#your-own-rules-and-devices).
 
 ## Rules
 
 An operator's costs come from the first rule whose pattern matches the operator's whole name. E is the number of elements of the result or,
 in reductions, of the input. A matrix product multiplies `[M, K] x [K, N]`, B times if it is batched. In attention, B is the batch size, H the number of
-heads, Nq and Nk the numbers of queries and keys, d the width of a head in queries and keys, and dv in values. Names such as `product` and `flash` stand
-for [formulas that several rules share](#shared-formulas). The options of a rule's formula are in parentheses; most of them give the position of an input
-among the operator's arguments, counted from 0.
+heads, Nq and Nk the numbers of queries and keys, d the width of a head in queries and keys, and dv its width in values. Names such as `product` and
+`flash` are [formulas that several rules use](#shared-formulas). The options of a rule's formula are in parentheses; most of them give the position of an
+input among the operator's arguments, counted from 0.
 
 """
 
 _SHARED = """
 ## Shared formulas
 
-Other formulas refer to these by name. They are functions in `holotrace.enrich.operator_costs.formulas`.
+Other formulas use these by name. They are functions in `holotrace.enrich.operator_costs.formulas`.
 
 """
 
@@ -39,8 +39,8 @@ _DEVICES = """
 ## Devices
 
 The table gives the dense peaks of one device in TFLOP/s (int8: TOP/s), without sparsity; a dash means unknown or not supported. MI250 and MI250X have two
-dies that the profiler shows as two devices; the figures are those of one die. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Figures
-listed under "not confirmed" have no public source; all others agree with a public source. Check the figures that matter to you against the data sheet. The float16 and float8 rates of GeForce cards are those with float16 accumulation.
+dies, which the profiler shows as two devices; their values are for one die. Sizes of caches are in 10^6 bytes: 50 MiB are 52.4 MB. Values
+listed under "not confirmed" have no public source; all others agree with a public source. Compare the values that you rely on with the data sheet. The float16 and float8 rates of GeForce cards assume float16 accumulation.
 
 """
 
@@ -62,7 +62,7 @@ def operator_costs_page() -> str:
 
 
 def _shared_formulas() -> list[tuple[str, str]]:
-    """Return the names of functions that formulas refer to, and what these functions compute, sorted by name."""
+    """Return the name and the formula of each function that other formulas use, sorted by name."""
     shared: dict[str, str] = {}
     functions = [_function(rule) for rule in RULES]
     while functions:
@@ -97,7 +97,7 @@ def _function(rule: Rule) -> Callable[..., object]:
 
 
 def _description(function: Callable[..., object], paragraphs: int | None = None) -> str:
-    """Return the first paragraphs of a function's docstring, or all of them, in one line."""
+    """Return the first `paragraphs` of a function's docstring, or all, in one line."""
     return " ".join(" ".join((inspect.getdoc(function) or "").split("\n\n")[:paragraphs]).split())
 
 

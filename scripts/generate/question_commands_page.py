@@ -17,29 +17,29 @@ from holotrace.questions.question import Analysis
 _BEGINNING = """\
 # Question commands
 
-Each question is a command with the [common options](commands.md) and these:
+Each question is a command. It has the [common options](commands.md) and these:
 
 | option | meaning |
 |---|---|
-| `--json` | print an object with `analysis`, `ranks`, the tables of the result under their names, and `findings` |
+| `--json` | print an object with `analysis`, `ranks`, the tables of the result by name, and `findings` |
 | `--csv` | print the main table as CSV with all rows, in ns and fractions of 1 |
 | `--rows 20` | print at most this many rows of each table |
-| `--sort COLUMN` | sort the tables that have this column, the largest first; names are those of `--json` |
+| `--sort COLUMN` | sort the tables that have this column, the largest value first; use the names that `--json` prints |
 | `--figure FILE` | also write the figure |
 | `--force` | replace an existing file |
 
-JSON contains every row; times are whole nanoseconds, shares are fractions of 1, and unknown values are null.
+JSON contains every row. Times are whole nanoseconds, shares are fractions of 1, and unknown values are null.
 
-A figure that ends in `.html` is a page that works offline. With kaleido and a Chrome browser installed, `.png`, `.jpg`, `.webp`, `.svg`
+With `--figure FILE.html`, the figure is a page that works offline. If kaleido and a Chrome browser are installed, `.png`, `.jpg`, `.webp`, `.svg`
 and `.pdf` also work. If the file exists or cannot be written, the command stops before it reads the traces.
 """
 
 _COMPARISONS = """\
 ## Two traces
 
-The remaining commands compare two traces: `holotrace diff CONTROL TEST`. CONTROL and TEST are each one file, folder or pattern; `--control-ranks 0-7,9`
-and `--test-ranks 0-7,9` choose their ranks, `--control-capture PATH` and `--test-capture PATH` [name the operators of CUDA
-graphs](../how-to/attribute_graphs.md). `--json` prints `comparison` in place of `analysis` and `ranks`.
+The other commands compare two traces: `holotrace diff CONTROL TEST`. CONTROL and TEST are one file, folder or pattern each. `--control-ranks 0-7,9`
+and `--test-ranks 0-7,9` choose their ranks. `--control-capture PATH` and `--test-capture PATH` [name the operators of CUDA
+graphs](../how-to/attribute_graphs.md). `--json` prints `comparison` instead of `analysis` and `ranks`.
 """
 
 
@@ -57,7 +57,7 @@ def _section(question: Analysis) -> str:
 
 
 def _own_options(question: Analysis) -> list[Parameter]:
-    """Return the options that only this question has."""
+    """Return the question's own options."""
     without_own = replace(question, options=())
     shared = {*_parameters(analysis_command(without_own)), *_parameters(comparison_command(without_own))}
     return [option for name, option in _parameters(command_of(question)).items() if name not in shared]

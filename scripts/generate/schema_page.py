@@ -13,11 +13,11 @@ _BEGINNING = """\
 
 This page lists the tables of a [store](#a-store) and the views of [`holotrace sql`](../how-to/ask_in_sql.md). Times are whole nanoseconds
 since the Unix epoch, in UTC; durations are whole nanoseconds. A column may be null unless its meaning says otherwise. `event_index` is the position
-of an event in the file of its rank; together with `rank` it joins all tables and views.
+of an event in the file of its rank. To join tables and views, use `rank` and `event_index`.
 
 ## Views
 
-Each view begins with `rank` (int32). The rows follow the same rules as the analyses for device work, launches, operators and steps, so
+The first column of each view is `rank` (int32). Views and analyses find device work, launches, operators and steps by the same rules, so
 sums over a view equal the numbers that the commands print.
 """
 
@@ -55,17 +55,17 @@ pd.concat(pd.read_parquet(f"STORE/rank={rank}/events.parquet") for rank in range
 spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  # Spark
 ```
 
-`events`, `tracks` and `strings` have a file for every rank; other tables only if they have rows. A rank is complete once
-`_holotrace_ranks/<rank>.json` says `"is_there": true`. Otherwise the rank is still being written, or its writing was
-interrupted. Stores are versioned: if the version does not fit, holotrace asks you to run `holotrace ingest` again.
+`events`, `tracks` and `strings` have a file for every rank; other tables have a file only if they have rows. A rank is complete if
+`_holotrace_ranks/<rank>.json` says `"is_there": true`. Otherwise the rank is still being written, or the writer was
+interrupted. Stores have a version. If holotrace cannot read that version, it asks you to run `holotrace ingest` again.
 
-Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files; holotrace
-checks them before it or DuckDB reads the files. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
+Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files. Holotrace
+checks them before it reads a file, and before DuckDB does. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 
-In SQL these tables are `stored.events`, `stored.kernels` and so on, each with `rank` as the first column. Tables other than `events`,
-`tracks`, `strings` and `metadata` have rows only for events with args of that kind.
+In SQL these tables are `stored.events`, `stored.kernels` and so on; the first column of each is `rank`. Tables other than `events`,
+`tracks`, `strings` and `metadata` have rows only for events that have args of that kind.
 """
 
 

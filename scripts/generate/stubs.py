@@ -12,7 +12,7 @@ from holotrace.questions.question import Analysis
 STUB = Path(__file__).parent.parent.parent / "src" / "holotrace" / "__init__.pyi"
 
 _FIGURES = '''\
-"""The figures of `holotrace`, and the modules that define them; each is imported when first used."""
+"""The figures of `holotrace`, and the modules that define them. Each module is imported when first used."""
 
 import plotly.graph_objects as go
 
@@ -26,7 +26,7 @@ _LONGEST_LINE = 120
 
 
 def public_names_stub() -> str:
-    """Return the stub of `holotrace` with the names of all questions; the other names stay as they are."""
+    """Return the stub of `holotrace` with the names of all questions; other names do not change."""
     stub = STUB.read_text(encoding="utf-8")
     before = _OF_QUESTIONS.split(stub)[0]
     after = _OF_QUESTIONS.sub("", stub).removeprefix(before)
@@ -47,7 +47,7 @@ def _names(question: Analysis) -> tuple[str, str]:
 
 
 def _import(module: str, *names: str) -> str:
-    """Import names under the same names, which makes them public, in ruff's format."""
+    """Return a line, in ruff's format, that imports names and makes them public."""
     aliases = [f"{name} as {name}" for name in names]
     line = f"from {module} import {', '.join(aliases)}"
     if len(line) > _LONGEST_LINE:

@@ -1,6 +1,6 @@
-"""Make the pictures of the documentation: `make pictures`, or `python scripts/pictures idle_time` for one question.
+"""Draw the pictures of the documentation: `make pictures`, or `python scripts/pictures idle_time` for one question.
 
-The traces are the recordings in the repository. The browser is chromium, or the one that HOLOTRACE_CHROMIUM names.
+The traces are recordings in the repository. The browser is chromium, or the program that HOLOTRACE_CHROMIUM names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import questions
 
 
 def main(names: list[str]) -> None:
-    """Draw the figures of these questions, light and dark. Without names, draw the layers, all questions and the pages."""
+    """Draw the figures of these questions, light and dark. Without names, draw the layers, all figures and the pages."""
     with opened_browser() as browser:
         questions.write_pictures(browser, names)
         if not names:

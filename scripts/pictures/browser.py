@@ -1,4 +1,4 @@
-"""The browser that draws pages, and pictures of what it shows."""
+"""Starts the browser that draws pages, and writes pictures of its window."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def picture_path(folder: str, name: str, theme: str) -> Path:
 
 
 def write_picture(page: Page, path: Path) -> None:
-    """Write what the window shows as WebP, a quarter of the size of PNG."""
+    """Write a picture of the window as WebP, which needs a quarter of the bytes of PNG."""
     session = page.context.new_cdp_session(page)
     answer = session.send("Page.captureScreenshot", {"format": "webp", "quality": _QUALITY})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Draw the layers of the package as docs/images/layers.svg: the names from the import contract, the texts from the docstrings.
+"""Draw the layers of the package as docs/images/layers.svg: names from the import contract, texts from the docstrings.
 
 python scripts/pictures/layers.py
 """

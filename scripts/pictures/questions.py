@@ -1,4 +1,4 @@
-"""The figure of each question, drawn from a recording that has what the question needs."""
+"""Draws the figure of each question from a recording that has the data for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RECORDING = {
     "stragglers": GLOO,
     "wait_causes": "tests/reference/traces/pipeline_gloo_4rank",
 }
-"""Recordings for questions whose data the DLRM recording lacks, or whose figure is clearer with another."""
+"""Recordings for questions that the DLRM recording has no data for, or whose figure is clearer with another recording."""
 
 WIDTH = 900
 _DEFAULT_HEIGHT = 450
@@ -52,7 +52,7 @@ def recording(question: str) -> str:
 
 
 def write_pictures(browser: Browser, names: Collection[str] = ()) -> None:
-    """Write a light and a dark picture of the figure of each of these questions, by default of all."""
+    """Write a light and a dark picture of the figure of each of these questions; without names, of all questions."""
     page = browser.new_page(viewport={"width": WIDTH, "height": _DEFAULT_HEIGHT})
     page.set_content("<body style='margin:0'><div id='figure'></div></body>")
     page.add_script_tag(content=plotly.offline.get_plotlyjs())
@@ -76,7 +76,7 @@ def _opened(folder: str) -> holotrace.Trace:
 
 
 def _control_and_test() -> tuple[holotrace.Trace, holotrace.Trace]:
-    """Return a normal rank, and the rank that is slow on purpose."""
+    """Return a normal rank and the rank that is slow on purpose."""
     job = _opened(GLOO)
     return job.select([0]), job.select([3])
 

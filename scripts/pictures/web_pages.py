@@ -1,4 +1,4 @@
-"""Pictures of the pages of `holotrace serve`, of TensorBoard's tab, and of a report."""
+"""Draws the pages of `holotrace serve`, the tab in TensorBoard, and a report."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _tensorboard_server(run: Path) -> Iterator[str]:
 
 
 def _both_themes(browser: Browser, name: str, size: ViewportSize = SIZE) -> Iterator[Page]:
-    """Yield a window for each theme, and write the picture of what the caller shows there."""
+    """Yield a window for each theme; write a picture of it after the caller has opened a page there."""
     for theme in THEMES:
         page = browser.new_page(viewport=size, color_scheme=theme)
         yield page

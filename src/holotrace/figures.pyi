@@ -1,4 +1,4 @@
-"""The figures of `holotrace`, and the modules that define them; each is imported when first used."""
+"""The figures of `holotrace`, and the modules that define them. Each module is imported when first used."""
 
 import plotly.graph_objects as go
 

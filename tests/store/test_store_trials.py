@@ -59,5 +59,5 @@ def test_changed_bytes_are_noticed() -> None:
     """Changed bytes make the cache rebuild an entry; in a store, they raise an error that names the file."""
     counts = damage(16)
     assert (counts["cache: whole"], failed(counts)) == (8, False), counts
-    reported = counts["job.store: an error that names the file and the way out"]
+    reported = counts["job.store: an error that names the file and the solution"]
     assert reported + counts["job.store: whole"] == 8, counts

@@ -71,7 +71,7 @@ impl<'a, K: Copy + Ord> Index<'a, K> {
     }
 }
 
-/// The first index for which `is_true` no longer holds; the end of the range if it always holds.
+/// The first index for which `is_true` is false, or the end of the range if there is none.
 fn first_not(range: Range<usize>, is_true: impl Fn(usize) -> bool) -> usize {
     let (mut begin, mut end) = (range.start, range.end);
     while begin < end {

@@ -24,7 +24,7 @@ pub struct Summaries {
 
 /// Summarise the values of each group; rows with the same number form a group.
 ///
-/// Memory grows with the largest number: every number up to that gets a slot in a table, which avoids hashing.
+/// Memory grows with the largest number: every number up to it gets a slot in a table, which avoids hashing.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ impl Summaries {
         self.max[group] = self.max[group].max(value);
     }
 
-    /// Needs a second pass over the values: the sum of squares minus the squared sum loses digits if times are long.
+    /// Makes a second pass over the values: the sum of squares minus the squared sum loses digits if times are long.
     fn deviations<'a>(&self, rows: impl Iterator<Item = (usize, &'a i64)>) -> Vec<f64> {
         let means: Vec<f64> =
             self.sum.iter().zip(&self.count).map(|(&sum, &count)| sum as f64 / count as f64).collect();

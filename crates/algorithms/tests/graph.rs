@@ -1,4 +1,4 @@
-//! Longest paths of small graphs, and of random ones compared with a slow recursion over all paths.
+//! Longest paths of small graphs, and of random graphs compared with a slow recursion over all paths.
 
 use algorithms::graph::{Edges, MeasuredBinding, NO_EDGE};
 use algorithms::AlgorithmError;

@@ -1,4 +1,4 @@
-//! Summaries and sums of small columns, and sums of random ones compared with a scan of every row.
+//! Summaries and sums of small columns, and sums of random columns compared with a scan of every row.
 
 use algorithms::name_sums::sums_by_name;
 use algorithms::summaries::{summaries, Summaries};

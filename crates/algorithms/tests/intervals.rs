@@ -1,4 +1,4 @@
-//! Nesting, coverage and lookup on small columns, and on random ones compared with oracles that check every pair.
+//! Nesting, coverage and lookup on small columns, and on random columns compared with oracles that check every pair.
 
 use algorithms::ancestors::depths;
 use algorithms::intervals::{holding, Intervals, Nesting, TimeSet};
@@ -63,7 +63,7 @@ fn covered_time_counts_once_in_each_group() {
     assert_eq!(intervals.covered(1), Err(AlgorithmError::Group(1)));
 }
 
-/// The row of the innermost interval around `row`: the last to begin, then the shortest, then the last row.
+/// The innermost interval around `row`: the one that begins last; if several do, the shortest, and then the last row.
 fn parent_of(row: usize, intervals: &[(u32, i64, i64)]) -> i64 {
     let (group, start, end) = intervals[row];
     let contains = |&other: &usize| {

@@ -1,4 +1,4 @@
-//! Matching on small columns, and on random ones compared with a scan of every row.
+//! Matching on small columns, and on random columns compared with a scan of every row.
 
 use algorithms::distinct::distinct;
 use algorithms::matching::{only_matches, SEVERAL_ROWS};

@@ -1,4 +1,4 @@
-//! Points of threads in time order, and the edges between a main thread and another one that works for it.
+//! Points of threads in time order, and the edges between a main thread and another thread that works for it.
 
 use algorithms::threads::{sorted_points, HandOvers, Points, Ranges, SortedPoints, ThreadEdges};
 use algorithms::AlgorithmError;

@@ -12,7 +12,7 @@ use super::*;
 
 type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-/// Two batches of three columns, one of them with nulls.
+/// Two batches of three columns; one column has nulls.
 fn arrow_file(folder: &tempfile::TempDir) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let path = folder.path().join("table.arrow");
     let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..120).map(|n| (n % 7 != 0).then_some(n))));
@@ -60,7 +60,7 @@ fn write_byte(file: &mut File, at: usize, byte: u8) -> std::io::Result<()> {
     file.write_all(&[byte])
 }
 
-/// A changed byte makes the file unreadable or changes the checksum of the structure or of exactly one column.
+/// A changed byte makes the file unreadable, or changes one checksum: of the structure or of a single column.
 #[test]
 fn a_changed_byte_changes_one_checksum() -> TestResult {
     let folder = tempfile::tempdir()?;

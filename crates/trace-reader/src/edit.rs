@@ -113,7 +113,7 @@ impl EditedCopy {
         self.events_end
     }
 
-    /// Whether the copy contains an event so far.
+    /// Whether the copy already contains an event.
     pub fn holds_event(&self) -> bool {
         self.holds_event
     }
@@ -145,7 +145,7 @@ impl EditedCopy {
         }
     }
 
-    /// The next piece of what follows the events, beginning with their closing bracket; `None` at the end of the file.
+    /// The next piece of the text after the events, from their closing bracket on; `None` at the end of the file.
     ///
     /// # Errors
     ///

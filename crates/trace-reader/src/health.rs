@@ -102,7 +102,7 @@ faults! {
     RepeatedEvents = "repeated_trace_events", Repaired;
     /// Another document follows the first; its events are also read.
     AnotherDocument = "another_document", Repaired;
-    /// A base time that cannot be added to the events: it is too large, or differs from the one already added.
+    /// A base time that cannot be used: it is too large, or the events were already read with another base time.
     UnusableBaseTime = "unusable_base_time", Dropped;
     /// Zero bytes among the events, as in a sparse file.
     ZeroBytes = "zero_bytes", Dropped;
@@ -116,7 +116,7 @@ faults! {
     TrailingGarbage = "trailing_garbage", Dropped;
     /// The compressed stream stops or breaks in the middle.
     TruncatedCompression = "truncated_compression", Dropped;
-    /// The checksum or size that a compressed stream states differs from that of its decompressed text.
+    /// The checksum or size stated by a compressed stream does not match its decompressed text.
     ChecksumMismatch = "checksum_mismatch", Dropped;
 }
 
@@ -179,7 +179,7 @@ impl Health {
         self.add_loss(fault, offset, text, Lost::default());
     }
 
-    /// Count a finding at `offset`, where `text` begins, with its loss.
+    /// Count a finding and its loss; the damaged `text` begins at `offset`.
     pub(crate) fn add_loss(&mut self, fault: Fault, offset: u64, text: &[u8], lost: Lost) {
         let finding = self.entry(fault);
         finding.count += 1;

@@ -9,8 +9,7 @@ use crate::error::ReadError;
 use crate::event::time::nanoseconds_from_microseconds;
 use crate::json::{decoded, Cursor};
 
-/// A rank's number is shifted left by this many bits and added to the rank's ids, so that ids of
-/// two ranks differ.
+/// A rank's number is shifted left by this many bits and added to the rank's ids, so ids of different ranks differ.
 const ID_BITS: u32 = 36;
 /// Phases of events that are joined by their `id` across processes: flows and asynchronous events.
 const JOINING_PHASES: &[u8] = b"stfbenSTpF";
@@ -72,7 +71,7 @@ impl Placing {
     /// Place the events of `rank`, whose file counts times from `base_ns`, in a timeline that counts from `new_base_ns`.
     ///
     /// `clock` has the corrections of the rank's clock in time order; if it is empty, the times stay as recorded. `pids`
-    /// maps pids of the file to those of the timeline; any other pid gets the next number.
+    /// maps pids of the file to pids of the timeline; any other pid gets the next number.
     #[must_use]
     pub fn new(
         rank: u32,
@@ -125,7 +124,7 @@ impl Placing {
                 || !event.value(b"\"pid\"").is_some_and(|pid| self.knows(pid)))
     }
 
-    /// Write the event; everything but its times, its pid and its ids stays as it is.
+    /// Write the event; changes only its times, its pid and its ids.
     pub(crate) fn write(&self, event: &Event<'_>, out: &mut Vec<u8>) {
         let (start, duration) = self.times(event);
         let is_joined = event
@@ -195,7 +194,7 @@ impl Placing {
     }
 }
 
-/// What replaces an identifier or a time of an event.
+/// The new value of an id or a time of an event.
 enum New<'a> {
     Whole(i64),
     /// A time, written in microseconds.
@@ -224,7 +223,7 @@ impl New<'_> {
     }
 }
 
-/// A text without its quotes; any other value as it is.
+/// Remove the quotes of a text; other values stay unchanged.
 fn unquoted(value: &[u8]) -> &[u8] {
     value.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\"")).unwrap_or(value)
 }

@@ -107,7 +107,7 @@ fn args_of_any_phase() {
     }
 }
 
-/// Args of a flow without a column are kept as JSON.
+/// If an arg of a flow has no column, it is kept as JSON.
 #[test]
 fn args_of_flows_are_kept() {
     let flow = r#"{"ph":"s","id":1,"pid":1,"tid":1,"ts":1,"cat":"ac2g","name":"f","args":{"correlation":1}}"#;
@@ -199,7 +199,7 @@ fn losses_are_counted() {
     assert_eq!(read_any(long.as_bytes()).findings(), [("truncated_json", "dropped", 1, 0, 5)]);
 }
 
-/// Damage before the list of events does not cost any event.
+/// If the text before the list of events is damaged, no event is lost.
 #[test]
 fn damaged_heads() {
     for head in [
@@ -244,7 +244,7 @@ fn metadata_reaches_over_no_events() {
     }
 }
 
-/// Every text that serde_json rejects leaves a finding.
+/// Every text that serde_json rejects causes a finding.
 #[test]
 fn no_fault_is_silent() {
     let good = r#"{"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":1,"tid":1,"ts":1,"dur":1,"args":{"stream":7,"grid":[1,2,3],"Input Dims":[[1,2],[3]],"new":1}}],"a":1}"#;

@@ -199,7 +199,7 @@ proptest! {
         prop_assert_eq!(read_whole(text.as_bytes(), 1 << 20), read_whole(text.as_bytes(), 1), "{}", text);
     }
 
-    /// If a text stays valid with one byte replaced, the reader agrees with serde_json on it.
+    /// If a text is still valid after one byte is replaced, the reader agrees with serde_json on its events.
     #[test]
     fn replaced_bytes(text in events(), at in any::<Index>(), byte in select(b"\"\\{}[]:, 1x".to_vec())) {
         let mut bytes = text.into_bytes();

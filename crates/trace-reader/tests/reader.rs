@@ -187,7 +187,7 @@ fn broken_events() {
     }
 }
 
-/// Missing fields are filled in where that cannot mislead; an event without a time is dropped.
+/// Missing fields are filled in where this cannot mislead; an event without a time is dropped.
 #[test]
 fn missing_fields() {
     let read = read_text(&trace_of(
@@ -246,7 +246,7 @@ fn the_end_of_the_events_is_known() {
     assert_eq!(read_text(&text[..end - 1]).health["events_end"], Value::Null);
 }
 
-/// Keys after the events count like those before them, including the base time.
+/// Keys after the events, including the base time, have the same effect as keys before them.
 #[test]
 fn base_time_before_and_after() {
     let event = r#"{"ph": "X", "name": "a", "ts": 1.5, "dur": 1}"#;
@@ -271,7 +271,7 @@ fn bare_lists() {
     assert_eq!(kinds(&read.table(Table::Events)), [1, 6]);
 }
 
-/// Begin and end events are paired by track, asynchronous ones by id.
+/// Begin and end events are paired by track, or by id if they are asynchronous.
 #[test]
 fn begin_and_end() {
     let read = read_text(&trace_of(
@@ -315,7 +315,8 @@ fn streams() {
     assert_eq!(int64(&events, "stream"), [Some(7), Some(31), Some(-1), Some(-1), Some(11)]);
 }
 
-/// Work on an Intel GPU has hexadecimal handles; its times are microseconds in text, in older traces nanoseconds in numbers.
+/// Work on an Intel GPU has hexadecimal handles, and its times are text in microseconds or, in older traces, numbers in
+/// nanoseconds.
 #[test]
 fn work_on_xpu() {
     let event = |times: &str| {
@@ -361,7 +362,7 @@ fn compression() {
     }
 }
 
-/// A file that decompresses to more than the limit is rejected, and one that reaches exactly the limit is read.
+/// A file that decompresses to more than the limit is rejected; a file that reaches exactly the limit is read.
 #[test]
 fn too_long() {
     let text = trace_of(&vec![KERNEL; 200].join(","));
@@ -421,7 +422,7 @@ fn no_events() {
     }
 }
 
-/// An event of 10 MiB on one line, and one nested a million levels deep, are read like any other.
+/// An event of 10 MiB on one line and an event nested a million levels deep are read like any other event.
 #[test]
 fn huge_and_deep_events() {
     let long = "x".repeat(10 << 20);

@@ -70,7 +70,7 @@ def test_another_file_is_an_error(tmp_path, content) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path) -> None:
-    """A missing file and one that is cut off raise different errors."""
+    """A missing file and a truncated file raise different errors."""
     with pytest.raises(TraceNotFoundError):
         MemoryAnalysis(str(tmp_path / "missing"))
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"[" + b" " * 999)[:20])

@@ -1,4 +1,4 @@
-"""TraceAnalysis has HTA's names, arguments and columns, and HTA's numbers where those are correct."""
+"""TraceAnalysis has HTA's names, arguments and columns, and HTA's numbers where HTA is correct."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ SIGNATURES: dict[str, dict[str, object]] = {
     },
     "get_memory_bw_summary": {"ranks": None},
     "get_memory_bw_time_series": {"ranks": None},
-    # None selects the comparison of waiting times; callers pass HTA's own method as a function.
+    # By default, compares waiting times; to use HTA's own method, callers pass it as a function.
     "get_potential_stragglers": {
         "profiler_steps": None,
         "num_candidates": 2,
@@ -187,7 +187,7 @@ def test_kernel_types_equal_htas(real_traces, goldens, name) -> None:
 
 @each_golden
 def test_kernels_equal_htas_where_nothing_was_grouped(real_traces, goldens, name) -> None:
-    """With all kernels requested, HTA groups nothing, so its statistics are over calls and equal ours."""
+    """If all kernels are requested, HTA groups none of them, and its statistics equal ours."""
     facade = same_job(real_traces, name)
     ours = facade.get_gpu_kernel_breakdown(visualize=False, duration_ratio=1.0, num_kernels=10_000)[1]
     theirs = answer(goldens, name, "get_gpu_kernel_breakdown.all.1")
@@ -294,7 +294,7 @@ def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
 
 
 def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
-    """The statistics of `others` are over the merged calls, while HTA's are over sums per name."""
+    """The statistics of `others` are over the merged calls; HTA's statistics are over sums per name."""
     builder, durations = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
     kept = [name for name in frame["name"] if name != "others"]
@@ -353,7 +353,7 @@ def test_idle_statistics_have_htas_columns(small) -> None:
 
 
 def test_idle_time_of_chosen_ranks_and_streams(small) -> None:
-    """Ranks and streams can be selected; the default is all ranks, while HTA's is rank 0."""
+    """Ranks and streams can be selected; the default is all ranks, but only rank 0 in HTA."""
     everything, _ = small.get_idle_time_breakdown(visualize=False)
     assert sorted(set(everything["rank"])) == [0, 1]
     chosen, _ = small.get_idle_time_breakdown(ranks=[0], streams=[20], visualize=False)

@@ -1,4 +1,4 @@
-"""TraceDiff has HTA's names, arguments and columns, and HTA's numbers where those are correct."""
+"""TraceDiff has HTA's names, arguments and columns, and HTA's numbers where HTA is correct."""
 
 from __future__ import annotations
 

@@ -22,11 +22,11 @@ pub struct Contracted {
 }
 
 impl Edges<'_> {
-    /// Remove each node that need not be kept, unless that would add edges; longest paths between kept nodes keep
+    /// Remove nodes that need not be kept, as long as this adds no edges. The longest paths between kept nodes keep
     /// their length.
     ///
-    /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. At most i·o edges replace it: of
-    /// parallel edges, only the longest is kept. The edges that remain are sorted by source and target.
+    /// A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o, because up to i·o edges replace its
+    /// edges. Of parallel edges, only the longest is kept. The remaining edges are sorted by source and target.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ pub struct MeasuredBinding {
     /// For each node, the edge that determines its time (the first, if several do); [`NO_EDGE`] if no edge leads to the
     /// node.
     pub binding: Vec<i64>,
-    /// For each edge in `binding`, the time from its arrival to the measured time; 0 for all other
+    /// For each edge in `binding`, the time from its arrival to the measured time of its target; 0 for all other
     /// edges.
     pub delay: Vec<i64>,
     /// The number of edges that arrive after the measured time of their target.
@@ -41,7 +41,7 @@ impl Edges<'_> {
     ///
     /// # Errors
     ///
-    /// `time` does not have one value per node, or `weight` not one per edge.
+    /// `time` does not have one value per node, or `weight` does not have one value per edge.
     pub fn measured_binding(&self, time: &[i64], weight: &[i64]) -> Result<MeasuredBinding, AlgorithmError> {
         check_lengths([self.node_count, time.len()])?;
         self.check_values(weight)?;
@@ -89,9 +89,9 @@ impl Edges<'_> {
         Ok(times.into_iter().map(Option::unwrap_or_default).collect())
     }
 
-    /// The slack of each node: how much later the node could be without delaying a node that has no successors.
+    /// The slack of each node: the time by which it can be delayed without delaying any node that has no successors.
     ///
-    /// `spare` is how much later the source of each edge could be without delaying its target.
+    /// `spare` is the time by which the source of each edge can be delayed without delaying the target of the edge.
     ///
     /// # Errors
     ///

@@ -21,13 +21,13 @@ pub struct Nesting {
 }
 
 impl Intervals<'_> {
-    /// The rows sorted by group, then by start, then longest first, so that each follows the rows that contain it.
+    /// The rows sorted by group, then by start, then longest first, so each row follows the rows that contain it.
     #[must_use]
     pub fn order(&self) -> Vec<u32> {
         if (0..self.group.len()).is_sorted_by_key(|row| self.key(row)) {
             return (0..self.group.len() as u32).collect();
         }
-        // A trace file holds the events of a thread in a few sorted runs, interrupted by those of other threads.
+        // In a trace file, the events of a thread form a few sorted runs, with events of other threads in between.
         let mut order = by_group(self.group);
         for of_group in
             order.chunk_by_mut(|&one, &other| self.group[one as usize] == self.group[other as usize])

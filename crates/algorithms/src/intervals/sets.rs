@@ -49,7 +49,7 @@ impl TimeSet {
         shared
     }
 
-    /// The times that this set covers and the other one does not.
+    /// The times that this set covers and the other set does not.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.intersection(&other.complement())

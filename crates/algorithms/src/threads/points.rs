@@ -19,7 +19,7 @@ pub struct SortedPoints {
     pub is_start: Vec<bool>,
 }
 
-/// Sort the starts and ends of activities, with the window's first and last time around them.
+/// Sort the starts and ends of activities, and put them between the window's first and last time.
 ///
 /// At equal times, the ends of earlier activities come first, then starts, then activities without length.
 ///

@@ -57,7 +57,8 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
     by_group(&lanes).into_iter().map(|row| nodes[row as usize]).collect()
 }
 
-/// The segments between the points of the main thread; the first begins, and the last ends, with the window.
+/// The segments between the points of the main thread. The first segment begins at the start of the window, and the
+/// last ends at its end.
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,

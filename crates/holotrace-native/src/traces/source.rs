@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// Close a stream, so that a `read` that waits for bytes returns.
+    /// Close a stream, to end a `read` that waits for bytes.
     pub(crate) fn close(&self, py: Python<'_>) {
         if let Self::Stream(stream) = self {
             // The caller gets the exception that ended the reading, not one that closing raises.

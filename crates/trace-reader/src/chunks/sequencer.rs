@@ -23,7 +23,7 @@ use crate::tables::schema::{schema_of, Table};
 use crate::tables::sink::Sink;
 use crate::tables::tracks::FileTracks;
 
-/// Rows per batch for the sink; with smaller batches, readers of the tables would have to concatenate more of them.
+/// Rows per batch for the sink; readers of the tables would have to concatenate more batches if they were smaller.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
@@ -44,7 +44,7 @@ enum Stage {
 struct Carried {
     text: Vec<u8>,
     offset: u64,
-    /// The length at which to parse the text again: parsing with each chunk would take quadratic time for long values.
+    /// The length at which to parse the text again: parsing it after every chunk would take quadratic time.
     worth_trying_at: usize,
 }
 

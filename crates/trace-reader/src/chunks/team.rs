@@ -1,4 +1,4 @@
-//! The threads that read a file: one decompresses and cuts it into chunks, the others read chunks.
+//! The threads that read a file: one decompresses the file and cuts it into chunks, the others read chunks.
 
 use std::collections::BTreeMap;
 use std::io;

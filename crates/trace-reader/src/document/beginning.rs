@@ -229,8 +229,8 @@ fn beginning_of_object(
     }
 }
 
-/// Find the events after damage: at the next list with the key `traceEvents` or, if `by_phase`, at the first event with
-/// a `ph` if it comes before that list.
+/// Find the events after damage: at the next list with the key `traceEvents` or, with `by_phase`, at the first object
+/// with the key `ph` before that list.
 fn events_after_damage(
     head: Head<'_>,
     from: usize,

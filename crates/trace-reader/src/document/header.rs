@@ -27,7 +27,7 @@ impl Header {
         self.entries.get(BASE).and_then(|text| serde_json::from_str(text).ok())
     }
 
-    /// The base time; 0 if the file states none, or one so large that sums would overflow.
+    /// The base time; 0 if the file states no base time, or one so large that sums would overflow.
     pub(crate) fn usable_base_ns(&self, health: &mut Health) -> i64 {
         let base_ns = self.base_ns().unwrap_or(0);
         if is_in_range(base_ns) {

@@ -18,7 +18,7 @@ pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     })
 }
 
-/// An unsigned whole number of up to 64 bits; a negative number becomes the one with the same 64 bits.
+/// An unsigned whole number of up to 64 bits; a negative number becomes the unsigned number with the same 64 bits.
 pub(crate) fn unsigned(raw: Raw<'_>) -> Option<u64> {
     let text = raw.scalar()?;
     if let Some(value) = number(text) {

@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The kind of a category; older names and those of vendors are aliases.
+    /// The kind of a category, from its current name, an older name or a vendor's name.
     pub(crate) fn of_category(category: &[u8]) -> Self {
         match category {
             b"cpu_op" | b"Operator" | b"operator" => Self::CpuOp,

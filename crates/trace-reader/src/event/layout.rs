@@ -1,5 +1,5 @@
-//! Predicts the layout of an event from earlier ones: a profiler writes the same keys, in the same order, with the same
-//! spaces between them.
+//! Predicts the layout of an event from earlier events: a profiler always writes the same keys in the same order, with
+//! the same spaces between them.
 //!
 //! A tree of steps stores the text from the end of each value to the beginning of the next one. If the text continues like
 //! a stored step, comparing a few machine words replaces parsing the key. Any other text is
@@ -89,7 +89,7 @@ impl<'a, M: Copy> Layout<'a, M> {
         self.at = if inner == LOST { self.add_inner(kind) } else { inner };
     }
 
-    /// The member read last. A reference is faster than a copy, for which the next instructions would have to wait.
+    /// The member read last. A reference is faster, because the next instructions would have to wait for a copy.
     #[inline]
     pub(super) fn member(&self) -> &Member<'a, M> {
         &self.steps[usize::from(self.at)].member
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(walk(&mut layout, &["{ \"ph\": "]), 0);
     }
 
-    /// Steps that differ only after their first [`HEAD_BYTES`] bytes are still told apart.
+    /// Steps that differ only after their first [`HEAD_BYTES`] bytes are still distinguished.
     #[test]
     fn long_steps() {
         let [one, other] = ["1", "2"].map(|end| format!(",{PADDING}\"{end}\": "));

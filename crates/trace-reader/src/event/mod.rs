@@ -18,14 +18,14 @@ use crate::tables::columns::Rows;
 use crate::tables::tracks::Track;
 use reader::Reader;
 
-/// The point at which reading a chunk ended.
+/// Where the reading of a chunk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The end of the chunk.
+    /// At the end of the chunk.
     AllRead,
-    /// The end of the list of events, before this position.
+    /// After the list of events, at this position.
     ArrayEnd(usize),
-    /// The event at this position, which does not end within the chunk.
+    /// At this position, where an event begins that does not end within the chunk.
     Cut(usize),
 }
 

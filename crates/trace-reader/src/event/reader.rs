@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Note a finding in the current event. The finding counts only if this reading of the event is kept.
+    /// Note a finding in the current event. The finding counts only if this attempt to read the event is kept.
     #[cold]
     pub(super) fn note(&mut self, fault: Fault, at: usize) {
         self.remark_loss(fault, at, Lost::default());

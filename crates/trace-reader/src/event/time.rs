@@ -1,4 +1,4 @@
-//! Decimal microseconds to whole nanoseconds.
+//! Converts decimal microseconds to whole nanoseconds.
 
 use crate::json::digits::number;
 

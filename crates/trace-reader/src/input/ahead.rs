@@ -1,4 +1,4 @@
-//! A reader whose next bytes can be inspected, and that can go back.
+//! A reader that can peek at the next bytes and go back.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read};
 /// cut.
 const RECENT_BYTES: usize = 1 << 18;
 
-/// A reader that can peek at the next bytes and go back.
+/// Wraps a reader, to peek at its next bytes and to go back.
 pub(crate) struct Ahead<R> {
     front: Vec<u8>,
     at: usize,

@@ -7,7 +7,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use super::streams::{Stream, SIGN_BYTES};
 
-/// A member of a gzip file. Unlike [`GzDecoder`], it still returns the data decoded before damage.
+/// A member of a gzip file. Returns the data before the damage if the member is damaged; [`GzDecoder`] does not.
 pub(crate) struct Member<R> {
     raw: R,
     damage_of_head: Option<io::Error>,
@@ -16,7 +16,7 @@ pub(crate) struct Member<R> {
 }
 
 impl<R: BufRead> Member<R> {
-    /// Compare the stored checksum and length with those of the decoded data.
+    /// Compare the stored checksum and length with the decoded data.
     fn check(&mut self) -> io::Result<usize> {
         let mut written = [0; 8];
         self.raw.read_exact(&mut written).map_err(|error| io::Error::from(error.kind()))?;
@@ -70,8 +70,8 @@ impl<R: BufRead> Stream<R> for Member<R> {
         error.to_string() == GZIP_MISMATCH
     }
 
-    /// Checks the magic bytes, the method, the flags, the compression level and the system, so that compressed data is
-    /// almost never mistaken for a member (<https://www.rfc-editor.org/rfc/rfc1952#page-5>).
+    /// Checks the magic bytes, the method, the flags, the compression level and the system, because compressed data may
+    /// contain the magic bytes by chance (<https://www.rfc-editor.org/rfc/rfc1952#page-5>).
     fn begins_with(bytes: &[u8]) -> bool {
         match bytes {
             [0x1F, 0x8B, 8, 0..=0x1F, _, _, _, _, 0 | 2 | 4, 0..=13 | 255] => true,

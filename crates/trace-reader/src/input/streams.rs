@@ -1,4 +1,4 @@
-//! Decodes compressed streams even if they are damaged: returns all readable data and reports the rest.
+//! Decodes compressed streams even if they are damaged: returns all readable data and reports the damage.
 //!
 //! A file is a sequence of streams: gzip members or zstd frames. After a damaged stream, the first bytes of
 //! the next stream show where it begins.
@@ -10,7 +10,8 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so with short calls it would copy everything.
+/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so it would copy all bytes of short
+/// calls.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;

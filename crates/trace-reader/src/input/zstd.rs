@@ -16,7 +16,7 @@ pub(crate) struct Frame<R> {
 }
 
 impl<R: BufRead> Frame<R> {
-    /// Compare the size and the checksum that the frame states, if any, with those of the decoded data.
+    /// Compare the size and the checksum that the frame states, if any, with the decoded data.
     fn check(&mut self) -> io::Result<usize> {
         if std::mem::replace(&mut self.is_checked, true) {
             return Ok(0);

@@ -23,12 +23,12 @@ pub(crate) enum Broken {
 /// The rule that distinguishes a closing quote from a quote that should have been escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quotes {
-    /// The first unescaped quote closes the string, as in JSON.
+    /// A string ends at the first unescaped quote, as in JSON.
     Strict,
-    /// The first unescaped quote after which the object can continue closes the string.
+    /// A string ends at the first unescaped quote after which the object can continue.
     Guessed,
-    /// The first quote, escaped or not, after which the object can continue closes the string. Paths may end in a
-    /// backslash.
+    /// A string ends at the first quote after which the object can continue, even if the quote is escaped: the string
+    /// may be a path that ends in a backslash.
     GuessedEvenEscaped,
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn leading_count(text: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// Numbers of 1 to 16 digits equal those that Rust parses.
+    /// Numbers of 1 to 16 digits are parsed as `str::parse` parses them.
     #[test]
     fn every_length() {
         for length in 1..=MOST_DIGITS {

@@ -1,9 +1,9 @@
 //! Finds the beginnings of events without reading the text before them.
 //!
 //! In valid JSON, an opening brace followed by a quoted word and a colon always begins an object: inside a string, the
-//! quotes would have to be escaped. A file can therefore be cut wherever such an object follows the end of another one. If the
-//! cut falls between objects nested in an event, that event does not end before the cut, so the reader joins the pieces
-//! again.
+//! quotes would have to be escaped. A file can therefore be cut wherever such an object follows the end of another
+//! object. If the cut falls between objects nested in an event, that event does not end before the cut, so the reader
+//! joins the pieces again.
 
 use memchr::{memchr_iter, memrchr_iter};
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(last_cut(br#"{"ph": "X", "name": "}, {\"ph\": 1}"}"#), None);
     }
 
-    /// The search for the next event skips args.
+    /// The search for the next event skips objects that are args.
     #[test]
     fn next_event_is_an_element() {
         let text = br#"garbage "args": {"name": 1}, {"ph": "X"}"#;

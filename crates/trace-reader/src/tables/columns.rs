@@ -19,7 +19,7 @@ pub(crate) struct Sparse<T> {
 }
 
 impl<T: Copy + Default> Sparse<T> {
-    /// Put `value` into `row`, which is the last row or a later one; the last value put into a row wins.
+    /// Put `value` into `row`, which is the last row or a later row; the last value put into a row wins.
     #[inline]
     pub(crate) fn set(&mut self, row: usize, value: T) {
         if self.values.len() != row {

@@ -109,7 +109,7 @@ pub(crate) struct FileTracks {
 }
 
 impl FileTracks {
-    /// The file-wide number of each track of a chunk; `strings` maps the chunk's text numbers to those of the file.
+    /// The file-wide number of each track of a chunk; `strings` maps the chunk's text numbers to the file's.
     pub(crate) fn map(&mut self, tracks: &[Track], strings: &[u32]) -> Vec<u32> {
         let renumbered = |lane| match lane {
             Lane::Text(id) => Lane::Text(strings[id as usize]),

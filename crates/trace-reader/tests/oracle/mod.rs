@@ -53,7 +53,7 @@ pub fn complete_events(bytes: &[u8], chunk_bytes: usize) -> Option<Vec<Complete>
     Some(events)
 }
 
-/// The events according to serde_json; `None` if it rejects the text, or if our reader may differ from it.
+/// The events according to serde_json; `None` if it rejects the text, or if our reader may read the text differently.
 fn expected_events(bytes: &[u8]) -> Option<Vec<Complete>> {
     let value: Value = serde_json::from_slice(bytes).ok()?;
     let text = std::str::from_utf8(bytes).ok()?;

@@ -1,7 +1,7 @@
 """Warns on `import hta` if Meta's files have replaced holotrace-hta's files, or are mixed with them.
 
 Meta's HTA and holotrace-hta both install the package `hta`, and pip silently lets one overwrite the other. A check inside `hta`
-would be overwritten with the rest, so `holotrace_hta.pth` calls `watch` when Python starts.
+would be overwritten too, so `holotrace_hta.pth` calls `watch` when Python starts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 
 OURS = "holotrace-hta"
 META = ("HolisticTraceAnalysis", "traceinsight")
-"""Names under which Meta's HTA is on PyPI: https://pypi.org/project/HolisticTraceAnalysis, https://pypi.org/project/traceinsight."""
+"""The names of Meta's HTA on PyPI: https://pypi.org/project/HolisticTraceAnalysis, https://pypi.org/project/traceinsight."""
 
 
 class _Watch:

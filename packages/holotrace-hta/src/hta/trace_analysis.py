@@ -32,8 +32,8 @@ class TraceAnalysis(PluginViews):
         trace_files: `{rank: file}`, or a list of files whose ranks `holotrace.open_trace` detects. Relative paths are
             resolved against `trace_dir` first, as in HTA, and then against the current folder.
         trace_dir: the folder of the traces; if `trace_files` is None, opens all traces in it.
-        include_last_profiler_step: keep the last step. HTA drops it if there are at least two.
-        parser_config: the args that become columns of `t.get_trace(rank)`; HTA's by default. Does not affect results.
+        include_last_profiler_step: keep the last step. By default, it is dropped if there are at least two steps, as in HTA.
+        parser_config: the args that become columns of `t.get_trace(rank)`; by default the same as in HTA. Analyses ignore it.
 
     Raises:
         TraceNotFoundError: these paths contain no trace.
@@ -53,7 +53,7 @@ class TraceAnalysis(PluginViews):
 
     @classmethod
     def of(cls, t: TraceView) -> TraceAnalysis:
-        """Return the analyses of an open trace: an `hta.common.trace.Trace`, or `analyzer.t` of another analyzer."""
+        """Return an analyzer for an open trace: an `hta.common.trace.Trace`, or `analyzer.t` of another analyzer."""
         analyzer = TraceAnalysis.__new__(cls)
         analyzer.t = t
         return analyzer
@@ -202,8 +202,8 @@ class TraceAnalysis(PluginViews):
 
         Returns:
             {rank: frame} with the columns aten_op_name, kernel_sequence, occurrence_count, avg_aten_op_launch_delay,
-            avg_runtime_delay. avg_aten_op_launch_delay is the mean delay from the operator to its first launch,
-            avg_runtime_delay that from the launch to the kernel, both in microseconds with three decimals.
+            avg_runtime_delay. avg_aten_op_launch_delay is the mean delay from the operator to its first launch, and
+            avg_runtime_delay the mean delay from the launch to the kernel; both are in microseconds, with three decimals.
         """
         return answers.operator_kernels.operator_kernel_frames(self._trace, ranks, sort_by)
 
@@ -220,7 +220,7 @@ class TraceAnalysis(PluginViews):
         """Return the kernel sequences that an operator launches, and write a copy of the trace that marks them.
 
         Args:
-            operator_name: selects operators and annotations whose name contains this text, only the outermost of each call stack.
+            operator_name: selects operators and annotations whose name contains this text; of nested ones, only the outermost.
             output_dir: the folder for the copy, `overlaid_<file name>`; replaces an earlier copy.
             min_pattern_len: ignore operator calls that launch fewer kernels than this.
             rank: the rank to read.
@@ -300,7 +300,7 @@ class TraceAnalysis(PluginViews):
         ranks: Iterable[int] | None = None,
         output_suffix: str = "_with_counters",
         output_dir: str | None = None,
-        overwrite: bool = True,  # noqa: FBT001, FBT002 -- as the others here
+        overwrite: bool = True,  # noqa: FBT001, FBT002 -- like the other methods
     ) -> dict[int, str]:
         """Copy the trace files of some ranks, by default all, and add queue lengths and bandwidths as counters for Perfetto.
 

@@ -59,7 +59,7 @@ class LabeledTrace:
     Args:
         label: the prefix of column names; by default `t0`, `t1` and so on.
         t: an open trace: `holotrace.open_trace(...)` or `TraceAnalysis(...).t`.
-        trace_dir: the folder to open instead.
+        trace_dir: the folder to open if `t` is None.
 
     Raises:
         InvalidOptionError: neither `t` nor `trace_dir` is given.
@@ -176,7 +176,7 @@ class TraceDiff:
         device_type: DeviceType = DeviceType.ALL,
         use_short_name: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> pd.DataFrame:
-        """Return the count and summed duration of each name in both traces, and what changed.
+        """Return the count and summed duration of each name in both traces, and the differences.
 
         Each trace is a folder, an open trace or a LabeledTrace. By default, compares the first step of the first rank, or
         the whole rank if a trace has no steps.
@@ -211,7 +211,7 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """Return the names that were added, deleted, increased, decreased or unchanged in count, as {change: names}."""
+        """Return {change: names}; a name's count was added, deleted, increased, decreased or unchanged."""
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         frame = cls.compare_traces(*sides, control_rank, test_rank, control_iteration, test_iteration, device_type)
         return names_by_change(frame, _labels(*sides))
@@ -261,7 +261,7 @@ def _labeled(trace: AnyTrace, label: str) -> LabeledTrace:
 
 
 def _labels(control: LabeledTrace, test: LabeledTrace) -> tuple[str, str]:
-    """Return both labels; if they are equal, that of the test trace gets a suffix."""
+    """Return both labels; if they are equal, the label of the test trace gets a suffix."""
     return control.label, test.label if test.label != control.label else f"{test.label}_control_test"
 
 

@@ -25,7 +25,7 @@ def scores(
 
 @pytest.mark.parametrize("name", ["ncclKernel_AllReduce", "ncclDevKernel_AllReduce(int)", "hcom_allReduce_"])
 def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
-    """Rank 1 starts last in step 0, rank 0 in step 1; stream 0 counts too."""
+    """Rank 1 starts last in step 0 and rank 0 in step 1, so both are counted once, even on stream 0."""
     rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
     assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}
 
@@ -36,7 +36,7 @@ def test_ties_are_all_counted() -> None:
 
 
 def test_one_rank_or_fewer_than_requested_is_not_an_error() -> None:
-    """One rank is returned when three are requested; HTA raises TypeError or IndexError."""
+    """If three ranks are requested and only one exists, that rank is returned; HTA raises TypeError or IndexError."""
     assert scores([(4, 1, 7, "ncclKernel_A", 5, 9)], wanted=3) == {4: 1}
 
 
@@ -56,6 +56,6 @@ def test_figures_are_shown_on_request(monkeypatch) -> None:
 
 
 def test_weights_of_counters_have_htas_names() -> None:
-    """HTA weights nine counters; one count of a fused multiply-add represents two operations."""
+    """The table has HTA's nine counters; one count of a fused multiply-add represents two operations."""
     assert CUDA_SASS_INSTRUCTION_COUNTER_FLOPS["smsp__sass_thread_inst_executed_op_hfma_pred_on.sum"] == 2
     assert len(CUDA_SASS_INSTRUCTION_COUNTER_FLOPS) == 9

@@ -59,7 +59,7 @@ def prepared(view: TraceView, **options) -> pd.DataFrame:
 
 
 def test_each_event_is_a_bar_in_its_row(view) -> None:
-    """Rows are the host, GPU annotations, then streams including 0; bars of short events last 1,000 µs."""
+    """Rows are the host, GPU annotations, then streams including 0; bars of short events are 1,000 µs long."""
     bars = prepared(view)
     columns = ["task", "name", "ts", "dur", "calibrated_start_global", "calibrated_end_global"]
     assert bars[columns].to_numpy().tolist() == [
@@ -107,7 +107,7 @@ def test_a_setting_chooses_events(view, chosen, names) -> None:
 
 
 def test_a_setting_is_never_changed(view) -> None:
-    """Timelines do not modify the default setting that they share, unlike in HTA."""
+    """Timelines do not modify the default setting that they share; HTA's timelines do."""
     before = TimelinePlotSetting()
     setting = auto_detect_setting(view.get_trace(0).assign(rank=0), DefaultTimelinePlotSetting)
     Timeline(view.get_trace(0), view.symbol_table)
@@ -193,7 +193,7 @@ def test_a_figure_can_be_returned_or_written(view, tmp_path, monkeypatch) -> Non
 
 
 def test_annotations_of_modules_span_their_kernels(view) -> None:
-    """The annotation of `aten::mm` lasts from the start of its first kernel to the end of its last."""
+    """The annotation of `aten::mm` lasts from the start of its first kernel to the end of its last kernel."""
     with pytest.raises(InvalidOptionError, match="CallGraph"):
         align_module_with_kernels(view.get_trace(0), ["aten"])
     CallGraph(view)
@@ -228,7 +228,7 @@ def test_kernels_of_a_trace(view, shown) -> None:
 
 
 def test_errors_name_what_is_missing(view) -> None:
-    """An error names the missing column, symbol table or call of `prepare_timeline_events`."""
+    """An error names what is missing: a column, the symbol table or a call of `prepare_timeline_events`."""
     frame = view.get_trace(0)
     with pytest.raises(InvalidOptionError, match="missing: dur"):
         prepare_timeline_events(frame.drop(columns="dur"))

@@ -54,7 +54,7 @@ def test_a_loaded_trace_is_without_the_last_step(folder, caplog) -> None:
 
 
 def test_a_parsed_trace_is_whole_until_it_is_filtered(folder) -> None:
-    """After `parse_traces` or `parse_single_rank`, a trace has all steps until `align_and_filter_trace`."""
+    """After `parse_traces` or `parse_single_rank`, a trace has all steps; `align_and_filter_trace` drops the last."""
     trace = Trace(trace_dir=folder)
     trace.parse_traces(max_ranks=1, use_multiprocessing=False)
     assert (trace.get_ranks(), steps_of(trace, 0)) == ([0], [1, 2])
@@ -118,7 +118,7 @@ def test_an_arrow_has_two_ends() -> None:
     ],
 )
 def test_the_vendor_follows_from_the_calls(tmp_path, call, vendor) -> None:
-    """The names of launch calls determine the vendor; HTA knows only two of these names."""
+    """The names of launch calls determine the vendor; HTA recognizes only two of these names."""
     TraceBuilder().runtime(call, start_us=0, duration_us=1, correlation=5).write(tmp_path)
     assert Trace(trace_dir=str(tmp_path)).get_device_type() == vendor
 

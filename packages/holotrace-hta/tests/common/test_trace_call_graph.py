@@ -25,7 +25,7 @@ def view() -> TraceView:
 
 
 def test_each_event_has_its_ancestors_and_descendants(view) -> None:
-    """The columns of a call graph count kernels on stream 0 too, and their times use the clock of `ts`."""
+    """A call graph counts kernels on stream 0 too, and its times are on the same clock as `ts`."""
     CallGraph(view)
     columns = ["parent", "depth", "height", "num_kernels", "kernel_dur_sum", "first_kernel_start", "last_kernel_end", "kernel_span"]  # fmt: skip
     assert view.get_trace(0)[columns].to_numpy().tolist() == [

@@ -105,7 +105,7 @@ def test_an_option_without_meaning_is_an_error(make) -> None:
 
 
 def test_the_filters_keep_the_same_rows_as_htas(real_traces, goldens) -> None:
-    """Each filter keeps the rows that HTA's keeps, compared by their position in the file."""
+    """Each filter keeps the same rows as HTA's filter; rows are compared by their position in the file."""
     trace = open_trace(real_traces / "two_rank_128", cache=False).where(before_last_step)
     view = TraceView(trace, "")
     frame, table = view.get_trace(0), view.symbol_table

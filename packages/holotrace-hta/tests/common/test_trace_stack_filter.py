@@ -62,7 +62,7 @@ def test_kernels_stay_with_their_calls(frame) -> None:
 
 
 def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
-    """The frame for an operator that does not occur is empty; HTA raises AttributeError."""
+    """If the operator does not occur, the filter keeps no rows; HTA raises AttributeError."""
     for kept in (UnderOperatorFilter("nothing", 0)(frame), UnderOperatorFilter("middle", 1)(frame)):
         assert kept.empty
         assert kept.columns.equals(frame.columns)
@@ -83,7 +83,7 @@ def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
 
 
 def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
-    """Depths come from the frame's column `depth`; without it, they count from the outermost kept event."""
+    """Depths come from the column `depth`; without this column, they count from the outermost kept event."""
     chosen = CombinedOperatorFilter("forward", "first", "last", include_gpu_kernels=True)
     assert names(chosen(frame)) == ["middle", "mm", "middle_kernel"]
     assert names(CombinedOperatorFilter("forward", "first", "last", stack_depths=[0])(frame)) == ["middle"]
@@ -92,7 +92,7 @@ def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
 
 
 def test_the_kernels_of_calls(frame) -> None:
-    """`get_matching_kernels` returns kernels of runtime and driver calls; operators alone match none."""
+    """`get_matching_kernels` returns the kernels that runtime and driver calls launch; operators match none."""
     calls = frame[frame["ts"] < 30]
     assert names(get_matching_kernels(calls, frame, "s_cat")) == ["first_kernel"]
     assert get_matching_kernels(calls[calls["s_cat"] == "cpu_op"], frame, "s_cat").empty

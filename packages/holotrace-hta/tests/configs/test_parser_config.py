@@ -49,7 +49,7 @@ def test_the_lists_of_args_equal_htas(goldens) -> None:
 
 
 def test_a_configuration_starts_with_htas_columns_and_changes_alone() -> None:
-    """A configuration copies its lists, so that changing one configuration does not affect another."""
+    """Changing one configuration does not affect another, because each copies its lists."""
     config = ParserConfig(ParserConfig.get_minimum_args())
     config.add_args(ParserConfig.ARGS_TRITON_KERNELS)
     copy = config.clone()
@@ -87,7 +87,7 @@ def test_collectives_can_be_added() -> None:
 
 
 def test_columns_are_made_of_args() -> None:
-    """A column is named after its arg, and the arg's first value decides type and default; reference columns come first."""
+    """The arg determines a column's name, its first value the type and the default; reference columns come first."""
     args = pd.Series([{"a b": 1}, {"c (x)": "t"}, {"a b": 2.5, "d": [1]}, {"stream": 3, "e": 0.5}])
     reference = {"stream": ParserConfig.ARGS_MINIMUM[0]}
     specs = ParserConfig.infer_attribute_specs(args, reference)

@@ -1,7 +1,7 @@
-"""Every call that was recorded with HTA on the real traces also gets an answer from holotrace-hta, even where HTA failed.
+"""holotrace-hta answers every call that was recorded with HTA on the real traces, even where HTA failed.
 
 `_calls.json` beside HTA's results names the calls of each trace: `method.variant.rank0`, with status `ok`, `none` (HTA
-returned None) or `error`. `CALLS` makes the same calls with holotrace-hta; `NOT_OFFERED` lists those that have no counterpart.
+returned None) or `error`. `CALLS` makes the same calls with holotrace-hta; `NOT_OFFERED` lists calls without a counterpart.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ REPEATING = (
     "trace_diff_pair",
     "trace_diff_test",
 )
-"""Long traces on which HTA received the same calls as on the others."""
+"""Long traces with the same calls as the other traces."""
 
 slow_where_repeating = [
     pytest.param(name, marks=pytest.mark.slow) if name in REPEATING or "__" in name else name for name in FOLDERS
@@ -64,13 +64,13 @@ NOT_OFFERED = {
 
 NOT_OFFERED_OR_ELSEWHERE = {
     r"(compare_traces|ops_diff)\.compare\..*": "tests/input/test_real_input.py makes this call on traces of the repository",
-    r"(compare_traces|ops_diff)\.h100_mi300_qwen\..*": "these traces are not among the real ones",
+    r"(compare_traces|ops_diff)\.h100_mi300_qwen\..*": "the test data does not include these traces",
     r"memory_timeline": "not a TraceDiff call; see tests/test_memory_analysis.py",
     r"names": "not a TraceDiff call; see tests/facade/test_facade_names.py",
     r"filters\..*": "not a TraceDiff call; see tests/common/test_trace_filter.py",
     r"correlate_execution_trace": "not a TraceDiff call; see tests/ingest/test_execution_trace.py",
     r"(parser_config|parse_all_args\..*)": "not a TraceDiff call; see the tests of ParserConfig and arg_columns",
-    r"backend\..*": "there is one parser",
+    r"backend\..*": "there is only one parser",
 }
 """Calls that this test omits, and why: other tests make them, or no test can."""
 
@@ -232,7 +232,7 @@ COMPARISONS: Mapping[str, Callable[[Pair], object]] = {
 
 @pytest.mark.parametrize("folder", slow_where_repeating)
 def test_calls_on_a_trace_answer_as_in_hta(real_traces, goldens, tmp_path, folder) -> None:
-    """Every call returns an answer; where HTA had none, an empty table gives the reason."""
+    """Every call returns an answer; where HTA had no answer, a table has rows or gives the reason for having none."""
     calls = calls_of(goldens / "hta" / folder)
     name, _, suffix = folder.partition("__")
     analyzer = opened(real_traces, name, keep_last=suffix == "last")
@@ -294,8 +294,8 @@ def failure(make: Callable[[Any], object], given: object, call: str, status: str
         answer = make(given)
     except HolotraceError as error:
         return "" if call in WITH_UNKNOWN_RANK_OR_STEP and str(error) else f"{call}: {error!r}"
-    except Exception as error:  # noqa: BLE001 -- the test reports all calls that fail, not the first alone
-        return f"{call}: {type(error).__name__}instead of a HolotraceError: {error}"
+    except Exception as error:  # noqa: BLE001 -- the test reports all failures, not only the first
+        return f"{call}: {type(error).__name__} instead of a HolotraceError: {error}"
     if answer is None:
         return f"{call}: no answer"
     return f"{call}: no rows and no reason" if status != "ok" and any(map(is_silent, tables_in(answer))) else ""

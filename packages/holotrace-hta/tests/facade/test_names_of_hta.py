@@ -37,7 +37,7 @@ ABSENT = {
     r"hta\.utils\.validate_trace\.get_expected_arguments": "internal",
     r"hta\.analyzers\.critical_path_analysis\.CPGraph\.(adj|degree|(in|out)_degree|(in|out)_edges|name|pred|succ)": "attributes "
     "of the networkx graph, which is created on first use",
-    r"hta\.analyzers\.cuda_kernel_analysis\.CudaKernelAnalysis\.visualize_.*": "figures come with visualize=True",
+    r"hta\.analyzers\.cuda_kernel_analysis\.CudaKernelAnalysis\.visualize_.*": "visualize=True shows the figures",
     r"hta\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay separate",

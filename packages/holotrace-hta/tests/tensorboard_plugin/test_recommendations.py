@@ -61,7 +61,7 @@ def test_an_unknown_compat_is_named(slow_loading: TraceAnalysis) -> None:
 
 @pytest.mark.parametrize("name", EACH_CASE)
 def test_compat_gives_the_plugins_rules_with_its_numbers(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, the rules, percentages and GPUs are those of the plugin."""
+    """With `compat`, the rules, percentages and GPUs equal the plugin's."""
     one = case(name, goldens, real_traces)
     (answer,) = [(one.view("overview") or {}).get("recommendations") or "<ul></ul>"]
     theirs = {

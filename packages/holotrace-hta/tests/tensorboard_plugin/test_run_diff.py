@@ -23,7 +23,7 @@ def test_frames_in_microseconds() -> None:
 
 
 def test_compat_pairs_as_the_plugin_did() -> None:
-    """With `compat`, every row pairs an operator of one run with one of the other."""
+    """With `compat`, every row pairs an operator of one run with an operator of the other run."""
     diff = RunDiff(run(20), run(30), compat="torch_tb_profiler")
 
     assert set(diff.get_tree()["kind"]) == {"pair"}

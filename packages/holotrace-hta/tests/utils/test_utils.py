@@ -44,7 +44,7 @@ def test_the_kind_of_a_copy(name, copy) -> None:
 
 
 def test_touching_intervals_are_joined() -> None:
-    """Touching intervals are merged, in whatever order they come."""
+    """Touching intervals are merged, even if they are not sorted."""
     frame = pd.DataFrame({"ts": [30, 0, 10, 5], "dur": [1, 5, 2, 5]})
     assert utils.merge_kernel_intervals(frame).to_numpy().tolist() == [[0, 12], [30, 31]]
     assert utils.merge_kernel_intervals(frame.iloc[:0]).empty
@@ -70,7 +70,7 @@ def test_columns_and_values_are_found() -> None:
 
 
 def test_a_folder_is_checked(tmp_path) -> None:
-    """`is_valid_directory` accepts a writable folder and says that another does not exist."""
+    """`is_valid_directory` accepts a writable folder and reports a missing folder."""
     assert is_valid_directory(str(tmp_path), must_be_writable=True).success
     assert is_valid_directory(str(tmp_path)).reason == ""
     outcome = is_valid_directory(str(tmp_path / "nothing"), must_be_writable=True)

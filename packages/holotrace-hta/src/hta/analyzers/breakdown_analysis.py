@@ -1,4 +1,4 @@
-"""Breakdowns as functions that take `analyzer.t`, at HTA's import path."""
+"""Functions that compute breakdowns from `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overlap of communication and computation as a function that takes `analyzer.t`, at HTA's import path."""
+"""A function that computes the overlap of communication and computation from `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if not TYPE_CHECKING:
 
 
 class CommunicationAnalysis:
-    """A class method that takes `analyzer.t` and calls the `TraceAnalysis` method that its docstring names."""
+    """The class method takes `analyzer.t` and calls the `TraceAnalysis` method named in its docstring."""
 
     @classmethod
     def get_comm_comp_overlap(cls, t: TraceView, visualize: bool = True) -> pd.DataFrame:  # noqa: FBT001, FBT002

@@ -1,4 +1,4 @@
-"""The critical path's graph with its nodes and edges, and a function that loads saved graphs."""
+"""The graph of the critical path, its nodes and edges, and a function that loads saved graphs."""
 
 from __future__ import annotations
 

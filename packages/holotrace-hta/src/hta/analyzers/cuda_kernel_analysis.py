@@ -1,4 +1,4 @@
-"""Launches and kernel sequences as functions that take `analyzer.t`, at HTA's import path."""
+"""Functions that analyse launches and kernel sequences of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 

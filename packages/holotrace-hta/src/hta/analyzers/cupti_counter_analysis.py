@@ -1,4 +1,4 @@
-"""Hardware counters of kernels, and how many floating-point operations each count represents."""
+"""Hardware counters of kernels, and the number of floating-point operations per count."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if not TYPE_CHECKING:
     __getattr__ = names_of(__name__)
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS: dict[str, float] = dict(FLOP_OF_COUNTER)
-"""The floating-point operations per count of each counter."""
+"""For each counter, the number of floating-point operations per count."""
 
 
 class CuptiCounterAnalysis:
-    """A class method that takes `analyzer.t` and calls the `TraceAnalysis` method that its docstring names."""
+    """The class method takes `analyzer.t` and calls the `TraceAnalysis` method named in its docstring."""
 
     cuda_profiler_cat = "cuda_profiler_range"
 

@@ -50,7 +50,7 @@ def find_stragglers_with_late_start_comm_kernels(
     n_stragglers: int = 2,
     visualize: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.Series:
-    """Count the steps in which each rank is among the last to start a communication kernel.
+    """For each rank, count the steps in which it is among the last to start a communication kernel.
 
     Chooses the kernel name and stream whose durations differ most between ranks. In each step, compares when each rank starts
     its last kernel with that name on that stream.
@@ -59,7 +59,7 @@ def find_stragglers_with_late_start_comm_kernels(
         df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
         symbol_table: maps the ids in `name` to text.
         n_stragglers: the number of ranks to count per step; ties are counted as well.
-        visualize: show the kernel's start on each rank.
+        visualize: show a figure of the kernel's start on each rank.
 
     Returns:
         The counts, indexed by rank; empty if no communication kernel takes at least 1 % of the mean step.
@@ -93,7 +93,7 @@ def _figure(flagged: pd.DataFrame) -> go.Figure:
 def _long_kernels(df: pd.DataFrame, symbol_table: TraceSymbolTable) -> pd.DataFrame:
     """Return the communication kernels that take at least 1 % of the mean step.
 
-    Adds two columns in units of the mean step: the normalized start and the duration of each kernel.
+    Adds each kernel's normalized start and its duration as columns, both as multiples of the mean step.
     """
     first = df["ts"].min()
     mean_step = ((df["ts"] + df["dur"]).max() - first) / max(1, df["iteration"].nunique())

@@ -1,4 +1,4 @@
-"""Steps and stragglers as functions that take `analyzer.t`, at HTA's import path."""
+"""Functions that find the steps and stragglers of `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 

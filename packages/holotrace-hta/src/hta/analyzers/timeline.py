@@ -40,7 +40,7 @@ def prepare_timeline_gpu_events(  # noqa: PLR0913, PLR0917 -- HTA's signature
         ranks: the ranks to include; by default all.
         iterations: the steps to include; by default all events, including events outside of steps.
         streams: the streams to include; by default all, including stream 0.
-        duration_threshold: events shorter than this, in µs, are drawn with this length.
+        duration_threshold: the shortest length of a bar, in µs; shorter events are drawn with this length.
 
     Returns:
         The columns of `prepare_timeline_events`; `dur` is the true duration.

@@ -1,4 +1,4 @@
-"""Queue lengths and memory bandwidth as functions that take `analyzer.t`, at HTA's import path."""
+"""Functions that compute queue lengths and memory bandwidth from `analyzer.t`, at HTA's import path."""
 
 from __future__ import annotations
 

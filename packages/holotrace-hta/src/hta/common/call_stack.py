@@ -1,6 +1,6 @@
 """HTA's older call stacks, kept for older scripts: the `CallGraph` of this module adds the columns `depth` and `parent`.
 
-`hta.common.trace_call_graph` adds more columns; both determine parents the same way.
+`hta.common.trace_call_graph` adds more columns; both modules find the same parents.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CallStackNode(NamedTuple):
 
 
 class _Frames(Protocol):
-    """Provides the frames of ranks, like `analyzer.t`."""
+    """Provides a frame for each rank, as `analyzer.t` does."""
 
     def get_trace(self, rank: int) -> pd.DataFrame: ...
 
@@ -132,7 +132,7 @@ class CallGraph:
         trace: `analyzer.t`.
         ranks: the ranks to include; by default all.
         filter_func: selects the events to include; by default all.
-        remapped_tids: {rank: {thread: the thread that its events are assigned to}}.
+        remapped_tids: {rank: {thread: new thread}}; the events of a thread are assigned to the new thread.
         pre_process_trace_data: shorten Python functions that end later than their callers.
 
     Raises:
@@ -171,7 +171,7 @@ class CallGraph:
         return frame.reindex([*leaves, *around, *launched[launched >= 0].tolist()])
 
     def constrain_child_time_withinin_parent(self, df: pd.DataFrame) -> None:
-        """Shorten Python functions, in place, that end later than their callers in the same thread."""
+        """Shorten, in place, Python functions that end later than their callers in the same thread."""
         if df.empty or not {"python_id", "python_parent_id"} <= set(df.columns):
             return
         functions = df[df["python_id"] >= 0]

@@ -73,9 +73,9 @@ class TimelinePlotSetting:
     color_column                   column that determines the colour of bars
     task_height                    height of a row in pixels
     amplify_short_events           draw events at least `short_events_display_duration` long, in µs
-    use_global_time                keep absolute times instead of counting from the first event
+    use_global_time                show absolute times; otherwise times count from the first event
     plot_format                    where the figure goes
-    compress_threads               threads of a rank share rows
+    compress_threads               show all threads of a rank in the same rows
     """
 
     auto_detect: bool = True
@@ -122,7 +122,7 @@ def prepare_timeline_events(
 
     Args:
         df: events with name, ts, dur and, for device events, stream, as in `analyzer.t.get_trace(rank)`. Events of several
-            ranks need a column `rank`. If there is a column `depth`, the host has one row per depth.
+            ranks need a column `rank`. If there is a column `depth`, host events get one row per depth.
         setting: the appearance of the timeline.
         symbol_table: maps the ids in `name` and `cat` to text; not needed if the frame has text.
         hover_columns: columns to keep for the hover text; by default `DefaultHoverColumns`.
@@ -165,7 +165,7 @@ def plot_events_timeline(
 ) -> str | None:
     """Draw the result of `prepare_timeline_events`; return HTML for `PlotFormat.HTML`, otherwise None.
 
-    If there are too many events or rows, draws the longest events and the first rows; the subtitle says what is shown.
+    If there are too many events or rows, draws only the longest events and the first rows, and says so in the subtitle.
 
     Args:
         title: the title of the figure.
@@ -252,7 +252,7 @@ def align_module_with_kernels(
     sym_table: TraceSymbolTable | None = None,
     include_original_cpu_events: bool = False,  # noqa: FBT001, FBT002 -- HTA's signature
 ) -> pd.DataFrame:
-    """Return the device events, plus a bar for each matching host event that spans the kernels launched under it.
+    """Return the device events and, for each matching host event, a bar that spans the kernels it launched.
 
     Args:
         events_df: events with the columns of `hta.common.trace_call_graph.CallGraph`.
@@ -375,7 +375,7 @@ def _texts(df: pd.DataFrame, column: str, symbol_table: TraceSymbolTable | None)
         return numbers.map(symbol_table.get_symbol_names(numbers.unique())).fillna("").astype(object)
     if f"s_{column}" in df.columns:
         return df[f"s_{column}"]
-    message = f"`{column}` holds symbol ids: pass the symbol table, or call decode_symbol_ids() first"
+    message = f"`{column}` contains symbol ids: pass the symbol table, or call decode_symbol_ids() first"
     raise InvalidOptionError(message)
 
 

@@ -56,14 +56,14 @@ class Trace(TraceView):
     """The traces of a job, opened without a `TraceAnalysis`.
 
     Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`. `load_traces`
-    drops the last step. Times count from the first event of the job, but between `parse_traces` and `align_and_filter_trace`
-    they are as in each file.
+    drops the last step. Times count from the first event of the job, except between `parse_traces` and
+    `align_and_filter_trace`, when frames have the times of each file.
 
     Args:
-        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. `{}` opens no file, so that a
-            script can assign frames to `traces`.
+        trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. With `{}`, no file is
+            opened, and a script can assign frames to `traces`.
         trace_dir: the folder.
-        parser_config: the args that become columns of the frames; HTA's by default.
+        parser_config: the args to add to frames as columns; by default the same args as in HTA.
 
     Raises:
         TraceNotFoundError: these paths contain no trace.
@@ -99,13 +99,13 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the whole traces of all ranks, or of the first `max_ranks`."""
+        """Load the complete traces of all ranks, or of the first `max_ranks` ranks."""
         ranks = list(self._opened.ranks)
         chosen = ranks if max_ranks < 0 else ranks[:max_ranks]
         self.parse_multiple_ranks(chosen, use_multiprocessing, use_memory_profiling)
 
     def parse_single_rank(self, rank: int) -> None:
-        """Load the whole trace of one rank.
+        """Load the complete trace of one rank.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -118,7 +118,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the whole traces of some ranks, with times as in the files.
+        """Load the complete traces of some ranks, with the times of their files.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -157,7 +157,7 @@ def parse_trace_dict(trace_file_path: str) -> dict[str, Any]:
 
 
 def get_cpu_gpu_correlation(df: pd.DataFrame) -> pd.DataFrame:
-    """Return `gpu_index` and `cpu_index` of all device rows with a known launch call, including stream 0."""
+    """Return `gpu_index` and `cpu_index` of all device rows with a known launch call, including rows on stream 0."""
     linked = df[(df["stream"] >= 0) & (df["index_correlation"] >= 0)]
     return pd.DataFrame({"gpu_index": linked["index"].to_numpy(), "cpu_index": linked["index_correlation"].to_numpy()})
 
@@ -166,7 +166,7 @@ def trace_event_timestamp_to_unixtime_ns(trace_event_ts_us: float, trace_metadat
     """Convert a file's time in µs to nanoseconds since 1970; `trace_metadata` is the file's `meta_data`.
 
     Raises:
-        UnknownBaseTimeError: the file does not record when its clock started, like all files from before 2024.
+        UnknownBaseTimeError: the file does not record when its clock started; files from before 2024 never do.
     """
     if "baseTimeNanoseconds" not in trace_metadata:
         message = "the trace has no baseTimeNanoseconds, so the start of its clock is unknown"

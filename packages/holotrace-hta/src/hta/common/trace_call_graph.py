@@ -185,7 +185,7 @@ class CallGraph:
         return frame.loc[sorted(stack)].sort_values(["ts", "depth"])
 
     def get_gpu_kernels(self, rank: int | None = None) -> pd.DataFrame:
-        """Return the device work of a rank, by default of the first."""
+        """Return the device work of a rank, by default of the first rank."""
         frame = self._frame(rank)
         return frame[frame["height"] == 0]
 

@@ -40,7 +40,7 @@ def create_rank_to_trace_dict(file_list: Iterable[str] | str) -> tuple[bool, dic
 
 
 def get_trace_files(trace_path: str) -> dict[int, str]:
-    """Return {rank: file} of a folder.
+    """Return {rank: file} for the traces in a folder.
 
     Raises:
         TraceNotFoundError: the folder contains no trace.

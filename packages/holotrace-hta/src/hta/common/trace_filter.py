@@ -123,7 +123,7 @@ class NameStringColumnFilter(Filter):
 
 
 class NameIdColumnFilter(Filter):
-    """Keep the events whose name matches a regular expression at its start; the frame holds names as symbol ids."""
+    """Keep the events whose name matches a regular expression at its start; the frame has symbol ids, not names."""
 
     def __init__(self, name_pattern: str, name_column: str = "name") -> None:
         self.name_pattern, self.name_column = _checked_pattern(name_pattern), name_column
@@ -204,7 +204,7 @@ class CPUOperatorFilter(Filter):
 
 
 class MemCopyEventFilter(Filter):
-    """Keep the device copies with one exact name, such as `Memcpy HtoD (Pinned -> Device)`."""
+    """Keep the device copies with this exact name, such as `Memcpy HtoD (Pinned -> Device)`."""
 
     def __init__(self, memory_copy_type: str, symbol_table: TraceSymbolTable | None = None) -> None:
         self.memory_copy_type, self.symbol_table = memory_copy_type, symbol_table
@@ -219,7 +219,7 @@ class MemCopyEventFilter(Filter):
 
 
 class CompositeFilter(Filter):
-    """Keep the rows that match all of several filters.
+    """Keep the rows that match every given filter.
 
     Raises:
         WrongTypeError: an item is not a filter.
@@ -251,7 +251,7 @@ def _is_on_device(df: pd.DataFrame, symbol_table: TraceSymbolTable | None) -> pd
 
 def _needed(symbol_table: TraceSymbolTable | None, who: str) -> TraceSymbolTable:
     if symbol_table is None:
-        message = f"{who} matches names, but this frame holds symbol ids: pass the symbol table too"
+        message = f"{who} matches names, but this frame contains symbol ids: pass the symbol table too"
         raise InvalidOptionError(message)
     return symbol_table
 

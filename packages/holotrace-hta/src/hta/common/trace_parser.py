@@ -1,4 +1,4 @@
-"""Reads single files, at HTA's import path; the names of all of HTA's back ends select the same parser."""
+"""Reads single files, at HTA's import path. There is only one parser: every back-end name of HTA selects it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def infer_gpu_type(metadata: Mapping[str, Any] | None = None, name_set: Iterable
 
     Args:
         metadata: the file's top-level keys.
-        name_set: names of events.
+        name_set: event names.
     """
     if is_mtia(metadata or {}):
         return "MTIA"

@@ -155,8 +155,8 @@ def get_matching_kernels(df_ops: pd.DataFrame, df_both: pd.DataFrame, cat_column
     """Return the device rows of `df_both` that were launched by runtime and driver calls in `df_ops`.
 
     Args:
-        df_ops: events of the host.
-        df_both: events of host and devices.
+        df_ops: host events.
+        df_both: host and device events.
         cat_column: the column of `df_ops` with categories as text, such as `s_cat`.
     """
     is_call = df_ops[cat_column].astype(str).str.endswith(("_runtime", "_driver"))

@@ -61,7 +61,7 @@ class HtaConfig:
         return [path for path in self.config_file_paths if os.access(path, os.R_OK)]
 
     def get_config(self, dot_path: str | None = None, default_value: Any = None) -> Any:  # noqa: ANN401 -- HTA's
-        """Return the value at a path such as `a.b.c`, or the default; without a path, everything."""
+        """Return the value at a path such as `a.b.c`, or the default; without a path, return the whole content."""
         value: Any = self.config
         for key in [] if dot_path is None else dot_path.split("."):
             if not isinstance(value, dict) or key not in value:

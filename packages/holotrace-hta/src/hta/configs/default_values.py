@@ -42,13 +42,13 @@ v1_0_0 = YamlVersion(1, 0, 0)
 
 
 class AttributeSpec(NamedTuple):
-    """A column of a frame that holds an arg.
+    """A frame column that contains an arg.
 
     name                   the column's name
     raw_name               the arg's name in the file
     value_type             the type of its values
     default_value          the value for events without the arg
-    min_supported_version  the first version of HTA's list that includes it
+    min_supported_version  the first version of HTA's list that includes the arg
     """
 
     name: str

@@ -54,7 +54,7 @@ class HTAEnvOptions:
         _set(HTA_DISABLE_CG_DEPTH_ENV, is_on=value)
 
     def critical_path_add_zero_weight_launch_edges(self) -> bool:
-        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph has these edges in any case."""
+        """Return whether CRITICAL_PATH_ADD_ZERO_WEIGHT_LAUNCH_EDGE is 1; the graph always has these edges."""
         return is_switched_on(CP_LAUNCH_EDGE_ENV)
 
     def set_critical_path_add_zero_weight_launch_edges(self, value: bool) -> None:  # noqa: FBT001 -- HTA's signature

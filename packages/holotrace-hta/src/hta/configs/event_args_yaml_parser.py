@@ -1,4 +1,4 @@
-"""The lists of args, at HTA's import path; here they are Python, not YAML."""
+"""HTA's lists of args, at HTA's import path; these lists are Python code, not YAML."""
 
 from __future__ import annotations
 

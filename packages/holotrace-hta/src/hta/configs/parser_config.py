@@ -1,4 +1,4 @@
-"""HTA's configuration of the args that become columns of `analyzer.t.get_trace(rank)`.
+"""HTA's configuration: which event args become columns of `analyzer.t.get_trace(rank)`.
 
 The reader keeps every arg, so a configuration only changes frames, never an analysis. The options of HTA's parsers (back end,
 memory, skipped events) are accepted but have no effect, because there is only one parser.
@@ -66,7 +66,7 @@ class TraceType(str, Enum):
 
 
 class ParserConfig:
-    """Selects the args of events that become columns.
+    """Selects which event args become columns.
 
     Args:
         args: the columns; by default `ARGS_DEFAULT`.
@@ -267,10 +267,10 @@ class ParserConfig:
     def infer_attribute_specs(
         cls, args: Iterable[Any], reference_specs: Mapping[str, AttributeSpec] | None = None
     ) -> dict[str, AttributeSpec]:
-        """Return {arg: column} for all args in a series of dicts, with the columns from `reference_specs` first."""
+        """Return {arg: column} for all args in a series of dicts; columns of `reference_specs` come first."""
         values: dict[str, object] = {}
         for args_of_event in args:
-            if isinstance(args_of_event, Mapping):  # NaN and None are events without args
+            if isinstance(args_of_event, Mapping):  # NaN or None: an event without args
                 for name, value in args_of_event.items():
                     values.setdefault(name, value)
         known = {spec.raw_name: spec for spec in (reference_specs or {}).values() if spec.raw_name in values}

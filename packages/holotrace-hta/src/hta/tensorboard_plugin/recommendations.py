@@ -61,7 +61,7 @@ class _Rank(NamedTuple):
 
 
 def plugin_recommendations(trace: Trace) -> pl.DataFrame:
-    """Return one row per rule of the plugin, and per rank and device to which the rule applies.
+    """Return one row for each rule of the plugin, and each rank and device to which the rule applies.
 
     Returns:
         In the plugin's order:
@@ -100,7 +100,7 @@ def _ranks(trace: Trace) -> list[_Rank]:
 
 
 def _table(asked: Callable[[], pl.DataFrame]) -> pl.DataFrame:
-    """Return a table of an analysis; an empty one if its input was not recorded."""
+    """Return the table of an analysis, or an empty table if its input was not recorded."""
     try:
         return asked()
     except holotrace.MissingDataError:

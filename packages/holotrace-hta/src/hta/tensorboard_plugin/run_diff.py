@@ -49,5 +49,5 @@ class RunDiff:
         return frame_in_microseconds(self.result.per_operator)
 
     def plot(self) -> go.Figure:
-        """Return the figure of the call paths whose own time changed most."""
+        """Return the figure of the call paths whose self time changed most."""
         return figures.plot_compare_operators(self.result)

@@ -106,7 +106,7 @@ class PluginViews:
         return frame_in_microseconds(result.per_step)
 
     def get_communication_operations(self, compat: Compat | None = None) -> pd.DataFrame:
-        """Return calls, sizes and times of each rank's collectives by element type.
+        """Return the calls, sizes and times of each rank's collectives, by element type.
 
         Returns:
             `per_operation` of `holotrace.distributed`, times in µs, sizes in bytes: rank, collective, dtype, call_count,
@@ -155,13 +155,13 @@ class PluginViews:
         return frame_in_microseconds(self._memory_within(start_us, end_us, compat).per_operator)
 
     def get_recommendations(self, compat: Compat | None = None) -> pd.DataFrame:
-        """Return what costs time and what to do about it, the costliest first: `per_finding` of `holotrace.diagnosis`, times in µs.
+        """Return the causes of lost time with advice, costliest first: `per_finding` of `holotrace.diagnosis`, times in µs.
 
         With `compat`, return the plugin's recommendations instead: rule, rank, device, value_fraction, limit_fraction, advice.
         """
         if checked_compat(compat) is None:
             return frame_in_microseconds(holotrace.diagnosis(self.t.trace_by_steps).per_finding)
-        from hta.tensorboard_plugin.recommendations import plugin_recommendations  # noqa: PLC0415 -- few scripts ask for them
+        from hta.tensorboard_plugin.recommendations import plugin_recommendations  # noqa: PLC0415 -- few scripts need it
 
         return frame_in_microseconds(plugin_recommendations(self.t.trace_by_steps))
 

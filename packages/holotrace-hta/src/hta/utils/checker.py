@@ -1,4 +1,4 @@
-"""Checks that run before work starts, at HTA's import path."""
+"""A check of folders, at HTA's import path."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def late_rank() -> TraceBuilder:
 
 
 def test_the_default_compares_waits(tmp_path) -> None:
-    """The default method compares waits; it drops step 2, the last, and ignores steps that do not exist."""
+    """The default method compares waits; step 2, the last, is dropped, and steps that do not exist are ignored."""
     analysis = analysis_of(late_rank(), tmp_path)
     assert analysis.get_potential_stragglers(num_candidates=1) == [0]
     assert analysis.get_potential_stragglers([0, 99], 0) == [1]
@@ -223,7 +223,7 @@ def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
 
 
 def test_figures_are_shown_on_request(tmp_path, monkeypatch) -> None:
-    """Annotations show a figure by default, stragglers only on request."""
+    """The method for annotations shows a figure by default; the method for stragglers shows one only if asked to."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure.layout.title.text))
     analysis = analysis_of(late_rank(), tmp_path)

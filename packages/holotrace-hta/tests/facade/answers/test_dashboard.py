@@ -42,7 +42,7 @@ def test_a_dashboard_at_the_end_of_a_cell_shows_the_verdict_and_every_figure(sho
 
 @pytest.mark.slow
 def test_every_figure_has_a_title_and_units() -> None:
-    """Every figure of a dashboard has a title, and every axis of numbers has one too."""
+    """Every figure of a dashboard and every numeric axis has a title."""
     for name, figure in Dashboard(summary(gpu_job().build()), "dark").figures.items():
         assert figure.layout.title.text, name
         assert figure.layout.paper_bgcolor is None

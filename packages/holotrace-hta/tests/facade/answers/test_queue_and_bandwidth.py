@@ -1,4 +1,4 @@
-"""Queue lengths, bandwidths and counters have HTA's columns, and HTA's numbers where those are correct."""
+"""Queue lengths, bandwidths and counters have HTA's columns, and HTA's numbers where HTA is correct."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TRACES_OF = {
     "trace_diff_control__last": "diff/control",
     "df_index_resolver": "single_v100",
 }
-"""Folder of HTA's results -> folder of the traces, for traces in whole µs whose launch calls HTA knows."""
+"""Folder of HTA's results -> folder of the traces, for traces in whole µs whose launch calls HTA recognizes."""
 
 STATISTICS = ["count", "mean", "std", "min", "25%", "50%", "75%", "max"]
 GB_PER_S = 1e-9
@@ -37,7 +37,7 @@ each_golden = pytest.mark.parametrize(
 
 @pytest.fixture
 def small(tmp_path) -> TraceAnalysis:
-    """Open a job: rank 0 launches kernels at 0 and 2 µs that start at 10 and 20; its copy runs 30..40 at 2 GB/s."""
+    """Open a job: rank 0 launches kernels at 0 and 2 µs, which start at 10 and 20 µs, and copies at 2 GB/s for 10 µs."""
     builder = (
         TraceBuilder()
         .kernel("gemm", start_us=10, duration_us=5, launch_us=0)
@@ -75,7 +75,7 @@ def after_each_time(frame: pd.DataFrame, keys: list[str], value: str) -> pd.Seri
 
 @each_golden
 def test_queue_lengths_equal_htas(real_traces, goldens, name) -> None:
-    """Times, tracks and the queue length after each time equal HTA's."""
+    """Times, tracks and the queue length after each change equal HTA's."""
     for rank, ours in same_job(real_traces, name).get_queue_length_time_series().items():
         theirs = answer(goldens, name, f"get_queue_length_time_series.rank{rank}")
         assert sorted(ours.index) == sorted(theirs["index"])
@@ -194,7 +194,7 @@ def test_summaries_have_htas_shape(small) -> None:
 
 
 def test_time_blocked_on_every_stream(small) -> None:
-    """The queue of rank 0 holds two launches for 8 of 30 µs, and at least one for 20 µs."""
+    """The queue of rank 0 contains two launches for 8 of 30 µs, and at least one launch for 20 µs."""
     series = small.get_queue_length_time_series()
     two, one = (small.get_time_spent_blocked_on_full_queue(series, limit) for limit in (2, 1))
     assert two.to_numpy().tolist() == [[0, 7, 8, pytest.approx(8 / 30)]]
@@ -223,7 +223,7 @@ def test_a_job_without_gpu_work_has_empty_answers(tmp_path) -> None:
 
 
 def test_ranks_can_be_chosen(small) -> None:
-    """`ranks` selects ranks; the default is all ranks, while HTA's is rank 0."""
+    """`ranks` selects ranks; the default is all ranks, but only rank 0 in HTA."""
     assert list(small.get_queue_length_time_series(ranks=[1])) == [1]
     with pytest.raises(UnknownRankError):
         small.get_memory_bw_time_series(ranks=[9])

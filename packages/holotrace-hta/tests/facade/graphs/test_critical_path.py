@@ -30,7 +30,7 @@ MM, LAUNCH, GEMM, SYNC = 1, 2, 3, 4
 
 
 def small() -> TraceBuilder:
-    """Return a step of 100 µs: mm 10..30 launches gemm at 15, gemm runs 40..80, and a call waits for gemm 50..90."""
+    """Return a step of 100 µs: mm (10..30) launches gemm (40..80) at 15, and a call (50..90) waits for gemm."""
     return (
         TraceBuilder(base_time_ns=5_000)
         .step(1, 0, 100)
@@ -211,7 +211,7 @@ def test_copies_with_all_edges_show_launches_without_delay_if_asked_to(tmp_path,
 
 
 def test_a_copy_for_another_rank_or_over_a_file_is_refused(analyzer, graph, tmp_path) -> None:
-    """A copy of another rank's trace is refused, and so is a folder whose path is a file."""
+    """It is an error to mark the path in another rank's trace, or to name a file as the folder."""
     with pytest.raises(InvalidOptionError, match="belongs to rank 0 and cannot be drawn into the trace of rank 1"):
         analyzer.overlay_critical_path_analysis(1, graph, str(tmp_path))
     (tmp_path / "file").touch()
@@ -303,7 +303,7 @@ def test_hta_class_methods_give_the_same_graph(analyzer, graph, tmp_path) -> Non
 
 
 def test_functions_of_networkx_take_the_graph(graph) -> None:
-    """Functions of networkx return the same for a CPGraph as for its DiGraph, even after weights have changed."""
+    """Functions of networkx return equal results for a CPGraph and its DiGraph, even after weights have changed."""
     nx = pytest.importorskip("networkx")
     converted = graph.to_networkx()
     assert nx.is_directed_acyclic_graph(graph)

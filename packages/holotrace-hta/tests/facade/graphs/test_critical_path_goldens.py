@@ -29,10 +29,10 @@ WINDOWS = {
     "fwd0": (_FORWARD, 0),
     "fwd1": (_FORWARD, 1),
 }
-"""Name of a window, as in the names of the goldens, to the annotation and instance that select it."""
+"""{window in the names of the goldens: (annotation, instance) that select it}."""
 
 NO_SUCH_INSTANCE = {("amd_trace", "step1"), ("trace_filter", "step1")}
-"""Calls for a second instance that the trace lacks; HTA counts GPU annotations (amd_trace) or fails (trace_filter)."""
+"""Calls for a second step in traces with one; HTA counts the step's GPU annotation too (amd_trace) or fails (trace_filter)."""
 
 _SYNCHRONISATION = 13
 _CALL = re.compile(r"critical_path_analysis\.(\w+)\.rank(\d+)")
@@ -73,7 +73,7 @@ ON_THE_PAGE = {
 
 @pytest.mark.parametrize("section", ON_THE_PAGE)
 def test_the_page_shows_the_numbers_of_both_tools(real_traces, goldens, section) -> None:
-    """The page's tables show the µs of each `bound_by` value, as HTA and as we compute them."""
+    """The page's tables show the µs of each `bound_by` value, as computed by HTA and by holotrace."""
     folder, window = ON_THE_PAGE[section]
     path = str(next(real_traces.glob(FILES[folder][0])))
     graph, _ = TraceAnalysis({0: path}).critical_path_analysis(0, *WINDOWS[window])

@@ -1,4 +1,4 @@
-"""Statistics by rank and group equal those of pandas."""
+"""Statistics by rank and group equal the statistics of pandas."""
 
 from __future__ import annotations
 

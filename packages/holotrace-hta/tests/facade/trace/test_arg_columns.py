@@ -39,7 +39,7 @@ def test_every_arg_has_the_value_of_the_file() -> None:
 
 
 def test_three_columns_are_one_list() -> None:
-    """`grid`, stored as three columns, is a list again in the frame."""
+    """The arg `grid`, stored as three columns, becomes one column of lists in the frame."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=1, args={"grid": [4, 2, 1]})
     builder.operator("a", start_us=0, duration_us=1)
     assert values(builder, AttributeSpec("grid", "grid", ValueType.Object, "[]"), 2) == [[4, 2, 1], "[]"]

@@ -1,6 +1,6 @@
 """One module per question, each returning frames with HTA's columns.
 
-`answers.<module>` imports that module on first use, so that a script loads only what it uses.
+`answers.<module>` imports the module on first use, so a script loads only the modules it uses.
 """
 
 from __future__ import annotations

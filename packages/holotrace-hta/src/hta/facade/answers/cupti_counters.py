@@ -1,4 +1,4 @@
-"""Hardware counters of kernels with their operators, with HTA's columns."""
+"""The hardware counters and the operators of kernels, with HTA's columns."""
 
 from __future__ import annotations
 

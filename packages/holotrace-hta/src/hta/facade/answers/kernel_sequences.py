@@ -42,7 +42,7 @@ def sequence_frame(  # noqa: PLR0913 -- HTA's arguments
     except (InvalidOptionError, MissingDataError) as error:  # the trace has no such operator, or no GPU work
         return _empty(str(error))
     if result.per_pattern.is_empty():
-        return _empty(f"no call of {operator_name!r} launches {min_pattern_len} kernels")
+        return _empty(f"no call of {operator_name!r} launches {min_pattern_len} or more kernels")
     if visualize:
         show(plot_kernel_sequences(result))
     expect_events_of_file(chosen.ranks[rank])

@@ -85,7 +85,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # Types are explicit, because letting pandas infer that objects are text takes longer than everything else here.
+    # The types are given, because pandas would spend more time on inferring them than this function takes.
     columns = {
         name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
     }

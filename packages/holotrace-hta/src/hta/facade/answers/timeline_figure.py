@@ -13,7 +13,7 @@ from holotrace.drawing.names import hover_text, label_text, short_labels
 from holotrace.drawing.theme import Theme, empty_figure, template
 
 MOST_BARS = 10_000
-"""Maximum number of bars, because more would make browsers slow."""
+"""Maximum number of bars; more bars would make browsers slow."""
 
 MOST_ROWS = 200
 

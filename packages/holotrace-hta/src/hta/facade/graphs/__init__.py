@@ -1,6 +1,6 @@
 """Critical paths and call stacks as HTA's objects.
 
-`graphs.<module>` imports that module on first use, so that a script loads only what it uses.
+`graphs.<module>` imports the module on first use, so a script loads only the modules it uses.
 """
 
 from __future__ import annotations

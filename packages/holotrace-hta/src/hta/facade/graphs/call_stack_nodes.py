@@ -37,7 +37,7 @@ class CallStackNode:
     depth     number of enclosing events, -1 for a root
     height    longest path down to a leaf: 0 for device work, at least 1 for others
     device    where the event ran
-    children  events directly within it, and the device work that it launched
+    children  events directly inside this event, and the device work that it launched
     """
 
     parent: int = NULL_NODE_INDEX

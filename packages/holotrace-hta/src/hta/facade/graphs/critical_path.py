@@ -44,10 +44,10 @@ from hta.facade.trace.trace_view import TraceView
 logger = logging.getLogger("holotrace")
 
 SHOW_LAUNCHES_VARIABLE = "CRITICAL_PATH_SHOW_ZERO_WEIGHT_LAUNCH_EDGE"
-"""Environment variable; if it is 1, copies with all edges also show launches without a delay. Read at each call."""
+"""Environment variable, read at each call; if it is 1, copies with all edges also show launches without a delay."""
 
 STRICT_VARIABLE = "CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS"
-"""Environment variable; if 1, the analysis fails when an edge's target was measured before its source. Read at each call."""
+"""Environment variable, read at each call; if it is 1, the analysis fails when an edge ends before it starts."""
 
 _TYPES = {int(edge_type): text for edge_type, text in ARROW_TYPES.items()}
 _OF_NETWORKX = ("_adj", "_node", "_pred", "_succ")
@@ -89,12 +89,12 @@ class CPGraph:
     """The graph of a rank's events within a window, and its critical path.
 
     networkx functions accept it like a `networkx.DiGraph`; `to_networkx()` creates a real one. Nodes are integers in order of
-    time; the first and the last are the ends of the window. `edges`, `nodes`, `number_of_nodes()` and `number_of_edges()` work
-    as in networkx. If a script changes weights of `edges`, `critical_path()` recomputes the path.
+    time; the first node is the start of the window, the last node its end. `edges`, `nodes`, `number_of_nodes()` and
+    `number_of_edges()` work as in networkx. If a script changes weights of `edges`, `critical_path()` recomputes the path.
 
     rank, data_load_events   the arguments of `critical_path_analysis`
     t, t_full                the whole trace, `analyzer.t`
-    path_graph               the measured graph, for the functions of `holotrace`
+    path_graph               the measured graph, for use with functions of `holotrace`
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class CPGraph:
 
     @property
     def edges(self) -> EdgeView:
-        """The edges; if several connect the same two nodes, only the longest of them."""
+        """The edges, at most one between two nodes: the edge on the critical path, or else the longest edge."""
         return EdgeView(self._edges)
 
     def number_of_nodes(self) -> int:
@@ -221,8 +221,8 @@ class CPGraph:
         """Recompute the path with the current weights.
 
         Returns:
-            False only if an edge's target was measured before its source and the environment variable
-            CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS is 1.
+            False if an edge ends before it starts and the environment variable
+            CRITICAL_PATH_STRICT_NEGATIVE_WEIGHT_CHECKS is 1; otherwise True.
         """
         edges = self._edges
         if (edges.length_ns != self._measured_ns).any():
@@ -254,10 +254,10 @@ class CPGraph:
         return pd.DataFrame(columns).join(described).assign(bound_by=bound_by)
 
     def summary(self) -> pd.Series:
-        """Print the length of the path, and return what bounds it.
+        """Print the length of the path, and return its percentages by activity and wait.
 
         Returns:
-            The percentage of the path's time for each value of `bound_by`; the percentages add up to 100.
+            The percentage of the time for each value of `bound_by`; the percentages add up to 100.
         """
         edges, on_path = self._edges, self._on_path
         lengths = edges.length_ns[on_path]

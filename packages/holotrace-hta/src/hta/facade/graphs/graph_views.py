@@ -19,7 +19,7 @@ from holotrace.export.critical_path_overlay import ARROW_TYPES
 from hta.facade.results.times import in_microseconds
 
 NO_EVENT = -1
-"""The index that means no event."""
+"""Used as the event index where there is no event."""
 
 _SETTABLE = "weight"
 
@@ -83,7 +83,7 @@ class NodeList(Sequence[CPNode]):
 class EdgeTable:
     """The edges as arrays, sorted by source and target.
 
-    Of several edges between the same nodes, only one is kept: one on the critical path if there is any, the longest otherwise.
+    Of several edges between the same nodes, keeps only one: the edge on the critical path, or else the longest edge.
 
     row             row in the edges of the graph
     source, target  nodes

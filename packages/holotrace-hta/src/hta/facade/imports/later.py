@@ -1,4 +1,4 @@
-"""Modules and functions that are imported on first use, so that a script loads only what it needs."""
+"""Modules and functions that are imported on first use, so a script loads only those it needs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Large modules, imported on first use, because importing them takes as long as returning an answer from the cache.
 
-Annotations may name their classes: they are imported only if something evaluates the annotation.
+Annotations may name classes of these modules; this imports a module only if something evaluates the annotation.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def import_pandas_aside() -> None:
     """
     thread = threading.Thread(target=_import_pandas, name="holotrace-import-pandas")
     if hasattr(os, "register_at_fork"):
-        # A forked child would wait forever for the import, because only its parent has the thread that runs it.
+        # A forked child would wait forever, because the thread that imports pandas exists only in its parent.
         os.register_at_fork(before=thread.join)
     thread.start()
 

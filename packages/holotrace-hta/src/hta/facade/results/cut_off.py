@@ -1,4 +1,4 @@
-"""How many rows HTA's tables keep; the remaining rows become one row, `others`."""
+"""Computes how many rows of a table to keep; HTA merges the remaining rows into one row, `others`."""
 
 from __future__ import annotations
 

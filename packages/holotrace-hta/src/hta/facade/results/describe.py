@@ -16,7 +16,7 @@ _Values: TypeAlias = npt.NDArray[Any]
 
 
 def described(frames: Mapping[int, pd.DataFrame], *, by: str, value: str) -> pd.DataFrame:
-    """Describe one column for each rank and each value of `by`, as pandas' `describe` does but much faster.
+    """Return the statistics of pandas' `describe` for one column, by rank and value of `by`; much faster than pandas.
 
     Returns:
         index (rank, `by`), columns (`value`, count … max). Each row counts once, regardless of its duration. If there are no
@@ -49,7 +49,7 @@ def _groups(keys: pd.Series, values: _Values) -> dict[Any, _Values]:
 
 
 def _statistics(values: _Values) -> list[float]:
-    """Return `_STATISTICS` of the values, with NaN for statistics that need more values than there are."""
+    """Return `_STATISTICS` of the values, with NaN for statistics that need more values."""
     if not len(values):
         return [0.0, *[np.nan] * (len(_STATISTICS) - 1)]
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < len(values):

@@ -11,7 +11,7 @@ import polars as pl
 from hta.facade.imports.modules_later import pd
 
 _TIMES = ("_ns", "_ns_per_step")
-"""Suffixes of the names of columns that contain times."""
+"""The names of columns with times end in one of these suffixes."""
 
 
 def microseconds(times_ns: pl.Series) -> npt.NDArray[Any]:

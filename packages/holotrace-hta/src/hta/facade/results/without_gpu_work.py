@@ -1,4 +1,4 @@
-"""What HTA's methods return for a job without GPU work: empty frames with `attrs["reason"]`."""
+"""Empty frames that HTA's methods return for a job without GPU work; `attrs["reason"]` says why they are empty."""
 
 from __future__ import annotations
 

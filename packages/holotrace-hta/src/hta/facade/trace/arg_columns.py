@@ -1,4 +1,4 @@
-"""Args of events as columns of a frame, looked up by their name in the file."""
+"""Adds args of events to a frame as columns; finds each arg by its name in the file."""
 
 from __future__ import annotations
 

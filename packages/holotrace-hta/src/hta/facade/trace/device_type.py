@@ -1,4 +1,4 @@
-"""The vendor of a trace's devices, in HTA's terms."""
+"""The vendor of a trace's devices, with HTA's names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CALLS = (
     (re.compile(r"cu(da)?[A-Z]"), "NVIDIA GPU"),
     (re.compile(r"runFunction - "), "MTIA"),
 )
-"""Prefixes of runtime calls. AMD comes first, because programs ported to it may also keep CUDA names."""
+"""Prefixes of runtime calls. AMD comes first, because programs ported to AMD may keep some CUDA names."""
 
 
 def device_type(rank_trace: RankTrace) -> str:
@@ -34,6 +34,6 @@ def vendor_of(calls: Sequence[str]) -> str:
 
 
 def is_mtia(header: Mapping[str, Any]) -> bool:
-    """Return whether the trace's distributed backend is the one for MTIA."""
+    """Return whether the distributed backend in the header is a backend for MTIA devices."""
     distributed = header.get("distributedInfo")
     return isinstance(distributed, Mapping) and "mtia" in str(distributed.get("backend", ""))

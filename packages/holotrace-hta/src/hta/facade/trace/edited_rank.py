@@ -87,7 +87,7 @@ def expect_steps_as_announced(rank_trace: RankTrace) -> None:
 
 
 def expect_events_of_file(rank_trace: RankTrace) -> None:
-    """Check, before the rank's file is copied, that it contains all events of a frame.
+    """Check that a rank's file contains all events of its frame, before the file is copied.
 
     Raises:
         InvalidOptionError: the frame has events that are not in the file.
@@ -274,7 +274,7 @@ class _Rows:
 
     @cached_property
     def shift_ns(self) -> int:
-        """The time by which all recorded events were shifted; 0 unless all were shifted by the same time."""
+        """The time by which all recorded events were shifted; 0 if they were shifted by different times."""
         is_known = self._is_known
         moved = np.unique((self._start_ns - self._recorded_values("start_ns", 0))[is_known])
         return int(moved[0]) if len(moved) == 1 else 0
@@ -370,7 +370,7 @@ class _Rows:
         return np.append(values, missing)[self._source]  # rows without a recorded event get `missing`
 
     def _texts_of(self, column: str) -> _Numbers:
-        """Return the string id of each text, or of the text that each symbol id stands for."""
+        """Return the string id of each value, which is a text or the symbol id of a text."""
         return _Codes.of(self._frame[column]).mapped(lambda value: self.texts.number(self._text(column, value)))
 
     def _text(self, column: str, value: object) -> str:
@@ -440,7 +440,7 @@ class _Rows:
                 raise InvalidOptionError(_UNFINDABLE.format(column=column, rank=self.rank, way_out=way_out))
 
     def _is_changed_alone(self, column: str) -> bool:
-        """Return whether a derived column has changed, but not the columns that it is derived from."""
+        """Return whether a derived column has changed although the columns from which it is derived have not."""
         given = self._numbers(column)
         start, duration, correlation = (
             self._recorded_values(name, 0) for name in ("start_ns", "duration_ns", "correlation")
@@ -479,7 +479,7 @@ def _file_of(rows: _Rows) -> EditedFile:
 
 
 def _unlisted(rows: _Rows) -> pl.DataFrame:
-    """Return the recorded events that frames never list, with times shifted like those of the listed events."""
+    """Return the recorded events that frames never list, shifted by the same time as the listed events."""
     if rows.recorded is None:
         return empty_table("events")
     is_listed = pl.col("kind").is_in([kind.value for kind in RANGES]) & pl.col("category").is_not_null()
@@ -492,7 +492,7 @@ def _first_free(recorded: RankTrace | None) -> int:
 
 
 def _event_numbers(source_index: _Numbers, given: _Numbers, first_free: int) -> _Numbers:
-    """Return each row's event_index: that of its recorded event, else the row's `index` if it is unused.
+    """Return each row's event_index: the number of its recorded event, or else the row's `index` if no event has it.
 
     If several rows have the same recorded event or `index`, only the first keeps that number; the others get new numbers.
     """

@@ -61,7 +61,7 @@ def _compiled(pattern: str | list[str] | re.Pattern[str]) -> re.Pattern[str]:
 
 @dataclass(frozen=True)
 class _KernelGroup(GroupingPattern):
-    """The names of one kind of device work, by holotrace's rules instead of a regular expression."""
+    """The names of one kind of device work, recognized by holotrace's rules instead of a regular expression."""
 
     kind: KernelKind = KernelKind.OTHER
 

@@ -36,7 +36,7 @@ def _located(path: str, trace_dir: str) -> str:
 
 
 def _rank(key: int | str) -> int:
-    """Return a rank that is given as an integer, or as text like the keys of JSON objects."""
+    """Convert a key to a rank; keys from JSON objects are text."""
     try:
         return int(key)
     except ValueError as error:

@@ -122,7 +122,7 @@ def _texts_of_rank(rank_trace: RankTrace) -> list[str]:
 def _events(rank_trace: RankTrace, kinds: Sequence[EventKind]) -> pl.DataFrame:
     """Return the events that HTA lists, with their steps; the stream of host events is null.
 
-    Not cached, because the cached frame holds the same data.
+    Not cached, because the cached frame contains the same data.
     """
     on_device = pl.col("kind").is_in([kind.value for kind in STREAM_KINDS])
     events = listed_events(rank_trace, _STORED, kinds)
@@ -177,7 +177,7 @@ def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # rows run backwards, so the first event in the file is assigned last and wins
+    partner[calls] = work  # sorted from last to first, so a call keeps the first of its events
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners
@@ -206,7 +206,7 @@ def _columns_of(rank_trace: RankTrace, source: _Source, rows: pl.DataFrame) -> d
 
 
 def _texts(rank_trace: RankTrace, ids: pl.Series, *, decode: Callable[[str], object], missing: str) -> Any:  # noqa: ANN401
-    """Decode string ids; equal values share one object, so that millions of rows need little memory."""
+    """Decode string ids; equal values share one object, so millions of rows need little memory."""
     distinct = ids.drop_nulls().unique().sort()
     values = np.empty(len(distinct) + 1, dtype=object)
     values[:] = [*map(decode, rank_trace.texts(distinct).to_list()), missing]
