@@ -16,6 +16,7 @@ from holotrace.analyses.diagnosis.rules.device import (
 from holotrace.analyses.diagnosis.rules.host import (
     anomaly_detection,
     embeddings,
+    evaluation,
     first_calls,
     host_operators,
     host_time,
@@ -42,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     *operator_loops.RULES,
     *host_operators.RULES,
     *embeddings.RULES,
+    *evaluation.RULES,
     *queues.RULES,
     *products.RULES,
     *attention.RULES,
