@@ -140,7 +140,7 @@ def critical_path(  # noqa: PLR0913 -- options by name
         across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where one rank waits for another,
             the path follows the rank that arrives later. The job's window extends from the earliest start to the latest end of its
             ranks' windows.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
@@ -177,7 +177,7 @@ def plan(
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
 ) -> Plan[_Partial, CriticalPath]:
-    """Return `critical_path` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `critical_path` in two parts: one runs on each rank, the other combines the results of the ranks."""
     _check(segment_limit)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)

@@ -1,4 +1,4 @@
-"""Critical path: the question, the terms that its tables use, and the options that choose a window."""
+"""Critical path: the question, the terms in its tables, and the options that choose a window."""
 
 from __future__ import annotations
 

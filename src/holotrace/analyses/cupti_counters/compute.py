@@ -93,7 +93,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/cupti_counters.md derives the definitions and compares them with other tools.
 
@@ -109,7 +109,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
 
 def plan() -> Plan[_Partial, CuptiCounters]:
-    """Return `cupti_counters` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `cupti_counters` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -117,7 +117,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
             events, finds their kernels by external id, matches the n-th collectives of all ranks, and takes the shortest
             duration as the transfer time.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
@@ -133,7 +133,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
-    """Return `distributed` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `distributed` in two parts: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     one_rank = partial(_one_rank, attribution=attribution)
     return Plan(one_rank, partial(_combine, attribution=attribution))

@@ -133,7 +133,7 @@ def gpu_summary(
         parts: number of equal parts of the time series.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, and divides the time into the same parts
             as the plugin.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `parts` is less than 1.
@@ -150,7 +150,7 @@ def gpu_summary(
 
 
 def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
-    """Return `gpu_summary` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `gpu_summary` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if parts < 1:
         message = f"parts={parts} is not at least 1"
         raise InvalidOptionError(message)

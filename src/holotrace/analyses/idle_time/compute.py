@@ -96,7 +96,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
     Args:
         trace: the job.
         gap_threshold_ns: a wait of at least this long from launch to start counts as `other`, not as `kernel_wait`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the threshold is negative.
@@ -113,7 +113,7 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
 
 
 def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial, IdleTime]:
-    """Return `idle_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `idle_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if gap_threshold_ns < 0:
         message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
         raise InvalidOptionError(message)

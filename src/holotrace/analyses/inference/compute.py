@@ -217,7 +217,7 @@ def inference(
         patterns: regular expressions that match whole step names; they take priority over the engines' patterns. Named groups
             say what the parts of a name mean: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`,
             `prefill_tokens`, `decode_tokens`, `padded_tokens`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the device table does not have the device, or a pattern is not valid.
@@ -236,7 +236,7 @@ def inference(
 
 
 def plan(*, device: str | None = None, patterns: Sequence[str] | None = None) -> Plan[InferenceRank, Inference]:
-    """Return `inference` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `inference` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
         message = f"inference: the table of devices does not have {device!r}; add it with add_device"
         raise InvalidOptionError(message)

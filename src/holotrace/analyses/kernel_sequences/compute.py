@@ -80,7 +80,7 @@ def kernel_sequences(
         operator_name: count only operators and annotations whose names contain this string; by default, every outermost
             operator.
         min_kernel_count: ignore calls that launched fewer kernels.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
@@ -98,7 +98,7 @@ def kernel_sequences(
 
 
 def plan(*, operator_name: str | None = None, min_kernel_count: int = 3) -> Plan[_Partial, KernelSequences]:
-    """Return `kernel_sequences` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `kernel_sequences` in two parts: one runs on each rank, the other combines the results of the ranks."""
     options = checked(operator_name, min_kernel_count)
     return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
 

@@ -84,7 +84,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         trace: the job.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; missing values then count as
             0 in the means, and `per_launch_shape` lacks kernels without a host thread.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -100,7 +100,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
-    """Return `kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

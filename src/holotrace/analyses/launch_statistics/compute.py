@@ -140,7 +140,7 @@ def launch_statistics(
         runtime_cutoff_ns: a call that takes longer than this is slow.
         delay_cutoff_ns: work that starts more than this long after its call is late.
         include_launches: fill `per_launch`, which has a row for each piece of work.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: a cutoff is negative.
@@ -161,7 +161,7 @@ def launch_statistics(
 def plan(
     *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
 ) -> Plan[_Partial, LaunchStatistics]:
-    """Return `launch_statistics` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `launch_statistics` in two parts: one runs on each rank, the other combines the results of the ranks."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
             message = f"{name}={cutoff}: a cutoff is at least 0 ns"

@@ -126,7 +126,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
     Args:
         trace: the job. All tables are empty unless the job was recorded with `profile_memory=True`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.
 
@@ -142,7 +142,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def plan() -> Plan[_Partial, MemoryTimeline]:
-    """Return `memory_timeline` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `memory_timeline` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -85,7 +85,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
         compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
             parents, with one row for each call inside the parent. Each row has the totals over all calls of the module, without
             backward times.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
 
@@ -101,7 +101,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Modules]:
-    """Return `modules` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `modules` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

@@ -83,7 +83,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
     Args:
         trace: the job.
         include_memory: count copies and memsets as well as kernels.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -99,7 +99,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
 
 
 def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
-    """Return `operator_kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operator_kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
     one_rank = partial(_one_rank, include_memory=include_memory)
     return Plan(one_rank, _combine)
 

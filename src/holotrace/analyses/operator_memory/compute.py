@@ -122,7 +122,7 @@ def operator_memory(
         end_ns: count only events up to this time, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/operator_memory.md derives the definitions and compares them with other tools.
 
@@ -140,7 +140,7 @@ def operator_memory(
 def plan(
     *, start_ns: int | None = None, end_ns: int | None = None, compat: Compat | None = None
 ) -> Plan[_Partial, OperatorMemory]:
-    """Return `operator_memory` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operator_memory` in two parts: one runs on each rank, the other combines the results of the ranks."""
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
     return Plan(partial(_one_rank, window=window, attribution=attribution), _combine)
 

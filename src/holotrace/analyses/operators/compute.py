@@ -113,7 +113,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/operators.md derives the definitions and compares them with other tools.
 
@@ -126,7 +126,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
-    """Return `operators` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operators` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 

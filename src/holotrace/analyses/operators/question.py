@@ -1,4 +1,4 @@
-"""Operators: the question, the terms that its tables use, and the options of its command."""
+"""Operators: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/parallelism.md derives the definitions and compares them with other tools.
 
@@ -159,7 +159,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
 
 def plan() -> Plan[ParallelRank, Parallelism]:
-    """Return `parallelism` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `parallelism` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(parallel_rank, _combine)
 
 

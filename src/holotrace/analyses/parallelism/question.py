@@ -1,4 +1,4 @@
-"""Parallelism: the question, and the terms that its tables use."""
+"""Parallelism: the question, and the terms in its tables."""
 
 from __future__ import annotations
 

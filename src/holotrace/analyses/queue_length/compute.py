@@ -103,7 +103,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
         trace: the job.
         full_length: the queue counts as full from this length on; after 1,024 waiting launches, CUDA blocks the host at
             the next one.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `full_length` is less than 1.
@@ -120,7 +120,7 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
 
 def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
-    """Return `queue_length` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `queue_length` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if full_length < 1:
         message = f"full_length={full_length}: a full queue holds at least 1 launch"
         raise InvalidOptionError(message)

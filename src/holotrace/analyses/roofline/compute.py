@@ -138,7 +138,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
     Args:
         trace: the job.
         device: full name of a device in the table, for files that do not name their device or name it wrongly.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the table does not have this device.
@@ -155,7 +155,7 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
 
 def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
-    """Return `roofline` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `roofline` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
         message = f"roofline: the table of devices does not have {device!r}; add it with add_device"
         raise InvalidOptionError(message)

@@ -114,7 +114,7 @@ def source_lines(
         trace: the job, recorded with `with_stack=True`.
         libraries: other folders whose files do not count as user code, such as `mylib`. Write each folder as it appears at
             the beginning of recorded file names.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.
 
@@ -129,7 +129,7 @@ def source_lines(
 
 
 def plan(*, libraries: Sequence[str] | None = None) -> Plan[_Partial, SourceLines]:
-    """Return `source_lines` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `source_lines` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, libraries=tuple(libraries or ())), _combine)
 
 

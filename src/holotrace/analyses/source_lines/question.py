@@ -1,4 +1,4 @@
-"""Source lines: the question, and the terms that its tables use."""
+"""Source lines: the question, and the terms in its tables."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def step_time(
         trace: the job.
         annotation: name of host annotations (or operators) that replace the steps, numbered from 0.
         compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which has no `annotation`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
@@ -138,7 +138,7 @@ def step_time(
 
 
 def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan[_Partial, StepTime]:
-    """Return `step_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `step_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)

@@ -117,7 +117,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
 
     Args:
         job: a trace, or a table of operations such as `holotrace.read_operations` returns.
-        executor: runs the work on the ranks of a trace.
+        executor: runs the work of each rank of a trace.
 
     Raises:
         InvalidOperationsError: the table lacks a column or has invalid values.
@@ -139,7 +139,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
 
 
 def plan() -> Plan[RankOperations, StragglerCost]:
-    """Return `straggler_cost` of a trace in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `straggler_cost` of a trace in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(rank_operations, _combine)
 
 

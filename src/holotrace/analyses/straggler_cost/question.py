@@ -1,4 +1,4 @@
-"""Straggler cost: the question, and the terms that its tables use."""
+"""Straggler cost: the question, and the terms in its tables."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def stragglers(
         trace: the job.
         steps: count only collectives of these steps.
         annotation: name of host annotations to count as steps, numbered from 0.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists those that do.
@@ -168,7 +168,7 @@ def stragglers(
 def plan(
     *, steps: Sequence[int] | None = None, annotation: str | None = None, by_durations: bool = False
 ) -> Plan[_Partial, Stragglers]:
-    """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine.
+    """Return `stragglers` in two parts: one runs on each rank, the other combines the results of the ranks.
 
     With `by_durations`, the wait of a rank is its duration minus the shortest duration in the collective, as in the interface
     of HTA.

@@ -86,7 +86,7 @@ def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/trust.md lists all rules, each with its threshold, reason and source.
 
@@ -99,7 +99,7 @@ def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
 
 
 def plan() -> Plan[ExaminedRank, Trust]:
-    """Return `trust` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `trust` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(examined_rank, _combine)
 
 

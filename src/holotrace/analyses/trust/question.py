@@ -1,4 +1,4 @@
-"""Trust: the question, and the terms that its tables use."""
+"""Trust: the question, and the terms in its tables."""
 
 from __future__ import annotations
 

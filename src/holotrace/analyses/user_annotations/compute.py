@@ -137,7 +137,7 @@ def user_annotations(
         trace: the job.
         allow: regular expressions; only annotations whose names contain a match of one of them are returned.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
@@ -154,7 +154,7 @@ def user_annotations(
 
 
 def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Plan[_Partial, UserAnnotations]:
-    """Return `user_annotations` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `user_annotations` in two parts: one runs on each rank, the other combines the results of the ranks."""
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
     return Plan(one_rank, partial(_combine, allow=allow))

@@ -145,7 +145,7 @@ def wait_causes(
         trace: the job.
         steps: divide only the waits in these steps.
         annotation: name of host annotations to count as steps, numbered from 0.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the step or annotation does not exist; the message lists those that do.
@@ -162,7 +162,7 @@ def wait_causes(
 
 
 def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[WaitingRank, WaitCauses]:
-    """Return `wait_causes` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `wait_causes` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(waiting_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
 
 

@@ -1,4 +1,4 @@
-"""Function names that reveal what a function waits for or does."""
+"""Names that reveal what a function does."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ WRITES = r"(?i)\b(torch/serialization|checkpoint\w*|save\w*|dump\w*|write\w*|fsy
 """Functions that write files."""
 
 LOCKS = r"<built-in method acquire>"
-"""The function in which a thread waits for a lock of Python."""
+"""The function in which a thread waits for a Python lock."""
