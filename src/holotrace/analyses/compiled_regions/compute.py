@@ -142,7 +142,7 @@ class CompiledRegions(Result):
 
     findings     recompilations, graph breaks, and calls without a compiled region
 
-    All tables are empty if the recording has no sign of torch.compile.
+    All tables are empty if the recording shows no use of torch.compile.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
