@@ -9,7 +9,7 @@ from holotrace.schema import DEVICE_WORK_KINDS
 QUESTION = Analysis(
     __package__,
     title="Frequent kernel sequences",
-    question="Which sequences of kernels do operators launch again and again?",
+    question="Which sequences of kernels do operators launch most often?",
     section="Work",
     needs=DEVICE_WORK_KINDS,
     definitions=(
