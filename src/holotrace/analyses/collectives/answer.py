@@ -22,9 +22,7 @@ def _waiting(result: Collectives, collective_ns: float) -> str:
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:
-        return (
-            f"{whole} goes into collectives; the waiting time is unknown, because no call was recorded on more than one rank"
-        )
+        return f"{whole} goes into collectives; the waiting time is unknown, because no call was recorded on more than one rank"
     share = percent_text(total(result.per_call, "wait_ns") / matched_ns)
     if matched_ns == collective_ns:
         return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"

@@ -15,12 +15,18 @@ QUESTION = Analysis(
         ("transfer", "from the arrival of the last rank to the end: only in this time can all data move"),
         ("message", "size of the whole array that the collective processes, as nccl-tests counts it"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
-        ("bus bandwidth", "bytes per second that each rank's link carries: algorithm bandwidth times the factor of nccl-tests"),
+        (
+            "bus bandwidth",
+            "bytes per second that each rank's link carries: algorithm bandwidth times the factor of nccl-tests",
+        ),
         (
             "verdict",
             "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one quarter; mixed: between",
         ),
-        ("mergeable", "small calls in a row; merging a call with the previous one saves its latency and the pause before it"),
+        (
+            "mergeable",
+            "small calls in a row; merging a call with the previous one saves its latency and the pause before it",
+        ),
         ("lateness", "how long a rank arrived after the first rank; empty if the clocks are not exact enough"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),

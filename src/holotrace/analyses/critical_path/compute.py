@@ -321,9 +321,7 @@ def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
     if rows.is_empty():
         return ()
     unknown = f"the cause of {_together(rows)} of the path is unknown, because a stream was busy before its first recorded work"
-    way_out = (
-        "call torch.cuda.synchronize() before the recording begins, or begin the recording earlier, for example with warmup steps"
-    )
+    way_out = "call torch.cuda.synchronize() before the recording begins, or begin the recording earlier, for example with warmup steps"
     return (f"{ranks_text(rows['rank'].to_list())}: {unknown}; {way_out}",)
 
 

@@ -44,7 +44,10 @@ QUESTION = Analysis(
         ("CPU operators", "self time of operators and calls on the host"),
         ("host gaps", "time of a thread outside all recorded events: mostly Python"),
         ("loading", "time inside host ranges whose names show that they load data"),
-        ("launches", "launch delay: from the end of a launch to the start of the launched work, if nothing else delays this work"),
+        (
+            "launches",
+            "launch delay: from the end of a launch to the start of the launched work, if nothing else delays this work",
+        ),
         ("unknown", "time before the first recorded work of a stream, or before work whose launch was not recorded"),
         (
             "between kernels",

@@ -25,7 +25,7 @@ NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: nothing is missing. (A function, because lambdas cannot be pickled.)"""
+    """The default `needs` of a rule: nothing is missing. It is a function because lambdas cannot be pickled."""
 
 
 class Place(NamedTuple):

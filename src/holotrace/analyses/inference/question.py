@@ -25,7 +25,10 @@ QUESTION = Analysis(
         ("waits for launch", "nothing runs, but the host has begun to launch work"),
         ("waits for host", "nothing runs, and the host has not begun to launch work"),
         ("exposed", "communication runs, but no computation or copy"),
-        ("bound by", "the largest of these parts; unknown if another part would be larger with the time of unknown cause"),
+        (
+            "bound by",
+            "the largest of these parts; unknown if another part would be larger with the time of unknown cause",
+        ),
         (
             "steady",
             "all steps except unusual steps at the beginning (warm-up, growing batch) and incomplete steps at the end (cut off)",

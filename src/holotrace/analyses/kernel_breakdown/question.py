@@ -19,6 +19,9 @@ QUESTION = Analysis(
         ("memory", "memsets, and copies between or within devices"),
         ("computation", "every other kernel"),
         ("a + b", "time in which work of exactly the kinds a and b runs, so no time counts in two rows"),
-        ("share of a kernel", "its summed time divided by the summed time of all kernels; parallel kernels all count in full"),
+        (
+            "share of a kernel",
+            "its summed time divided by the summed time of all kernels; parallel kernels all count in full",
+        ),
     ),
 )

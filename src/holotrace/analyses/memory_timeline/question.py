@@ -13,7 +13,10 @@ QUESTION = Analysis(
     needs=(EventKind.MEMORY,),
     definitions=(
         ("allocated", "memory that PyTorch's allocator has handed out, after each memory event of the profiler"),
-        ("reserved", "memory that the allocator has requested from the driver, including memory that it has not handed out"),
+        (
+            "reserved",
+            "memory that the allocator has requested from the driver, including memory that it has not handed out",
+        ),
         ("before the recording", "memory allocated before the recording began, and not freed before the peak"),
         ("operator", "the innermost operator around the allocation; top operator: the outermost operator"),
     ),

@@ -13,8 +13,14 @@ QUESTION = Analysis(
     section="Devices",
     needs=(EventKind.MEMORY,),
     definitions=(
-        ("allocated, itself", "memory that the operator itself allocates; with inner: also memory of operators inside it"),
-        ("not released", "memory that the operator itself allocates and that is still allocated when the recording ends"),
+        (
+            "allocated, itself",
+            "memory that the operator itself allocates; with inner: also memory of operators inside it",
+        ),
+        (
+            "not released",
+            "memory that the operator itself allocates and that is still allocated when the recording ends",
+        ),
         (
             "net, itself",
             "memory that the operator itself allocates, minus memory that it frees, even if another operator had allocated it",

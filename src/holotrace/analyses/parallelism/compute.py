@@ -285,7 +285,11 @@ def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
         pl.col("candidates").list.join(" or ").alias("may_be"), (pl.col("named_by") == "description").alias("is_named")
     )
     for (may_be, is_named), groups in undecided.group_by("may_be", "is_named", maintain_order=True):
-        reason = "the description names all of these axes" if is_named else f"the collectives fit all of these axes; {_ADVICE}"
+        reason = (
+            "the description names all of these axes"
+            if is_named
+            else f"the collectives fit all of these axes; {_ADVICE}"
+        )
         yield f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: {reason}"
 
 

@@ -10,7 +10,10 @@ QUESTION = Analysis(
     question="Which axis of parallelism costs time?",
     section="Distributed",
     definitions=(
-        ("axis", "kind of parallelism for which a process group is used: pipeline, tensor, context, expert or data (also fsdp)"),
+        (
+            "axis",
+            "kind of parallelism for which a process group is used: pipeline, tensor, context, expert or data (also fsdp)",
+        ),
         ("world", "a group of all ranks, in a job that also has groups of other axes"),
         ("exposed", "the rank communicates but does not compute; the axes of a rank add up to its exposed time"),
         ("waiting", "exposed time until the last rank has arrived; later time is transfer"),

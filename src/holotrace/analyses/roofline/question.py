@@ -13,7 +13,10 @@ QUESTION = Analysis(
     definitions=(
         ("operations, bytes", "of one call, from the shapes of its inputs; every tensor is read or written once"),
         ("lower bound", "operations / peak or bytes / bandwidth, whichever is longer, over all calls"),
-        ("above the bound", "time of the operator's work minus its lower bound: the time that a perfect kernel would save"),
+        (
+            "above the bound",
+            "time of the operator's work minus its lower bound: the time that a perfect kernel would save",
+        ),
         ("bound by", "the longer part of the lower bound: compute or memory"),
         ("known", "share of the time, without communication, in operators whose operations or bytes are known"),
         (

@@ -49,7 +49,11 @@ def _with_line(table: pl.DataFrame, *first: str) -> pl.DataFrame:
 
 VIEWS = (
     View("Lines of code, over all ranks", lines_over_ranks, "host_self_ns"),
-    View("Calls that take longer on one rank than on the median rank, per step", longer_than_other_ranks, "excess_ns_per_step"),
+    View(
+        "Calls that take longer on one rank than on the median rank, per step",
+        longer_than_other_ranks,
+        "excess_ns_per_step",
+    ),
     View("Lines of code of each rank", lines_per_rank, "host_self_ns", is_detail=True),
     View("What each line calls", callees, "host_self_ns", is_detail=True),
 )

@@ -10,7 +10,10 @@ QUESTION = Analysis(
     question="Can this trace be trusted?",
     section="Files",
     definitions=(
-        ("doubt", "a rule that the recording breaks, which means that some of its times or counts are wrong or unknown"),
+        (
+            "doubt",
+            "a rule that the recording breaks, which means that some of its times or counts are wrong or unknown",
+        ),
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",

@@ -44,6 +44,11 @@ VIEWS = (
     View("Culprits and victims", ranks, "cost_ns"),
     View("Waiting that each rank causes on each other rank", pairs, "cost_ns", is_detail=True),
     View("Waiting that each rank causes in each step", steps, "cost_ns", is_detail=True),
-    View("Steps compared with the median step, and the cause that costs more", steps_that_differ, "wait_excess_ns", is_detail=True),
+    View(
+        "Steps compared with the median step, and the cause that costs more",
+        steps_that_differ,
+        "wait_excess_ns",
+        is_detail=True,
+    ),
     View("Causes by step and waiting rank", waits, "cost_ns", is_detail=True),
 )

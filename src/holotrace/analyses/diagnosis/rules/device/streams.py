@@ -53,11 +53,7 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
 def _say_copies(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
-    why = (
-        "on the stream of the kernels"
-        if words["shares_stream"]
-        else "on another stream, for which the kernels wait"
-    )
+    why = "on the stream of the kernels" if words["shares_stream"] else "on another stream, for which the kernels wait"
     return Said(
         f"the device computes nothing while it copies {size_text(words['bytes'])} per step from the host, in "
         f"{words['count']:,.0f} copies {why}",
