@@ -87,7 +87,7 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
 def test_the_answer_names_the_rank_and_what_binds_it() -> None:
     """The path spends 60 of its 90 µs on rank 1, 55 of them in `gemm`."""
     assert across(late_rank_1().build()).answer == (
-        "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1; its largest part is gemm, "
+        "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1, where the largest part is gemm, "
         "55 µs in 1 segment."
     )
 
@@ -104,7 +104,7 @@ def test_the_answer_adds_up_the_modules_of_a_function() -> None:
         builder.operator("aten::add", start_us=start_us + 20, duration_us=4, rank=1)
     result = across(builder.build())
     assert result.per_name.filter(name="<built-in method sleep>")["total_ns"].to_list() == [20_000] * 3
-    assert result.answer.endswith("its largest part is <built-in method sleep> in 3 modules, 60 µs in 3 segments.")
+    assert result.answer.endswith("where the largest part is <built-in method sleep> in 3 modules, 60 µs in 3 segments.")
 
 
 def test_a_function_before_the_first_operator_is_named() -> None:

@@ -413,7 +413,7 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
         ("unknown", "decode", 386_000),
         ("computation", "decode", 20_000),
     ]
-    unknown = "rank 0: 386 µs of the path is unknown: a stream was busy before its first recorded work"
+    unknown = "rank 0: the cause of 386 µs of the path is unknown, because a stream was busy before its first recorded work"
     assert sum(finding.startswith(f"{unknown}; call torch.cuda.synchronize()") for finding in result.findings) == 1
 
 
@@ -531,7 +531,7 @@ def test_only_the_longest_segments_are_listed() -> None:
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]
     assert result.per_class["total_ns"].sum() == 312_000
-    with pytest.raises(InvalidOptionError, match="is not at least 1"):
+    with pytest.raises(InvalidOptionError, match="is below 1"):
         critical_path(gpu_bound().build(), segment_limit=0)
 
 

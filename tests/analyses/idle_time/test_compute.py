@@ -1,4 +1,4 @@
-"""Tests of idle_time: what devices and streams waited for between pieces of work."""
+"""Tests of idle_time: what devices and streams waited for between kernels and copies."""
 
 from __future__ import annotations
 

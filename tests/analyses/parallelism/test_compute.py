@@ -349,7 +349,7 @@ def test_rows_of_grouped_products_show_the_imbalance() -> None:
 
     columns = ["process_group", "rank", "product_count", "computed_tokens", "expert_count", "computed_imbalance"]
     assert result.per_expert_rank.select(columns).rows() == [(None, 0, 1, 100, 4, 0.5), (None, 1, 1, 300, 4, 1.5)]
-    assert "experts are unevenly loaded: rank 1 computes 1.50 times the mean number of tokens" in result.findings
+    assert "experts get uneven numbers of tokens: rank 1 computes 1.50 times the mean number" in result.findings
 
 
 def test_products_belong_to_the_group_of_the_experts() -> None:

@@ -292,7 +292,7 @@ _FINDINGS = (
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "{inferred_waits} of one stream for another inferred from timing alone: work began right after work on another stream, although it had been ready for long",
+        "timing alone suggests {inferred_waits} of one stream for another: work began right after work on another stream, although it could have begun long before",
     ),
     (
         pl.col("unknown_launch_count") > 0,

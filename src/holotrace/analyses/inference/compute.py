@@ -221,7 +221,7 @@ def inference(
         executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: the device table does not have the device, or a pattern is not valid.
+        InvalidOptionError: the device table does not contain the device, or a pattern is not valid.
 
     Source: docs/reference/analyses/inference.md derives the definitions.
 

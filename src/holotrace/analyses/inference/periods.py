@@ -68,7 +68,7 @@ def _long(steps: pl.DataFrame) -> dict[int, str]:
         if not is_long[row]:
             break
         found[row] = (
-            f"it takes {duration_text(steps['step_ns'][row])}, but the median similar step only {duration_text(usual[row])}"
+            f"{duration_text(steps['step_ns'][row])}, but the median of similar steps is {duration_text(usual[row])}"
         )
     return found
 
