@@ -308,7 +308,10 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
     rows = result.per_group.select("process_group", "axis", "candidates", "collectives").rows()
     assert rows == [("[0-7]", "ep", ["ep"], ["all_to_all"]), ("[0-7]", "dp", ["dp"], ["all_reduce"])]
-    assert result.findings[0] == "process group [0-7] serves several axes: all_to_all for ep; all_reduce for dp"
+    assert (
+        result.findings[0]
+        == "process group [0-7] serves several axes of parallelism: all_to_all for ep; all_reduce for dp"
+    )
     assert set(result.per_axis["axis"]) == {"ep", "dp"}
 
 
@@ -325,7 +328,7 @@ def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
 
     assert result.per_group.select("axis", "candidates").rows() == [("dp", ["dp"]), ("unknown", ["ep", "cp"])]
     several, ambiguous = result.findings[:2]
-    assert several.endswith("serves several axes: all_reduce for dp; all_to_all for ep or cp")
+    assert several.endswith("serves several axes of parallelism: all_reduce for dp; all_to_all for ep or cp")
     assert "may be ep or cp" in ambiguous
 
 

@@ -300,7 +300,7 @@ _FINDINGS = (
     ),
     (
         pl.col("contradicted_count") > 0,
-        "{contradictions} ended before they began, because the clocks of the trace are not exact; the path is cut there",
+        "according to the clocks of the trace, the end of {contradictions} is before the beginning, so the path is cut there",
     ),
 )
 """Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet the condition."""

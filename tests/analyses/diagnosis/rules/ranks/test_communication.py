@@ -96,4 +96,4 @@ def test_balanced_stages_that_wait_have_a_bad_order_of_microbatches() -> None:
     trace = holotrace.open_trace(EXAMPLES / "two_ranks-pipeline", cache=False)
     row = holotrace.diagnosis(trace).per_finding.row(by_predicate=pl.col("rule") == "pipeline_bubble", named=True)
 
-    assert "order of the microbatches" in row["advice"]
+    assert "order of microbatches" in row["advice"]

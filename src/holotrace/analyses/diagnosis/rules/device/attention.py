@@ -124,7 +124,7 @@ RULES = (
         "attention as two products with a softmax between them, in separate kernels",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Fused attention reads the inputs and writes the result once; gains below 3 % are within the noise of a step.",
+        reason="Fused attention reads the inputs and writes the result once. Gains below 3 % are smaller than the variation of steps.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         check=unfused_attention,
         say=_say,

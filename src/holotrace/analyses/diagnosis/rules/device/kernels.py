@@ -185,7 +185,7 @@ RULES = (
         "small_grid",
         "kernels of 10 µs and more with less than one block for every two SMs",
         threshold=LEAST_SHARE,
-        reason="With one block for every two SMs, half of the device is idle. Steps vary by more than 3 % anyway.",
+        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % are smaller than the variation of steps.",
         check=small_grids,
         say=_say_small,
         confidence="medium",

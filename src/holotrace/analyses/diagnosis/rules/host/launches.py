@@ -330,8 +330,8 @@ _COMPILED_INTO_GRAPHS = (
     "still runs outside, such as the optimizer; or do more work per launch (larger batches)."
 )
 _WITHOUT_COMPILE = (
-    "Do more work per launch: use larger batches, an optimizer with foreach=True or fused=True, or torch.jit.script. Or update "
-    "PyTorch, which has had torch.compile since version 2.0, and compile the model."
+    "Do more work per launch: use larger batches, an optimizer with foreach=True or fused=True, or torch.jit.script. Or update to "
+    "PyTorch 2.0 or newer, and compile the model with torch.compile."
 )
 _MORE_IN_GRAPHS = (
     "Move more work into the CUDA graphs, such as copies of the inputs, the optimizer and sampling; or do more work per launch "
@@ -461,8 +461,8 @@ RULES = (
         "an optimizer that updates one tensor at a time",
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
-        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters; an optimizer that launches 100 updates "
-        "one tensor at a time. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
+        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches 100 kernels, it "
+        "updates one tensor at a time. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,
