@@ -104,7 +104,7 @@ class _Facts(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One of the two traces, or one rank of it."""
+    """One of the two traces, or one of its ranks."""
 
     paths: pl.DataFrame
     rank_count: int

@@ -48,7 +48,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Name the time of which a cost is a share: each step or, for first calls, which a process pays for once, the recorded step."""
+    """Return the words for the time with which a cost is compared; first calls happen once, so not in `each step`."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":

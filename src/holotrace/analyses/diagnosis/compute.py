@@ -150,7 +150,7 @@ def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return the part of `diagnosis` that examines each rank alone; `diagnosed` does the rest."""
+    """Return a plan that only examines each rank alone; `diagnosed` turns its results into a diagnosis."""
     return Plan(partial(examined, rules=RULES), dict)
 
 

@@ -1,4 +1,4 @@
-"""The figure of the memory timeline: the allocated bytes of each device over time, and below them those of the host."""
+"""The figure of the memory timeline: the allocated bytes of each device over time, and of the host in a panel below."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The slowest workers, or the last stage, explain the slowdown if ideal times for them remove more than this share of it."""
+"""The slowest workers, or the last stage, explain the slowdown if their ideal times remove more than this share of the loss."""
 
 
 def answer(result: StragglerCost) -> str:

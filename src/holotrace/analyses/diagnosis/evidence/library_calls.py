@@ -22,7 +22,7 @@ _WITHOUT_DEVICE = 0.02
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
-    """Return, for each row of activity in a training function, the library function that it runs in; null if none.
+    """Return, for each row of activity in a training function, the library function around it; null if there is none.
 
     This is the outermost function around the activity that is in a library other than PyTorch, launches no device work and runs
     few operators: a tokenizer, an image processor or a video decoder, for example.

@@ -202,7 +202,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
         return Said(
             f"{turns}, although {room}; they may need each other's results, which the trace does not show",
             "If the kernels are independent, launch both first, and call wait_stream or wait_event right before the result is "
-            "used, so that they run at once. If they are not, use a single stream.",
+            "used, so that they run at once. Otherwise, use a single stream.",
         )
     return Said(
         f"{turns}, although no call made them wait and {room}",

@@ -163,19 +163,20 @@ def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for waiting that no single rank causes, if most of it is due to operators, kernels and copies."""
+    """Yield a case for waiting that no single rank causes, if it is mostly due to operators, kernels and copies."""
     yield from _waiting_in_turn(evidence, is_work=True)
 
 
 def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for waiting that no single rank causes, if most of it is due to Python, data loading and launches."""
+    """Yield a case for waiting that no single rank causes, if it is mostly due to Python, data loading and launches."""
     yield from _waiting_in_turn(evidence, is_work=False)
 
 
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no other rule reports, if it fits `is_work`.
+    """Yield a case for the waiting that no other rule reports.
 
-    Waiting is due to work if operators, kernels and copies cause at least half of it.
+    With `is_work`, yield nothing if work causes less than half of the waiting; without, yield nothing if work causes at least
+    half.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
@@ -312,7 +313,7 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
 def _say_slow(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as those of its peers "
+        f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as comparable transfers "
         f"({words['collective']})",
         "Compare its network card, cable, PCIe link and congestion with the other hosts and links, and run nccl-tests on it alone.",
     )
@@ -320,7 +321,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{_in_turn(cases)} has more work than the others, most of it {cases[0].words['cause']}",
+        f"{_in_turn(cases)} has more work than the others, mostly {cases[0].words['cause']}",
         _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
 

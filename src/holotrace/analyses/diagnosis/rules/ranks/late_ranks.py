@@ -193,7 +193,7 @@ _WAY_OUT = {
     "data_loading": "Give this rank's data loader more workers or cheaper samples, and look at its disk.",
     "allocation": "Set PYTORCH_ALLOC_CONF=expandable_segments:True, so that this rank's allocator calls the driver less often.",
     "copy": "Copy from pinned memory with non_blocking=True, and compare the PCIe link of this rank's GPU with that of its peers.",
-    "operator": "Compare the shapes of this operator's inputs with those on other ranks. If they are larger, balance the work (equal "
+    "operator": "Compare the shapes of this operator's inputs with those on other ranks. If the inputs are larger, balance the work (equal "
     "sequence lengths or samples). Otherwise, look for other processes on the cores of this rank.",
     "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "synchronisation": "Remove the additional synchronisations on this rank: it should wait for its device no more often than the other ranks do.",
@@ -233,7 +233,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     )
 
 
-_SLOWER = "it takes longer for the same work as the other ranks, mostly "
+_SLOWER = "it needs longer than the other ranks for the same work, mostly "
 
 
 def _has_same_work(words: Mapping[str, Any]) -> bool:

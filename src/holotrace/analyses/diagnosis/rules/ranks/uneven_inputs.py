@@ -86,7 +86,7 @@ def _larger(evidence: JobEvidence) -> pl.DataFrame:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['steps']} of {words['of']} steps" if words["steps"] < words["of"] else ""
-    larger = f"{number_text(words['times'], digits=2)} times as many elements as those of its peers"
+    larger = f"{number_text(words['times'], digits=2)} times as many elements as the inputs of its peers"
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
