@@ -197,7 +197,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
     """The collective of a single recorded rank is unmatched, and a finding asks for the traces of all ranks."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
-    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
+    assert result.findings == ("only rank 0 was recorded; open all ranks of the job to compare their waiting",)
 
 
 def test_unknown_sizes_are_null_and_named() -> None:

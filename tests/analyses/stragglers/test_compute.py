@@ -260,7 +260,7 @@ def test_one_rank_has_nobody_to_wait_for() -> None:
     """For a single rank, tables are empty and a finding asks for the traces of all ranks."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
-    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
+    assert result.findings == ("only rank 0 was recorded; open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:

@@ -279,7 +279,7 @@ def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[st
     of_each_rank = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
         return (
-            f"only rank {ranges['rank'][0]} was recorded: open all ranks of the job to compare their waiting",
+            f"only rank {ranges['rank'][0]} was recorded; open all ranks of the job to compare their waiting",
             *of_each_rank,
         )
     return (*matched.findings, *of_each_rank)
