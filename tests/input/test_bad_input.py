@@ -119,7 +119,7 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
     ),
     "operator_name": (
         lambda job: holotrace.kernel_sequences(holotrace.open_trace(job), operator_name="aten::linaer"),
-        "no operator's name contains it; available: aten::linear$",
+        "no operator's name contains this text; available: aten::linear$",
     ),
     "holotrace kernel-sequences --operator": (
         lambda job: run("kernel-sequences", job, "--operator", "aten::linaer"),

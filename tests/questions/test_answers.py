@@ -11,7 +11,7 @@ def test_a_rank_alone_shows_nobody_waiting() -> None:
     trace = TraceBuilder().step(0, 0, 1000).collective(start_us=100, duration_us=400).build()
 
     assert holotrace.distributed(trace).answer == (
-        "400 µs over all ranks goes into collectives; how much of that is waiting is unknown, since no other rank recorded them."
+        "400 µs over all ranks goes into collectives; the waiting time is unknown, because no call was recorded on more than one rank."
     )
 
 

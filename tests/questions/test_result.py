@@ -25,23 +25,23 @@ from reference_data import IN_THE_REPOSITORY
 REAL = [IN_THE_REPOSITORY / "traces" / name for name in ("two_rank_128", "ddp_gloo_4rank", "cupti")]
 
 ANSWERS = {
-    "temporal_breakdown": "The devices compute 50.8 % of the time, do only other work 28.2 %, and idle 20.9 %.",
+    "temporal_breakdown": "The devices compute 50.8 % of the time, do only other work for 28.2 %, and idle for 20.9 %.",
     "kernel_breakdown": "64.3 % of the kernel time is computation; the longest kernel is gemm (57.1 %).",
     "communication_overlap": "0.0 % of the communication is hidden behind computation; rank 0 exposes the most, 600 µs.",
-    "idle_time": "The devices are idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.",
+    "idle_time": "The devices are idle for 740 µs between kernels and copies, 71.6 % of it waiting for the host.",
     "critical_path": "55.0 % of the critical path of ProfilerStep#1 on rank 1 (1 ms) is computation.",
     "step_time": "A step takes 1 ms on average; its largest part is kernels (45.0 %).",
-    "gpu_summary": "The devices are busy 65.0 % of the time on average; the least busy one, on rank 0, 65.0 %.",
+    "gpu_summary": "The devices are busy 65.0 % of the time on average; the least busy device, on rank 0, is busy 65.0 %.",
     "kernels": "61.5 % of the kernel time (1.6 ms) goes into gemm, more than into any other kernel.",
     "launch_statistics": "8 of 16 kernels start late; rank 1 has the longest median launch delay, 262 µs.",
-    "queue_length": "The longest queue (rank 1, stream 20) holds 0.7 launches on average and 1 at most.",
+    "queue_length": "The longest queue (rank 1, stream 20) has 0.7 launches on average and 1 at most.",
     "memory_bandwidth": "Memcpy HtoD moves 3.81 MiB, more than any other kind of copy, at 20 GB/s on average.",
     "operators": "61.5 % of the device self time (1.6 ms) goes into aten::mm, more than into any other operator.",
     "modules": "ranks 0-1: no module calls were recorded; record with with_stack=True",
     "source_lines": (
         "ranks 0-1: no Python functions were recorded; record with with_stack=True to see which lines take the time"
     ),
-    "operator_kernels": "61.5 % of the kernel time (1.6 ms) is launched by aten::mm, more than by any other operator.",
+    "operator_kernels": "61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than any other operator.",
     "kernel_sequences": "The trace has no data for this question.",
     "user_annotations": "1 ms of host time on rank 0 goes into ProfilerStep#1, the costliest annotation, in 1 call.",
     "stragglers": "The other ranks wait 400 µs for rank 1, which is late.",

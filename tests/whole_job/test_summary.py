@@ -76,8 +76,8 @@ def test_a_job_without_gpu_work_has_a_cpu_side() -> None:
 
 
 def test_a_job_without_steps_or_events_gets_a_verdict() -> None:
-    """The verdict on an empty trace says that it holds no work."""
-    assert verdict(TraceBuilder().rank(0)).startswith("The recording holds no work; ")
+    """The verdict on an empty trace says that it contains no work."""
+    assert verdict(TraceBuilder().rank(0)).startswith("The recording contains no work; ")
 
 
 def test_findings_of_several_analyses_are_listed_once() -> None:

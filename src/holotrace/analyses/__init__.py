@@ -1,1 +1,1 @@
-"""One folder for each question about traces: its texts, computation, tables and figure; no folder imports another."""
+"""The analyses, one folder for each question about traces, with its texts, computation, tables and figure."""

@@ -151,7 +151,7 @@ def test_kernels_of_different_devices_are_listed_under_the_same_operators() -> N
         ("volta_gemm", "deleted", -10_000),
         ("sm90_gemm", "added", 4_000),
     ]
-    assert result.findings == ("control ran on V100, test on H100: their kernels may have different names",)
+    assert result.findings == ("control ran on V100 and test on H100, so their kernels may have different names",)
     assert result.per_operator.row(0)[:5] == ("MmBackward0", "unchanged", 20_000, 8_000, -12_000)
 
 
@@ -169,8 +169,8 @@ def test_a_cpu_run_and_a_gpu_run_compare_on_the_host() -> None:
         ("··gemm", "host", 0, 0),
     ]
     assert result.findings == (
-        "at least one rank of control and test has no steps: both traces are compared as a whole, and times are sums",
-        "no device work was recorded in control: host times are compared",
+        "at least one rank of control and test has no steps, so both traces are compared as a whole, and times are sums",
+        "no device work was recorded in control, so host times are compared",
     )
 
 
@@ -183,7 +183,7 @@ def test_modules_of_one_trace_alone_are_left_out() -> None:
     assert {("·aten::mm", "unchanged"), ("··gemm", "unchanged")} <= set(rows(result.tree, "change"))
     assert "module" not in set(result.tree["kind"])
     assert result.findings == (
-        "test has no modules, so those of the other trace are ignored; record with with_stack=True",
+        "test has no modules, so the modules of the other trace are ignored; record with with_stack=True",
     )
 
 

@@ -15,12 +15,12 @@ from holotrace.testing.builder import TraceBuilder
 EXAMPLES = Path(__file__).parents[3] / "examples" / "gpu" / "traces"
 
 WITHOUT_LOG = (
-    "the profiler does not record which guards failed: set TORCH_LOGS=recompiles,guards to print them, or "
+    "the profiler does not record which guards failed; set TORCH_LOGS=recompiles,guards to print them, or set "
     "TORCH_TRACE=FOLDER and pass the folder as compile_log= (--compile-log)"
 )
 
 WITHOUT_LINES = (
-    "the profiler does not record the lines of code behind generated kernels: set TORCH_TRACE=FOLDER and "
+    "the profiler does not record the source lines of generated kernels; to see them, set TORCH_TRACE=FOLDER and "
     "INDUCTOR_PROVENANCE=1, and pass the folder as compile_log= (--compile-log)"
 )
 
@@ -61,8 +61,8 @@ def test_regions_costs_and_kernels():
     assert result.per_kernel.rows() == [(0, "triton_poi_fused_add_0", "/cache/a.py", 3, 27_000, None)]
     assert result.findings == (
         "rank 0: torch.compile compiled 1 time during the recording, for 40 µs",
-        "rank 0: 1 region had been compiled again, because a guard failed",
-        "rank 0: frame 0 was compiled again 1 time",
+        "rank 0: 1 region had been recompiled, because a guard failed",
+        "rank 0: frame 0 was recompiled 1 time",
         f"rank 0: {WITHOUT_LOG}",
         "rank 0: 1 function continued after a graph break",
         f"rank 0: {WITHOUT_LINES}",
@@ -77,7 +77,7 @@ def test_a_job_without_torch_compile_has_empty_tables():
     assert result.per_region.is_empty()
     assert result.per_rank.is_empty()
     assert result.per_kernel.is_empty()
-    assert result.answer == "the trace has no sign of torch.compile"
+    assert result.answer == "the trace shows no use of torch.compile"
 
 
 def test_compiled_code_of_old_versions_is_noticed():
@@ -165,7 +165,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
     trace = TraceBuilder().operator("Torch-Compiled Region: 4/7", start_us=0, duration_us=50).build()
     findings = holotrace.compiled_regions(trace).findings
 
-    assert "frame 4 was compiled again 7 times. By default, torch.compile stops after 8 versions" in findings[1]
+    assert "frame 4 was recompiled 7 times. By default, torch.compile stops after 8 versions" in findings[1]
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):

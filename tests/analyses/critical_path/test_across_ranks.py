@@ -87,7 +87,7 @@ def test_the_path_leads_from_the_last_rank_to_the_others() -> None:
 def test_the_answer_names_the_rank_and_what_binds_it() -> None:
     """The path spends 60 of its 90 µs on rank 1, 55 of them in `gemm`."""
     assert across(late_rank_1().build()).answer == (
-        "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1; its largest part is gemm, "
+        "66.7 % of the job's critical path (ProfilerStep#1, 90 µs) is on rank 1, where the largest part is gemm, "
         "55 µs in 1 segment."
     )
 
@@ -104,7 +104,9 @@ def test_the_answer_adds_up_the_modules_of_a_function() -> None:
         builder.operator("aten::add", start_us=start_us + 20, duration_us=4, rank=1)
     result = across(builder.build())
     assert result.per_name.filter(name="<built-in method sleep>")["total_ns"].to_list() == [20_000] * 3
-    assert result.answer.endswith("its largest part is <built-in method sleep> in 3 modules, 60 µs in 3 segments.")
+    assert result.answer.endswith(
+        "where the largest part is <built-in method sleep> in 3 modules, 60 µs in 3 segments."
+    )
 
 
 def test_a_function_before_the_first_operator_is_named() -> None:
@@ -142,7 +144,7 @@ def test_a_notebook_shows_the_answer_and_the_ranks() -> None:
     """The main table of the path through all ranks has a row per rank."""
     shown = across(late_rank_1().build())._repr_html_()
     assert "66.7 % of the job" in shown
-    assert "its part of the path through all ranks, and its slack" in shown
+    assert "part of the path through all ranks, and slack" in shown
 
 
 def test_slack_is_what_a_rank_could_be_later() -> None:
@@ -204,7 +206,7 @@ def test_a_rank_that_was_not_recorded_is_unknown_in_time() -> None:
     assert any(
         "45 µs of the path is communication that some ranks did not record" in finding for finding in result.findings
     )
-    assert any(finding.startswith("rank 1: not in the graph") for finding in result.findings)
+    assert any(finding.startswith("rank 1: not recorded") for finding in result.findings)
 
 
 def test_time_before_a_rank_recorded_is_unknown() -> None:

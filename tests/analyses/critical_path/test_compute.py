@@ -366,7 +366,7 @@ def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> 
     result = critical_path(builder.build())
 
     assert path_of(builder)[-2:] == [("computation", "gemm", 8, 50), ("host_gap", "host gap", 50, 60)]
-    assert any("contradict 1 dependency (the end is before the beginning)" in finding for finding in result.findings)
+    assert any("the end of 1 dependency is before the beginning" in finding for finding in result.findings)
 
 
 def test_kernels_that_overlap_on_one_stream_run_at_once() -> None:
@@ -413,7 +413,9 @@ def test_what_a_stream_did_before_its_first_recorded_work_is_unknown() -> None:
         ("unknown", "decode", 386_000),
         ("computation", "decode", 20_000),
     ]
-    unknown = "rank 0: 386 µs of the path is unknown: a stream was busy before its first recorded work"
+    unknown = (
+        "rank 0: the cause of 386 µs of the path is unknown, because a stream was busy before its first recorded work"
+    )
     assert sum(finding.startswith(f"{unknown}; call torch.cuda.synchronize()") for finding in result.findings) == 1
 
 
@@ -528,7 +530,7 @@ def test_only_the_longest_segments_are_listed() -> None:
 
     assert result.path["name"].to_list() == ["k0", "k1", "k2"]
     assert result.per_class["total_ns"].sum() == 312_000
-    with pytest.raises(InvalidOptionError, match="is not at least 1"):
+    with pytest.raises(InvalidOptionError, match="is below 1"):
         critical_path(gpu_bound().build(), segment_limit=0)
 
 

@@ -102,7 +102,7 @@ def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
     result = cupti_counters(builder.build())
     assert result.per_kernel.select("flop", "launch_index", "top_operator").rows() == [(2.0, None, None)] * 3
     assert result.per_kernel["operator_stack"].to_list() == [[], [], []]
-    assert result.findings == ("rank 0: some ranges have no known launch, and so no operators",)
+    assert result.findings == ("rank 0: the launches of some ranges are unknown, so their operators are unknown, too",)
 
 
 def test_a_driver_call_inside_a_runtime_call_is_not_a_second_launch() -> None:

@@ -153,7 +153,7 @@ def host_job() -> TraceBuilder:
 def test_a_job_without_a_gpu_gets_one_short_caveat() -> None:
     """The file describes no GPU, so the caveat does not advise how to record GPU work."""
     assert [text for text in holotrace.diagnosis(host_job().build()).findings if "GPU" in text] == [
-        "rank 0: no GPU work was recorded, so only the rules about the host and between ranks apply"
+        "rank 0: no GPU work was recorded, so only the rules about hosts and about several ranks apply"
     ]
 
 

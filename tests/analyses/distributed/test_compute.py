@@ -197,7 +197,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
     """If only one rank was recorded, its collective is unmatched, and a finding asks for the traces of all ranks."""
     result = distributed(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert result.per_step.select(WAITING).rows() == [(5_000, 0, 0, 5_000)]
-    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
+    assert result.findings == ("only rank 0 was recorded; open all ranks of the job to compare their waiting",)
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
@@ -317,7 +317,7 @@ def test_collectives_launched_before_the_recording_belong_to_no_step() -> None:
 def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
     """A finding advises `record_shapes=True` only if the trace has no shapes and the launch was recorded."""
     assert distributed(before_the_recording().build()).findings[1:] == (
-        "2 of 3 collectives were launched before the recording and belong to no step, and their sizes may be unknown",
+        "2 of 3 collectives were launched before the recording, so they are in no step, and their sizes may be unknown",
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 call has no size: record with record_shapes=True",)

@@ -134,7 +134,7 @@ def test_without_operators_the_roofline_of_kernels_is_unknown() -> None:
         builder.kernel("gemm", start_us=start, duration_us=50, launch_us=5, launch_name="cudaGraphLaunch")
     result = inference(builder.build())
     assert result.per_step["bound"].to_list() == ["unknown"]
-    assert "whether compute or memory bounds the kernels is unknown for 100 µs" in result.findings[0]
+    assert "it is unknown whether compute or memory bounds the kernels" in result.findings[0]
     assert "graph" in result.findings[0]
 
 
@@ -155,7 +155,7 @@ def test_a_kernel_faster_than_its_lower_bound_is_unknown() -> None:
     builder.kernel("nvjet_tst", start_us=10, duration_us=100, launch_us=1)
     result = inference(builder.build())
     assert result.per_step["unknown_bound_ns"].to_list() == [100_000]
-    assert "the lower bounds of their operators exceed their times" in result.findings[0]
+    assert "the computed lower bounds exceed the measured times" in result.findings[0]
 
 
 def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
@@ -192,7 +192,7 @@ def test_without_a_device_the_parts_are_unknown() -> None:
     result = inference(TraceBuilder().annotation("step[DECODE bs=4]", start_us=0, duration_us=20).build())
     assert result.per_step.select("step_ns", "unknown_idle_ns", "bound").row(0) == (20_000, 20_000, "unknown")
     assert result.findings == (
-        "rank 0: no device work was recorded, so nothing shows what bounds the steps: record with ProfilerActivity.CUDA",
+        "rank 0: no device work was recorded, so it is unknown what bounds the steps; record with ProfilerActivity.CUDA",
     )
 
 
@@ -257,7 +257,7 @@ def test_speculation_has_drafted_tokens_and_no_known_output() -> None:
     assert result.per_kind.select("output_token_ns", "draft_fraction").row(0) == (None, 9 / 39)
     assert result.summary["inter_token_ns"].to_list() == [None]
     assert result.findings[0] == (
-        "rank 0: 8 of 12 tokens in decoding were drafted; how many drafts were accepted was not recorded"
+        "rank 0: 8 of 12 decoded tokens were drafts; the number of accepted drafts was not recorded"
     )
 
 
@@ -308,10 +308,10 @@ def test_a_slow_start_is_set_apart() -> None:
     """Two steps of 900 µs before ten steps of 100 µs are warm-up; a later step of 900 µs is steady."""
     result = serving([900, 900, *[100] * 10, 900])
     assert result.per_step["period"].to_list() == ["start"] * 2 + ["steady"] * 11
-    assert result.per_step["period_reason"][0] == "900 µs, against a median of 100 µs in similar steps"
+    assert result.per_step["period_reason"][0] == "900 µs, but the median of similar steps is 100 µs"
     assert result.per_kind.select("step_count", "apart_count", "p50_step_ns").row(0) == (13, 2, 100_000)
     assert (
-        "rank 0: 2 steps at the beginning are not steady: 900 µs, against a median of 100 µs in similar steps"
+        "rank 0: 2 steps at the beginning are not steady: 900 µs, but the median of similar steps is 100 µs"
         in result.findings
     )
 
@@ -320,7 +320,7 @@ def test_a_growing_batch_is_set_apart() -> None:
     """The first steps have fewer than 80 % of the usual 32 requests, so they are not steady."""
     result = serving([100] * 12, [8, 16, 24, *[32] * 9])
     assert result.per_step["period"].to_list() == ["start"] * 3 + ["steady"] * 9
-    assert result.per_step["period_reason"][1] == "16 of about 32 requests decode"
+    assert result.per_step["period_reason"][1] == "only 16 of about 32 requests decode"
 
 
 def test_a_prompt_before_all_decoding_is_steady() -> None:
@@ -393,17 +393,17 @@ def test_one_sentence_without_steps() -> None:
 def test_the_answer_names_the_steps_with_most_time() -> None:
     """The answer gives the median of the kind of step with most time, and what bounds it."""
     assert serving([100] * 10).answer == (
-        "A decode step takes 100 µs at the median, and what bounds it is unknown; no kind of step takes more time in all."
+        "A decode step takes 100 µs at the median, bound by an unknown cause; steps of this kind take the most time in total."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "A decode step takes 5 ms at the median, 42.0 % of it memory-bound kernels; no kind of step takes more time in all."
+        "A decode step takes 5 ms at the median, 42.0 % of it memory-bound kernels; steps of this kind take the most time in total."
     )
 
 
 def test_wrong_options_are_errors() -> None:
     """An unknown device and an invalid pattern raise InvalidOptionError."""
     trace = TraceBuilder().annotation("decode", start_us=0, duration_us=5).build()
-    with pytest.raises(InvalidOptionError, match="the table of devices does not have 'H1000'"):
+    with pytest.raises(InvalidOptionError, match="the device table does not contain 'H1000'"):
         inference(trace, device="H1000")
     with pytest.raises(InvalidOptionError, match="not a regular expression"):
         inference(trace, patterns=["("])
@@ -542,9 +542,7 @@ def test_generation_of_transformers_is_found_by_its_module() -> None:
         (*common, "decode", 4, 4, "host"),
         (*common, "decode", 4, 4, "host"),
     ]
-    assert result.findings[0] == (
-        "rank 0: no range names the steps; each begins with a call of the model's module, and lasts until the next"
-    )
+    assert result.findings[0] == ("rank 0: no range marks the steps, so each call of the model's module begins a step")
 
 
 def test_the_tables_equal_their_golden_copies(golden: Any) -> None:

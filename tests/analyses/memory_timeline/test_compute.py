@@ -91,8 +91,8 @@ def test_events_without_totals_are_added_up() -> None:
     assert result.per_device.select("first_bytes", "peak_bytes", "peak_reserved_bytes").row(0) == (10, 30, None)
     assert result.at_peak.is_empty()
     assert result.findings == (
-        "rank 0: memory events have no totals, so allocated memory counts from the first event",
-        "rank 0: memory events have no addresses, so the memory alive at the peak is unknown",
+        "rank 0: memory events have no totals, so memory allocated before the first event is unknown",
+        "rank 0: memory events have no addresses, so the memory in use at the peak is unknown",
     )
 
 

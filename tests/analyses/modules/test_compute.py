@@ -163,7 +163,7 @@ def test_a_finding_names_what_was_not_recorded() -> None:
 
     assert modules(module(TraceBuilder(), "Net_0", 0, 100).build()).findings == (
         "rank 0: no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
-        "rank 0: no backward operator is linked with a forward operator, so modules have forward times only",
+        "rank 0: no backward operator is linked to a forward operator, so backward times are unknown",
     )
 
 

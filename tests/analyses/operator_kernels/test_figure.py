@@ -21,4 +21,4 @@ def test_without_operators_the_figure_says_so() -> None:
     trace = TraceBuilder().kernel("k", start_us=0, duration_us=5).build()
 
     (note,) = plot_operator_kernels(operator_kernels(trace)).layout.annotations
-    assert "belongs to a known operator" in note.text
+    assert "has a known operator" in note.text

@@ -214,7 +214,7 @@ def test_without_addresses_there_are_sums_but_no_blocks() -> None:
     result = operator_memory(Job().range("a", 0, 9).change(1, 8).change(2, -8).builder.build())
     assert result.per_operator.select("self_allocated_bytes", "self_unreleased_bytes").rows() == [(8, None)]
     assert result.blocks.is_empty()
-    assert result.findings == ("rank 0: the memory events have no addresses, so lifetimes of blocks are unknown",)
+    assert result.findings == ("rank 0: the memory events have no addresses, so the lifetimes of blocks are unknown",)
 
 
 def test_an_address_allocated_twice_and_freed_twice() -> None:

@@ -308,7 +308,10 @@ def test_a_recommender_uses_one_group_for_two_axes() -> None:
 
     rows = result.per_group.select("process_group", "axis", "candidates", "collectives").rows()
     assert rows == [("[0-7]", "ep", ["ep"], ["all_to_all"]), ("[0-7]", "dp", ["dp"], ["all_reduce"])]
-    assert result.findings[0] == "process group [0-7] serves several axes: all_to_all for ep; all_reduce for dp"
+    assert (
+        result.findings[0]
+        == "process group [0-7] serves several axes of parallelism: all_to_all for ep; all_reduce for dp"
+    )
     assert set(result.per_axis["axis"]) == {"ep", "dp"}
 
 
@@ -325,7 +328,7 @@ def test_an_undecided_purpose_of_a_group_is_ambiguous() -> None:
 
     assert result.per_group.select("axis", "candidates").rows() == [("dp", ["dp"]), ("unknown", ["ep", "cp"])]
     several, ambiguous = result.findings[:2]
-    assert several.endswith("serves several axes: all_reduce for dp; all_to_all for ep or cp")
+    assert several.endswith("serves several axes of parallelism: all_reduce for dp; all_to_all for ep or cp")
     assert "may be ep or cp" in ambiguous
 
 
@@ -349,7 +352,7 @@ def test_rows_of_grouped_products_show_the_imbalance() -> None:
 
     columns = ["process_group", "rank", "product_count", "computed_tokens", "expert_count", "computed_imbalance"]
     assert result.per_expert_rank.select(columns).rows() == [(None, 0, 1, 100, 4, 0.5), (None, 1, 1, 300, 4, 1.5)]
-    assert "experts are unevenly loaded: rank 1 computes 1.50 times the mean number of tokens" in result.findings
+    assert "experts get uneven numbers of tokens: rank 1 computes 1.50 times the mean number" in result.findings
 
 
 def test_products_belong_to_the_group_of_the_experts() -> None:

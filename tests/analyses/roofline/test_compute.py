@@ -108,7 +108,7 @@ def test_an_unknown_device_has_the_best_rates_of_the_trace() -> None:
         ("memory", None, 3 * (1 << 30) / 2e-3, "attained in this trace"),
     ]
     assert result.per_operator["gap_ns"].to_list() == [0, 0, None]
-    assert any("does not have 'Strange 9000'" in finding for finding in result.findings)
+    assert any("does not contain 'Strange 9000'" in finding for finding in result.findings)
 
 
 def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
@@ -132,7 +132,7 @@ def test_the_cache_does_not_show_what_the_memory_attains() -> None:
 def test_the_device_can_be_named() -> None:
     """`device` replaces the device name in the file; a name that is missing from the table of peaks raises an error."""
     assert rows(job(), "floor_ns", device="NVIDIA H100 PCIe")[:2] == [(1_454_380,), (1_579_807,)]
-    with pytest.raises(InvalidOptionError, match="does not have 'H100'"):
+    with pytest.raises(InvalidOptionError, match="does not contain 'H100'"):
         roofline(job().build(), device="H100")
 
 

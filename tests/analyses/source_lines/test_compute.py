@@ -143,7 +143,7 @@ def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
         (None, "aten::mul", 7_000, 9_000, None, None),
     ]
     assert result.findings == (
-        "rank 0: 100.0 % of the device time has no line: no user code launched the work, or its launch is unknown",
+        "rank 0: 100.0 % of the device time has no line, because no user code launched the work, or its launch is unknown",
     )
 
 

@@ -137,8 +137,8 @@ def test_findings_name_what_was_not_recorded() -> None:
     builder = cut.rank(1).kernel("k", start_us=0, duration_us=9).rank(2).operator("a", start_us=0, duration_us=9)
 
     assert step_time(builder.build()).findings == (
-        "rank 0: 1 step is left out at the end, because device work was not recorded",
-        "ranks 1-2: there are no steps, so the whole recording counts as step 0: call prof.step() after each step",
+        "rank 0: 1 step is ignored at the end, because the device work was not recorded",
+        "ranks 1-2: no steps were recorded, so the whole recording counts as step 0; call prof.step() after each step",
         "rank 1: no operators were recorded; record with ProfilerActivity.CPU",
         "rank 2: no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA",
     )

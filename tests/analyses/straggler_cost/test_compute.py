@@ -61,7 +61,7 @@ def test_a_slow_replica_costs_the_difference_to_the_mean() -> None:
     assert result.per_stage.rows() == [(0, 2, 27 / 25, 2.0)]
     assert result.per_worker_step.rows() == [(0, 0, 1.0), (1, 0, 27 / 25)]
     assert result.answer == (
-        "7.4 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 1."
+        "7.4 % of the job's time is lost to stragglers; the slowest workers cause most of this loss, especially rank 1."
     )
 
 
@@ -134,7 +134,7 @@ def test_a_trace_without_communication_has_only_computation() -> None:
     result = straggler_cost(TraceBuilder().kernel("gemm", start_us=0, duration_us=5).build())
 
     assert result.slowdown == 1
-    assert result.answer == "1 rank alone does not show what stragglers cost; open all ranks of the job."
+    assert result.answer == "1 rank alone does not show the cost of stragglers; open all ranks of the job."
 
 
 def test_an_empty_trace_is_empty() -> None:

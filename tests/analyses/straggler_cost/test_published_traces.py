@@ -98,8 +98,8 @@ def test_the_answer(published: Published) -> None:
     worst, answers = (
         published.result.per_worker.row(0),
         {
-            0: "49.3 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 0.",
-            7: "15.2 % of the job's time is lost to stragglers; the last pipeline stage (stage 3) causes most of it.",
+            0: "49.3 % of the job's time is lost to stragglers; the slowest workers cause most of this loss, especially rank 0.",
+            7: "15.2 % of the job's time is lost to stragglers; the last pipeline stage (stage 3) causes most of this loss.",
         },
     )
     assert published.result.answer == answers[worst[0]]

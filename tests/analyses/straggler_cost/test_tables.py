@@ -15,7 +15,7 @@ def test_every_table_prints() -> None:
 
     printed = {view.caption: print_view(view, result, 10) for view in VIEWS}
 
-    [row] = printed["What stragglers cost the job"].rows
+    [row] = printed["Cost of stragglers"].rows
     assert [cell.text for cell in row] == [
         f"{result.slowdown:.3g}",
         percent_text(result.worker_share),

@@ -72,7 +72,7 @@ def test_the_rank_with_the_shortest_time_in_a_collective_came_last() -> None:
     ]
     assert result.findings == (
         (
-            "rank 1 is late: the others waited 40 µs for it (80.0 % of all waiting in its collectives); "
+            "rank 1 is late: the other ranks waited 40 µs for it (80.0 % of all waiting in its collectives); "
             "it came last in 1 of 2 collectives"
         ),
     )
@@ -132,7 +132,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
     assert result.per_rank.select(columns).rows() == [(0, False, 0, False), (1, True, 45_000, False)]
     assert result.findings == (
         (
-            "rank 1 arrives last: the others waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
+            "rank 1 arrives last: the other ranks waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
             "last in 1 of 1 collective; it also waits itself, 0 ns in these collectives and up to 45 µs in other communication, so "
             "another rank may be the cause"
         ),
@@ -154,7 +154,7 @@ def test_a_pipeline_stage_that_waits_for_another_is_a_victim(real_traces) -> Non
     assert ranks.select("rank", "role").rows() == [(0, "victim"), (2, "culprit")]
     assert result.answer == "All ranks together wait 646 ms because rank 2 is late."
     assert "<built-in function sleep>" in result.findings[0]
-    assert result.findings[1].endswith("it is a victim: it is late because it waits for other ranks itself")
+    assert result.findings[1].endswith("it is a victim, because it is late only after waiting for other ranks itself")
 
 
 def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
@@ -164,7 +164,7 @@ def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
     result = stragglers(builder.build())
     assert result.per_rank.is_empty()
     assert result.findings == (
-        "no collective was recorded on more than one rank (2 of 2 ranks have some)",
+        "no collective was recorded on more than one rank (2 of 2 ranks have collectives)",
         "2 of 2 calls (2 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks",
     )
 
@@ -190,7 +190,7 @@ def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -
     *late, last = result.findings
     assert [int(finding.split()[1]) for finding in late] == culprits
     assert "is late: all ranks waited" in late[0]
-    assert last == "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes"
+    assert last == "no rank has collectives; wait_causes lists the causes of waiting in sends and receives"
     assert answer(result).startswith(f"Rank {culprits[0]} is late: all ranks waited")
 
 
@@ -199,7 +199,7 @@ def test_a_healthy_pipeline_has_no_culprit() -> None:
     result = stragglers(open_trace(PLANTED / "1f1b_healthy", cache=False))
 
     assert result.findings == (
-        "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes",
+        "no rank has collectives; wait_causes lists the causes of waiting in sends and receives",
     )
 
 
@@ -260,14 +260,14 @@ def test_one_rank_has_nobody_to_wait_for() -> None:
     """With a single rank, the tables are empty, and a finding asks for the traces of all ranks."""
     result = stragglers(TraceBuilder().collective(start_us=0, duration_us=5).build())
     assert (result.per_rank.height, result.per_step.height) == (0, 0)
-    assert result.findings == ("only rank 0 was recorded: open all ranks of the job to compare their waiting",)
+    assert result.findings == ("only rank 0 was recorded; open all ranks of the job to compare their waiting",)
 
 
 def test_a_job_without_collectives_says_so() -> None:
     """If two ranks only compute, a finding says that no collectives were recorded."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=1).rank(1).kernel("gemm", start_us=0, duration_us=1)
     assert stragglers(builder.build()).findings == (
-        "no collectives were recorded, so whether ranks wait for each other is unknown",
+        "no collectives were recorded, so it is unknown whether ranks wait for each other",
     )
 
 

@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say how much of the time in collectives is waiting, which rank causes most of it, and how fast the costliest one is."""
+    """Say how much of the time in collectives is waiting, which rank causes most of it, and how fast the costliest collective is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."
@@ -18,13 +18,11 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time in collectives is waiting, and for which rank; calls recorded on one rank only do not count."""
+    """Say how much of the time in collectives is waiting, and for which rank; calls that only one rank recorded do not count."""
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:
-        return (
-            f"{whole} goes into collectives; how much of that is waiting is unknown, since no other rank recorded them"
-        )
+        return f"{whole} goes into collectives; the waiting time is unknown, because no call was recorded on more than one rank"
     share = percent_text(total(result.per_call, "wait_ns") / matched_ns)
     if matched_ns == collective_ns:
         return f"{share} of the time in collectives ({whole}) is waiting{_for_whom(result)}"
@@ -41,6 +39,6 @@ def _for_whom(result: Collectives) -> str:
 def _bandwidth(result: Collectives) -> str:
     measured = result.per_collective.drop_nulls("bus_bytes_per_s")
     if measured.is_empty():
-        return "; the sizes were not recorded, so the bandwidth is unknown"
+        return "; the bandwidth is unknown, because sizes were not recorded"
     longest = measured.row(0, named=True)
     return f"; {longest['collective']} reaches a bus bandwidth of {bandwidth_text(longest['bus_bytes_per_s'])}"

@@ -1,4 +1,4 @@
-"""Who was late in each collective, how much of its time was waiting, and how fast was the transfer?"""
+"""Which rank was late in each collective, how long did the others wait, and how fast was the transfer?"""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _PER_RANK = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Collectives(Result):
-    """Every collective of a job: who was late, who waited, and how fast the transfer was.
+    """Every collective of a job: which rank was late, which ranks waited, and how fast the transfer was.
 
     per_collective  one row per process group, collective, element type and size, the longest time first:
 
@@ -92,18 +92,18 @@ class Collectives(Result):
         collective             str      all_reduce, send …
         dtype                  str      null if unknown
         message_bytes          int64    size of one collective, as nccl-tests counts it; null if unknown
-        instance_count         int64    how often it ran
-        collective_ns          int64    time in it, summed over ranks
-        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if all calls lack a counterpart
-        wait_fraction          float64  0..1; null if no call has a counterpart on another rank
+        instance_count         int64    how often the collective ran
+        collective_ns          int64    time in the collective, summed over ranks
+        wait_ns                int64    part of collective_ns spent waiting for other ranks; null if no other rank recorded a call
+        wait_fraction          float64  0..1; null if no other rank recorded a call
         median_transfer_ns     float64
         algorithm_bytes_per_s  float64  message_bytes / median_transfer_ns
         bus_bytes_per_s        float64  algorithm_bytes_per_s times the bus factor
         verdict                str      transfer-bound, skew-bound, mixed, or inconclusive
-        late_rank              int32    the rank that came last most often; null if nobody waits
+        late_rank              int32    the rank that came last most often; null if no rank waits
         late_fraction          float64  0..1, the share of instances in which late_rank came last
-        mergeable_count        int64    small calls that could be merged with an equal call just before them
-        mergeable_ns           int64    latency and pauses saved per rank if each series of such calls were one call
+        mergeable_count        int64    small calls that could be merged with a similar call just before them
+        mergeable_ns           int64    latency and pauses saved per rank if each series of such calls were merged into one call
 
     per_call        one row per collective and rank, sorted by instance and rank:
 
@@ -114,8 +114,8 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how much later this rank came than the first; null if the clocks are too inexact
-        lateness_half_width_ns  int64    how far lateness_ns may be off because of the clocks; null if unknown
+        lateness_ns             int64    how long after the first rank this rank came; null if the clocks are too inexact
+        lateness_half_width_ns  int64    how much lateness_ns may be off because of the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited for this rank alone
         transfer_ns             int64
@@ -130,12 +130,12 @@ class Collectives(Result):
         rank                int32
         host                str
         collective_count    int64
-        wait_ns             int64    time spent waiting for others
-        last_count          int64    collectives in which the rank alone came last
+        wait_ns             int64    time spent waiting for other ranks
+        last_count          int64    collectives in which only this rank came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
         bus_bytes           int64    bytes that the rank's link carried, from the bus factors; null if a size is unknown
-        bus_bytes_per_s     float64  bus_bytes over the part of collective_ns in which data moves
+        bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
 
@@ -152,13 +152,13 @@ class Collectives(Result):
         bytes               int64    null if a size is unknown
         median_transfer_ns  float64
         median_bytes_per_s  float64
-        slowdown            float64  median over the transfers of their time divided by the median time of their peers
-        is_slow             bool     whether the slowdown stands out; null with fewer than 3 transfers
+        slowdown            float64  median, over all transfers, of the transfer time divided by the median time of its peers
+        is_slow             bool     whether the slowdown is an outlier; null with fewer than 3 transfers
 
     slow            hosts, links and groups that are slower than their peers:
 
         kind                str      host, link or group
-        part                str      which one
+        part                str      its name
         collective          str
         message_bytes       int64    null for barriers
         instance_count      int64
@@ -172,7 +172,7 @@ class Collectives(Result):
         drift_half_width_ppb
 
     coverage        how the calls were matched: matched_by, call_count, call_fraction, byte_fraction, time_fraction
-    findings        what stands out, and what could not be matched or aligned
+    findings        slow hosts, links, groups and pairs, and calls that could not be matched or aligned
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -203,17 +203,17 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S counts
     the bytes that its splits send.
 
-    The verdict depends on how much of a collective's time, summed over all ranks, is waiting. If at most a quarter is, the
-    collective is transfer-bound; if at least three quarters are, it is skew-bound; in between, it is mixed. With fewer than
-    3 instances, the verdict is inconclusive.
+    The verdict depends on the share of a collective's time, summed over all ranks, that is waiting. With at most a quarter, the
+    collective is transfer-bound; with at least three quarters, skew-bound; in between, mixed. With fewer than 3 instances, the
+    verdict is inconclusive.
 
     Args:
         trace: the job.
         steps: count only collectives of these steps.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: a step does not exist; the message lists the steps that do.
+        InvalidOptionError: a step does not exist; the message lists the existing steps.
 
     Source: docs/reference/analyses/collectives.md derives the definitions and compares them with other tools.
 
@@ -227,7 +227,7 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
 
 
 def plan(*, steps: Sequence[int] | None = None) -> Plan[OfRank, Collectives]:
-    """Return `collectives` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `collectives` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(of_rank, partial(_combine, steps=steps))
 
 
@@ -338,8 +338,8 @@ def _per_rank(calls: pl.DataFrame) -> pl.DataFrame:
 def _slow_findings(slow: pl.DataFrame) -> tuple[str, ...]:
     worst = slow.unique(["kind", "part"], keep="first", maintain_order=True)
     return tuple(
-        f"{row['kind']} {row['part']} is slow: its {row['collective']}{_of_size(row['message_bytes'])} takes "
-        f"{duration_text(row['median_transfer_ns'])}, its peers' {duration_text(row['peer_transfer_ns'])}"
+        f"{row['kind']} {row['part']} is slow: {row['collective']}{_of_size(row['message_bytes'])} takes "
+        f"{duration_text(row['median_transfer_ns'])}, but only {duration_text(row['peer_transfer_ns'])} elsewhere"
         for row in worst.iter_rows(named=True)
     )
 

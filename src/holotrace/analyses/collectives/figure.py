@@ -43,7 +43,7 @@ _BETWEEN_PX = 140
 
 
 def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` combinations of kind, size and group, divided into waiting and transfer.
+    """Draw a bar, divided into waiting and transfer, for each of the `top` combinations of kind, size and group.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -65,15 +65,15 @@ def plot_collectives(result: Collectives, *, top: int = TOP_COLLECTIVES, theme: 
 
 
 def further_figures(result: Collectives, *, theme: Theme = "light") -> dict[str, go.Figure]:
-    """Return the figure of rank pairs, if any ranks send to each other."""
+    """Return the figure of rank pairs; none if no rank sends data of known size to another rank."""
     return {"pairs": plot_pairs(result, theme=theme)} if _with_bandwidth(result).height else {}
 
 
 def plot_pairs(result: Collectives, *, theme: Theme = "light") -> go.Figure:
     """Draw one matrix for sends and one for all-to-alls, with a cell for each sender (row) and receiver (column).
 
-    The colour of a cell shows the bandwidth, and a red edge marks a slow pair. If there are more than 10,000 pairs of ranks,
-    the cells are pairs of hosts.
+    The colour of a cell shows the bandwidth, and a red edge marks a slow pair. With more than 10,000 pairs of ranks, the cells
+    show pairs of hosts.
     """
     pairs = _with_bandwidth(result)
     if pairs.is_empty():

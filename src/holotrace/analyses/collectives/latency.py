@@ -1,4 +1,4 @@
-"""Latency and bandwidth of each group, fitted over message sizes, and small messages that could be merged."""
+"""Fit latency and bandwidth of each group over message sizes, and find small messages that could be merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TINY_BYTES = 1024
 """A kilobyte takes a microsecond at 1 GB/s, less than any collective's latency."""
 
 _LONGEST_PAUSE = 1.0
-"""Calls follow one another if the pause between them is at most this many times the latency."""
+"""Two calls can be merged only if the pause between them is at most this many times the latency."""
 
 
 def per_fit(instances: pl.DataFrame) -> pl.DataFrame:
@@ -53,12 +53,12 @@ def _fits(measured: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def mergeable(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each instance, whether it could be merged into the message before it, and the time that this would save.
+    """Return, for each instance, whether it could be merged with the previous message, and the time that this would save.
 
-    Both messages must be small and belong to the same group, collective, element type and step, with a pause of at most one
-    latency between them. A message is small if it has fewer bytes than latency * bandwidth, so that the latency exceeds the
-    time to transfer the bytes. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is
-    the latency. Merging saves the latency, and the time between the end of one message and the start of the next.
+    Both messages must be small and have the same group, collective, element type and step, with a pause of at most one latency
+    between them. A message is small if it has fewer bytes than latency * bandwidth: the latency is then longer than the transfer
+    of the bytes. Without a fit, messages of at most `_TINY_BYTES` are small, and their median transfer time is the latency.
+    Merging saves the latency, and the time between the end of the first message and the start of the second.
 
     Returns:
         operation, is_mergeable bool, and saved_ns int64, sorted by operation.

@@ -1,4 +1,4 @@
-"""The data that each rank sends to each other rank, in sends and in all-to-alls."""
+"""Measure the data that each rank sends to each other rank, in sends and in all-to-alls."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ PER_PAIR = {
     "is_slow": pl.Boolean,
 }
 FEWEST_INSTANCES = 3
-"""A pair needs at least 3 transfers to be judged."""
+"""A pair with fewer transfers is not judged."""
 
 MOST_RANKS = 128
 MOST_TRANSFERS = 1_000_000
-"""All-to-alls of more than 128 ranks are left out, and so are all-to-alls after the first million transfers."""
+"""The table of pairs leaves out all-to-alls of more than 128 ranks, and all-to-alls after the first million transfers."""
 
 _PAIR = ("collective", "source_rank", "destination_rank")
 _PEERS = ("collective", "is_one_host")
@@ -33,19 +33,20 @@ _MOST_NAMED = 3
 
 
 def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return what each rank sent to each other rank, and how long it took.
+    """Return how much data each rank sent to each other rank, and how long the transfers took.
 
     A matched send and receive are one transfer, counted at the sender. In an all-to-all, each rank makes one transfer to every
-    other rank that it sends data to. A transfer begins when the last rank joins the all-to-all, and ends when the first of its
+    other rank that it sends data to. A transfer begins when the last rank enters the all-to-all, and ends when the first of its
     two ranks leaves:
 
         transfer = the earlier end of the two ranks - the last start of all ranks
 
     If the clocks are not exact enough, all pairs of an all-to-all get the transfer time of the whole all-to-all.
 
-    The slowdown is the transfer time divided by the median of its peers: pairs in the same all-to-all, or sends of the same
-    size and type; it is null for sends of unknown size. A transfer within one host and a transfer between two hosts are never
-    peers of each other. A pair is slow if its median slowdown stands out (`holotrace.enrich.job.outliers`).
+    The slowdown is the transfer time divided by the median time of the transfer's peers, which are the pairs of the same all-to-all,
+    or sends of the same size and type. It is null for sends of unknown size. Transfers within a host are compared only with other
+    transfers within a host, and transfers between hosts only with other transfers between hosts. A pair is slow if its median
+    slowdown is an outlier (`holotrace.enrich.job.outliers`).
 
     Args:
         calls: `JobCalls.calls` with the column `operation` added.
@@ -66,7 +67,7 @@ def per_pair(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
-    """Name the pairs of ranks whose all-to-alls are slow. Slow sends are reported by `slow_parts`."""
+    """Name the pairs of ranks with slow all-to-alls; `slow_parts` reports slow sends."""
     slow = pairs.filter(pl.col("is_slow") & (pl.col("collective") == "all_to_all")).select(
         pl.min_horizontal("source_rank", "destination_rank").alias("one"),
         pl.max_horizontal("source_rank", "destination_rank").alias("other"),
@@ -80,12 +81,12 @@ def slow_pairs(pairs: pl.DataFrame) -> tuple[str, ...]:
     if not named:
         return ()
     return (
-        f"compared with the median pair, all-to-alls take longer between ranks {', '.join(named)}{more}; check these links",
+        f"all-to-alls are slower between ranks {', '.join(named)}{more} than between the median pair; check these links",
     )
 
 
 def left_out(calls: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many all-to-all transfers `per_pair` covers if it leaves some out."""
+    """If `per_pair` leaves out all-to-all transfers, say how many it covers."""
     counted = (pl.col("collective") == "all_to_all") & (pl.col("group_size") <= MOST_RANKS)
     total = calls.filter(counted)["group_size"].sum()
     sentence = f"the table of rank pairs covers only the first {MOST_TRANSFERS:,} of {total:,} all-to-all transfers; choose fewer steps"
@@ -151,7 +152,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls with known split sizes: the lists destination_rank and split, and total, the sum of split."""
+    """Return the all-to-alls of known split sizes, with two lists, destination_rank and split, and total, the sum of split."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

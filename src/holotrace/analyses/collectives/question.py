@@ -1,4 +1,4 @@
-"""Collectives: the question, the terms that its tables use, and the options of its command."""
+"""Collectives: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from holotrace.questions.question import Analysis
 QUESTION = Analysis(
     __package__,
     title="Collectives",
-    question="Who was late, and how fast was the wire?",
+    question="Which rank was late in collectives, and how fast was the transfer?",
     section="Distributed",
     definitions=(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
-        ("transfer", "from the arrival of the last rank to the end: only then can all data move"),
-        ("message", "size of the whole array that the collective handles, as nccl-tests counts it"),
+        ("transfer", "from the arrival of the last rank to the end: only in this time can all data move"),
+        ("message", "size of the whole array that the collective processes, as nccl-tests counts it"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
-        ("bus bandwidth", "what each rank's link carries: algorithm bandwidth times the factor of nccl-tests"),
+        (
+            "bus bandwidth",
+            "bytes per second that each rank's link carries: algorithm bandwidth times the factor of nccl-tests",
+        ),
         (
             "verdict",
             "skew-bound: at least three quarters of the time is waiting; transfer-bound: at most one quarter; mixed: between",
         ),
-        ("mergeable", "small calls that follow one another; merging a call into the one before it saves one latency"),
-        ("lateness", "how long after the first rank a rank arrived; empty where the clocks are not exact enough"),
+        (
+            "mergeable",
+            "small calls in a row; merging a call with the previous one saves its latency and the pause before it",
+        ),
+        ("lateness", "how long a rank arrived after the first rank; empty if the clocks are not exact enough"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
 )

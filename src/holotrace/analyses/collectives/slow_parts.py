@@ -1,4 +1,4 @@
-"""Hosts and links on which the same collectives take longer than elsewhere."""
+"""Find hosts, links and groups whose collectives take longer than the same collectives elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLOW = {
 }
 FEWEST_INSTANCES = 3
 FEWEST_GROUPS = 2
-"""To be judged, a group needs at least 3 collectives, and a host at least 2 groups with other hosts."""
+"""A group with fewer than 3 collectives is not judged, and neither is a host in fewer than 2 groups with other hosts."""
 
 _EQUAL = ["collective", "dtype", "message_bytes", "group_size", "host_count"]
 
@@ -30,8 +30,9 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
     Collectives of unknown element type, size or group size have no peers, because they may move different amounts of data. A
     group is slow if even the lower quartile of its transfer times is an outlier among its peers
     (`holotrace.enrich.job.outliers`). A host is slow if even the lower quartile over its groups is an outlier among the hosts.
-    If a group has a slow host, that host is named. For any other slow group, the link is named if the group has two hosts,
-    otherwise the group itself.
+
+    If a group has a slow host, the result names the host. Otherwise, it names the link if a slow group has two hosts, and the group
+    if it has one host or more than two.
 
     Args:
         instances: one row per collective, with process_group, hosts (sorted list), transfer_ns and the columns that peers share.
@@ -55,13 +56,13 @@ def slow_parts(instances: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_known() -> pl.Expr:
-    """Whether the group size and the amount of data are known; a barrier moves no data."""
+    """Return whether the group size and the amount of data are known; barriers move no data."""
     is_sized = pl.all_horizontal(pl.col("dtype", "message_bytes").is_not_null())
     return pl.col("group_size").is_not_null() & (is_sized | (pl.col("collective") == "barrier"))
 
 
 def _faster(name: str) -> pl.Expr:
-    """Return the lower quartile; for fewer than five values, the smallest."""
+    """Return the lower quartile; of fewer than five values, it is the smallest."""
     return pl.col(name).quantile(1 / 4, "lower").alias("faster_ns")
 
 

@@ -27,12 +27,12 @@ def fits(result: Collectives) -> pl.DataFrame:
 
 
 def slow(result: Collectives) -> pl.DataFrame:
-    """Return the hosts and links that are slower than their peers."""
+    """Return the hosts, links and groups that are slower than their peers."""
     return result.slow
 
 
 def pairs(result: Collectives) -> pl.DataFrame:
-    """Return what each rank sent to each other rank, in sends and in all-to-alls."""
+    """Return how much data each rank sent to each other rank, in sends and in all-to-alls."""
     return result.per_pair
 
 

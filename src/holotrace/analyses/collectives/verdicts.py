@@ -1,4 +1,4 @@
-"""Whether a collective spends its time on the transfer or waiting for a late rank."""
+"""Judge whether a collective spends its time on the transfer or waiting for a late rank."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ LEAST_WAITING = 0.75
 
 
 def verdict() -> pl.Expr:
-    """Return the verdict on a group of equal collectives: whether they are bound by transfer or by skew.
+    """Return the verdict on equal collectives.
 
-    transfer-bound  waiting is at most a quarter of the ranks' time in them: a faster link or fewer bytes help
-    skew-bound      waiting is at least three quarters: ranks arrive at different times, and the link hardly matters
+    transfer-bound  at most a quarter of the ranks' time in the collectives is waiting: a faster link or fewer bytes help
+    skew-bound      at least three quarters are waiting: ranks arrive at different times, and the link hardly matters
     mixed           in between
-    inconclusive    fewer than 3 instances, or most calls have no counterpart on another rank
+    inconclusive    fewer than 3 instances, or no other rank recorded most of the calls
     """
     is_known = (pl.col("instance_count") >= FEWEST_INSTANCES) & (pl.col("matched_fraction") >= 1 / 2)
     waiting = pl.col("wait_fraction")

@@ -15,7 +15,7 @@ from holotrace.schema import KernelKind
 from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
-_NO_COMMUNICATION = "no communication kernels ran, so there is no overlap"
+_NO_COMMUNICATION = "no communication kernels ran, so nothing can overlap"
 
 _PER_RANK = pl.Schema(
     {
@@ -38,7 +38,7 @@ class CommunicationOverlap(Result):
         communication_ns  int64    time in which at least one communication kernel runs
         overlap_ns        int64    part of communication_ns in which computation also runs on the same device
         exposed_ns        int64    communication_ns - overlap_ns
-        overlap_fraction  float64  0..1, overlap_ns / communication_ns; null where communication_ns is 0
+        overlap_fraction  float64  0..1, overlap_ns / communication_ns; null if communication_ns is 0
 
     findings  one sentence per rank without communication or without device work
 
@@ -53,10 +53,10 @@ class CommunicationOverlap(Result):
 
 
 def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> CommunicationOverlap:
-    """Say how much of each rank's communication ran while the rank also computed.
+    """Measure how much of each rank's communication ran while the rank also computed.
 
-    Time counts as overlap while at least one communication kernel and one computation kernel run on the same device,
-    on any streams. Let |x| be the total length of the union of the intervals in x:
+    Time is overlap if at least one communication kernel and one computation kernel run on the same device, on any streams. Let
+    |x| be the total length of the union of the intervals in x:
 
         overlap_fraction = |communication ∩ computation| / |communication|
 
@@ -74,7 +74,7 @@ def communication_overlap(trace: Trace, *, executor: Executor = IN_PROCESS) -> C
 
 
 def plan() -> Plan[tuple[int, int], CommunicationOverlap]:
-    """Return `communication_overlap` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `communication_overlap` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -13,7 +13,7 @@ from holotrace.units import percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Time in which a rank communicates; it is hidden while the rank also computes. Numbers: the hidden share",
+    "Time in which a rank communicates, split into time while the rank also computes (hidden) and other time (exposed)",
 )
 
 

@@ -1,4 +1,4 @@
-"""Communication overlap: the question, the terms that its tables use, and the options of its command."""
+"""Communication overlap: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("communication", "time in which at least one communication kernel runs, including waits for late ranks"),
-        ("hidden", "the part of the communication time in which a computation kernel runs on the same device"),
-        ("exposed", "the rest of the communication time: the device communicates and does not compute"),
+        ("hidden", "communication time in which a computation kernel runs on the same device"),
+        ("exposed", "communication time in which no computation kernel runs on the same device"),
     ),
 )

@@ -48,8 +48,8 @@ _PER_OPERATOR = {**dict.fromkeys(("operator", "change"), pl.String), **_COMPARED
 class OperatorComparison(Result):
     """Two traces, aligned by call path.
 
-    tree          one row per call path in either trace: phase, modules, operators, kernel. Each row follows its
-                  parent; siblings are sorted by change, the largest first:
+    tree          one row per call path (phase, modules, operators, kernel) in either trace. Rows come after their parents;
+                  siblings are sorted by change, the largest first:
 
         node                  int64    row number
         parent                int64    row of the enclosing path; -1 for phases
@@ -61,7 +61,7 @@ class OperatorComparison(Result):
         control_ns_per_step, test_ns_per_step   float64  the compared time, including everything inside; mean per step
         difference_ns_per_step         float64  test - control
         control_…, test_…     int64    call_count, host_total_ns, host_self_ns, device_total_ns, device_self_ns: sums over
-                                       ranks and steps; parallel kernels all count; phases include everything inside
+                                       ranks and steps. Parallel kernels all count in full. Phases include everything inside
 
     per_operator  one row per operator in either trace, the largest change first:
 
@@ -69,7 +69,7 @@ class OperatorComparison(Result):
         change                str      change of the call count
         control_ns_per_step, test_ns_per_step   float64  self time, without operators inside; mean per step
         difference_ns_per_step         float64
-        control_…, test_…     int64    as above; nested calls all count
+        control_…, test_…     int64    as above; nested calls all count in full
 
     sides         one row each for control and test:
 
@@ -80,7 +80,7 @@ class OperatorComparison(Result):
         device_total_ns      int64
 
     measure       the time compared in `per_operator`: device if both traces have device work, else host
-    findings      what makes the traces hard to compare
+    findings      reasons why the traces are hard to compare
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -97,14 +97,14 @@ class OperatorComparison(Result):
 
 
 class _Facts(NamedTuple):
-    """Whether a rank or a trace has steps and modules. For a trace, `step_count` is 1 if every rank has steps, otherwise 0."""
+    """The steps and modules of a rank or a trace. For a trace, `step_count` is 1 if every rank has steps, otherwise 0."""
 
     step_count: int
     has_modules: bool
 
 
 class _Side(NamedTuple):
-    """One of the two traces, or one rank of it."""
+    """One of the two traces, or one of its ranks."""
 
     paths: pl.DataFrame
     rank_count: int
@@ -125,21 +125,20 @@ def compare_operators(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> OperatorComparison:
-    """Align the operators and kernels of two traces by phase, module and call path, and say what changed.
+    """Align the operators and kernels of two traces by phase, module and call path, and measure how their times changed.
 
-    All threads, ranks and steps of a trace count together. Times are means per step of a rank, so that traces of
-    different lengths and rank counts can be compared. If a rank has no steps, both traces are compared as a whole, and times
-    are sums. Backward operators belong to the module of their forward operator. All kinds of data loaders are named
-    `DataLoader`.
+    All threads, ranks and steps of a trace are combined. Times are means per step of a rank, so traces of different lengths
+    and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times are sums. Backward
+    operators count with the module of their forward operator. All kinds of data loaders are named `DataLoader`.
 
     Args:
-        control: the trace to compare with.
-        test: the trace in question.
-        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time. By default,
-            data loading and phases that launch nothing are always compared by host time.
+        control: the baseline.
+        test: the trace to compare with the baseline.
+        by: the time to compare and sort by. The default is device time if both traces have it, otherwise host time; data loading
+            and phases that launch nothing are then always compared by host time.
         compat: "torch_tb_profiler" aligns as the last version of the TensorBoard plugin did: only the first thread of
-            the first rank of each trace, in order. A pair whose names differ is named `control → test`.
-        executor: runs the work on the ranks.
+            the first rank of each trace, in order. A pair with different names is named `control → test`.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `by` is neither `device` nor `host`. MissingDataError: a trace has neither operators nor device
@@ -218,14 +217,14 @@ def _by_name(paths: pl.DataFrame) -> pl.DataFrame:
 
 
 def _joined(sides: list[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
-    """Join the sums of both sides by their keys; if a path is missing on one side, its sums there are 0."""
+    """Join the sums of both traces by their keys; a path that is missing in one trace has sums of 0 there."""
     parts = [side.rename({name: f"{label}_{name}" for name in SUMS}) for label, side in zip(_SIDES, sides, strict=True)]
     both = parts[0].join(parts[1], on=keys, how="full", coalesce=True)
     return both.with_columns(pl.col(list(_PAIRS)).fill_null(0))
 
 
 def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
-    """Return which time to compare for each path. By default, phases that launch no device work are compared by host time."""
+    """Return the time to compare for each path; by default, phases that launch no device work are compared by host time."""
     if by is not None:
         return pl.lit(by).alias("measure")
     phase = pl.col("path").str.split(SEPARATOR).list.get(1)
@@ -235,7 +234,7 @@ def _measure(measure: Measure, by: Measure | None) -> pl.Expr:
 
 
 def _compared(both: pl.DataFrame, part: Literal["total", "self"], lengths: list[int]) -> pl.DataFrame:
-    """Compare the calls per step and the times per step; the column `measure` says whether these are device or host times."""
+    """Compare the calls per step and the times per step; the column `measure` chooses device or host times."""
     is_device = pl.col("measure") == "device"
     calls = [pl.col(f"{side}_call_count") / length for side, length in zip(_SIDES, lengths, strict=True)]
     control, test = (
@@ -256,7 +255,7 @@ def _largest_first(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _in_tree_order(paths: pl.DataFrame) -> pl.DataFrame:
-    """Sort every path after its parent, and siblings by the size of their change, the largest first."""
+    """Sort paths after their parents, and siblings by the size of their change, the largest first."""
     ordered = _largest_first(paths, "path")
     inside: dict[str, list[int]] = {}
     for row, path in enumerate(ordered["path"]):
@@ -287,18 +286,18 @@ def _overall(sides: list[_Side]) -> pl.DataFrame:
 
 
 def _findings(sides: list[_Side], have: list[_Facts], by: Measure | None) -> Iterator[str]:
-    """Say why the traces are hard to compare, and how they were compared instead."""
+    """Yield a sentence for each reason why the traces are hard to compare."""
     labels = dict(zip(_SIDES, zip(sides, have, strict=True), strict=True))
     yield from (f"{label}: {text}" for label, (side, _) in labels.items() for text in side.skipped)
     if without := [label for label, (_, has) in labels.items() if not has.step_count]:
-        yield f"at least one rank of {_listed(without)} has no steps: both traces are compared as a whole, and times are sums"
+        yield f"at least one rank of {_listed(without)} has no steps, so both traces are compared as a whole, and times are sums"
     if len(without := [label for label, (_, has) in labels.items() if not has.has_modules]) == 1:
-        yield f"{_listed(without)} has no modules, so those of the other trace are ignored; record with with_stack=True"
+        yield f"{_listed(without)} has no modules, so the modules of the other trace are ignored; record with with_stack=True"
     if by is None and (without := [label for label, (side, _) in labels.items() if not side.has_device_work]):
-        yield f"no device work was recorded in {_listed(without)}: host times are compared"
+        yield f"no device work was recorded in {_listed(without)}, so host times are compared"
     control, test = (", ".join(side.devices) for side in sides)
     if control and test and control != test:
-        yield f"control ran on {control}, test on {test}: their kernels may have different names"
+        yield f"control ran on {control} and test on {test}, so their kernels may have different names"
 
 
 def _listed(labels: list[str]) -> str:

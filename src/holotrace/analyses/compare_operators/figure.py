@@ -23,9 +23,9 @@ _IN_ALL = "Self time of the operators that changed most: on devices, or on the h
 
 
 def plot_compare_operators(result: OperatorComparison, *, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each of the operators, listed by phase and module, whose self time changed most.
+    """Draw two bars for each of the operators whose self time changed most, with phase and module above the bars.
 
-    The time of an operator includes its kernels. Names are above the bars.
+    The time of an operator includes its kernels.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -48,9 +48,9 @@ def _cut_places(places: Iterable[str]) -> dict[str, str]:
 
 
 def _own_times(tree: pl.DataFrame, lengths: list[int]) -> pl.DataFrame:
-    """Return the self time of each path on both sides.
+    """Return the self time of each path in both traces.
 
-    The plugin's comparison has rows of kind `pair` without self time; the innermost pairs count with all their time.
+    Rows of kind `pair`, from the plugin's comparison, have no self time; the total time of the innermost pairs counts instead.
     """
     is_phase, is_pair, is_kernel = (pl.col("kind") == kind for kind in ("phase", "pair", "kernel"))
     is_inner = pl.col("node").is_in(tree["parent"].implode())

@@ -1,4 +1,4 @@
-"""Comparison of operators: the question, the terms that its tables use, and the options of its command."""
+"""Comparison of operators: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ QUESTION = Analysis(
     question="Where do control and test differ?",
     section="Files",
     definitions=(
-        ("control", "the trace to compare with"),
-        ("test", "the trace in question"),
-        ("difference", "mean time per step in test, minus that in control"),
+        ("control", "the baseline"),
+        ("test", "the trace that is compared with the baseline"),
+        ("difference", "mean time per step in test, minus mean time per step in control"),
         ("phase", "data loading, forward, backward or optimizer, by the outermost call"),
     ),
     options=(
         Option(
             "by",
-            "Compare time on devices or on the host; by default on devices, if both traces have device work.",
+            "Compare device times or host times; by default device times, if both traces have device work.",
             kind=Literal["device", "host"],
         ),
         COMPAT,

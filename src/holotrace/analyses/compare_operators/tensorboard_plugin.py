@@ -24,7 +24,7 @@ _ALIGNED = (NodeClass.STEP, NodeClass.MODULE, NodeClass.BACKWARD, NodeClass.DATA
 
 @dataclass(frozen=True, eq=False)
 class PluginSide(EqualByContent):
-    """The host nodes of a run, with their times, names and children's rows."""
+    """The host nodes of a run, with their times and names, and the rows of their children."""
 
     nodes: pl.DataFrame
     names: Sequence[str]
@@ -47,7 +47,7 @@ class PluginSide(EqualByContent):
         return cls(named, named["text"].to_list(), nodes["node_class"].to_list(), children, behind)
 
     def top(self) -> list[int]:
-        """Return the nodes that the plugin compared: the nodes in steps of the first thread, or all its nodes if it has no steps."""
+        """Return the nodes that the plugin compared: those in steps of the first thread, or all nodes of a thread without steps."""
         on_thread = self.children[0] if self.children else []
         in_steps = [child for row in on_thread if self.classes[row] == NodeClass.STEP for child in self.children[row]]
         has_steps = any(self.classes[row] == NodeClass.STEP for row in on_thread)
@@ -74,7 +74,7 @@ class PluginSide(EqualByContent):
 
 @dataclass(frozen=True)
 class Pair:
-    """The nodes of control and of test that share a row in the plugin's comparison."""
+    """The nodes of control and test that have a common row in the plugin's comparison."""
 
     control: list[int]
     test: list[int]
@@ -97,7 +97,7 @@ class Pair:
 def plugin_pairs(control: PluginSide, test: PluginSide) -> Pair:
     """Align the steps, modules, backward passes, data loaders and optimizers of two runs by name, in order.
 
-    The unmatched nodes of both runs between two matches form one pair.
+    All unmatched nodes between two matches form one pair.
     """
     root = Pair(control.top(), test.top())
     open_pairs = [(root, root.control, root.test)]

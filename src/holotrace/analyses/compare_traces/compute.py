@@ -46,30 +46,30 @@ _KIND_NAMES = {kind.value: kind.name.lower() for kind in EventKind}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TraceComparison(Result):
-    """What two traces have in common, and where they differ, by event name.
+    """The differences between two traces, by event name.
 
     per_name  one row per kind and name in either trace, the largest difference of time first:
 
         kind                    str      EventKind in lower case: cpu_op, kernel, …
         name                    str
         change                  str      change of the count: added, deleted, increased, decreased, unchanged
-        control_event_count, test_event_count  int64    events; 0 where the trace has none
+        control_event_count, test_event_count  int64    events; 0 if the trace has none
         event_count_difference  int64    test - control
         control_total_ns, test_total_ns  int64    summed durations; nested events count in full, each under its own name
         difference_ns           int64    test - control
-        control_mean_ns, test_mean_ns  float64  mean duration of a call; null where there is none
-        control_event_count_per_step, test_event_count_per_step  float64  events in steps over steps; null without steps
-        control_ns_per_step, test_ns_per_step  float64  time of the events in steps over steps; null without steps
+        control_mean_ns, test_mean_ns  float64  mean duration of a call; null if there is none
+        control_event_count_per_step, test_event_count_per_step  float64  events in steps, per step; null without steps
+        control_ns_per_step, test_ns_per_step  float64  time of the events in steps, per step; null without steps
 
     sides     one row each for control and test:
 
         side         str
         rank_count   int64
-        step_count   int64  steps compared, summed over the ranks
+        step_count   int64  compared steps, summed over the ranks
         event_count  int64
         total_ns     int64  summed durations
 
-    findings  what makes the traces hard to compare
+    findings  reasons why the traces are hard to compare
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -107,19 +107,19 @@ def compare_traces(  # noqa: PLR0913 -- two sides and what to look at
 ) -> TraceComparison:
     """Compare the counts and times of two traces by event name, per call and per step.
 
-    All ranks of a trace count together; to compare only some ranks, pass `trace.select(ranks)`. If no steps are chosen for a
-    trace, all its events count, even those outside steps.
+    All ranks of a trace are combined; to compare only some ranks, pass `trace.select(ranks)`. If no steps are chosen for a
+    trace, all its events count, even events outside steps.
 
     Args:
-        control: the trace to compare with.
-        test: the trace in question.
+        control: the baseline.
+        test: the trace to compare with the baseline.
         control_steps: count only the events of these steps; see `holotrace.enrich.steps.step_of_event`.
         test_steps: the same for `test`.
         device: `cpu` for operators, annotations, runtime calls and Python functions; `gpu` for kernels, copies and
             memsets; `all` for both.
-        exact_names: keep the objects in names such as `<built-in method wait of Event object at 0x7f3a>`. By default, this name
-            becomes `<built-in method wait>`, because addresses differ between processes.
-        executor: runs the work on the ranks.
+        exact_names: keep full names such as `<built-in method wait of Event object at 0x7f3a>`. By default, this name becomes
+            `<built-in method wait>`, because addresses differ between processes.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `device` is not `cpu`, `gpu` or `all`, or no rank of the trace has a requested step.
@@ -157,7 +157,7 @@ def _side(trace: Trace, numbers: tuple[int, ...] | None, look: Callable[..., _Pa
 
 
 def _check_steps(numbers: tuple[int, ...], of_ranks: Iterable[list[int]]) -> None:
-    """Raise InvalidOptionError unless every requested step is a step of at least one rank."""
+    """Raise InvalidOptionError if a requested step is a step of no rank, or if no step was requested."""
     existing = {step for of_rank in of_ranks for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:
@@ -211,7 +211,7 @@ def _joined(control: _Side, test: _Side) -> pl.DataFrame:
 
 
 def _ratios(label: str, side: _Side) -> tuple[pl.Expr, ...]:
-    """Return mean, count per step and time per step; null where the divisor is 0."""
+    """Return mean, count per step and time per step; null if the divisor is 0."""
     step_count = pl.lit(side.step_count or None, pl.Int64)
     count = pl.col(f"{label}_event_count")
     return (
@@ -239,6 +239,6 @@ def _findings(sides: list[_Side]) -> list[str]:
     sentences += [f"the {label} trace has no events on this device in these steps" for label in empty]
     if all(counts) and counts[0] != counts[1]:
         sentences.append(
-            f"control has {counted(counts[0], 'step')} and test {counts[1]:,}: compare the columns per step"
+            f"control has {counted(counts[0], 'step')} and test has {counts[1]:,}: compare the columns per step"
         )
     return sentences

@@ -1,4 +1,4 @@
-"""Diff: the question, the terms that its tables use, and the options of its command."""
+"""Diff: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ QUESTION = Analysis(
     question="What changed from control to test?",
     section="Files",
     definitions=(
-        ("control", "the trace to compare with"),
-        ("test", "the trace in question"),
-        ("difference", "the summed time of all events of a kind and name in test, minus the same sum in control"),
+        ("control", "the baseline"),
+        ("test", "the trace that is compared with the baseline"),
+        ("difference", "total time of all events of a kind and name in test, minus the same total in control"),
     ),
     options=(
         Option("control_steps", "Compare only these steps of control.", metavar="3-5", read=numbers),

@@ -8,7 +8,7 @@ from holotrace.units import counted, duration_text
 
 
 def answer(result: CompiledRegions) -> str:
-    """Say how many regions ran, and what compiling cost."""
+    """Say how many regions ran, and how long compiling took."""
     regions = counted(result.per_region["region"].n_unique(), "compiled region")
     compiling = total(result.per_rank, "compilation_ns")
     cost = f"compiling took {duration_text(compiling)}" if compiling else "nothing was compiled during the recording"

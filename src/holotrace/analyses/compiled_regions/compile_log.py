@@ -1,9 +1,9 @@
-"""The logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and the source lines of kernels.
+"""Read the logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and source lines of kernels.
 
-Each process writes a file `dedicated_log_torch_trace_<…>.log`; with distributed training, `…_rank_<N>_<…>.log`. A record is one
-line, with glog's prefix and JSON. The following lines that begin with a tab are the payload of the record. Files may be
-compressed with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its output as `raw.log` or,
-with `--all-ranks-html`, as `rank_<N>/raw.log`.
+Each process writes a file `dedicated_log_torch_trace_<…>.log` or, in distributed training, `…_rank_<N>_<…>.log`. A record is one
+line with glog's prefix and JSON. If the next lines begin with a tab, they are the payload of the record. Files may be compressed
+with gzip. https://github.com/pytorch/tlparse reads the same files, and copies them into its output as `raw.log` or, with
+`--all-ranks-html`, as `rank_<N>/raw.log`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ENDINGS = (".log", ".log.gz")
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(r'^[^{]*\{"(compilation_metrics|inductor_output_code|artifact)"')
 _KERNEL_LINES = "inductor_provenance_tracking_kernel_stack_traces"
-"""Written with INDUCTOR_PROVENANCE=1: the Python stacks behind each kernel."""
+"""Name of the record with the Python stacks behind each kernel, which INDUCTOR_PROVENANCE=1 writes."""
 
 _KERNEL_PATH = re.compile(r"^\t?# kernel path: (\S+)$")
 _KERNEL_NAME = re.compile(r"^\t?(\w+) = async_compile\.")
@@ -55,7 +55,7 @@ class CompileLog:
     """The compilations of one process.
 
     compilations  by region, such as `0/1`; regions with contradictory records are left out
-    kernel_lines  lines of the user's code by the name of the kernel, and by the name of its file if that is known
+    kernel_lines  lines of the user's code, by the name of the kernel, and by the name of the kernel's file if it is known
     """
 
     compilations: dict[str, Compilation] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def read_compile_logs(address: Address) -> CompileLogs:
         for rank, log in _read(file).items():
             logs[rank].append(log)
     if not any(log.compilations for parts in logs.values() for log in parts):
-        message = f"{location}: no log of torch.compile there; give the folder that TORCH_TRACE names, or a file in it"
+        message = f"{location} has no log of torch.compile; give the folder that TORCH_TRACE names, or a file in it"
         raise InvalidOptionError(message)
     joined = {rank: _joined(parts) for rank, parts in logs.items()}
     return CompileLogs({rank: log for rank, log in joined.items() if rank is not None}, joined.get(None))
@@ -112,7 +112,7 @@ def _files(location: Location) -> list[Location]:
 
 
 def _read(file: Location) -> dict[int | None, CompileLog]:
-    """Return the log of each rank that wrote to a file; the rank is None if neither the records nor the path state it."""
+    """Return the log of each rank that wrote to a file; the rank is None if neither the records nor the path contain it."""
     named = _RANK.search(file.name) or _FOLDER.match(file.parent.name)
     parts: dict[int | None, _Collected] = defaultdict(_Collected)
     for record, payload in _records(_lines(file)):
@@ -183,7 +183,7 @@ class _Collected:
             self._compilations[region] = Compilation(_function(metrics), _reason(metrics.get("recompile_reason")))
 
     def _add_code(self, region: str, payload: list[str]) -> None:
-        """Remember the file of each kernel; Inductor names it in a comment above the kernel."""
+        """Store the file of each kernel, which Inductor names in a comment above the kernel."""
         path = ""
         for line in payload:
             if named := _KERNEL_PATH.match(line):
@@ -216,7 +216,7 @@ def _function(metrics: dict[str, Any]) -> str | None:
 
 
 def _reason(text: object) -> str | None:
-    """Return the reason in one line, shortened if necessary, without the stack that follows it."""
+    """Return the reason as one line, shortened if necessary, without the stack after it."""
     if not isinstance(text, str):
         return None
     reason = " ".join(text.split("\nUser stack trace:")[0].split())
@@ -224,7 +224,7 @@ def _reason(text: object) -> str | None:
 
 
 def _kernel_lines(payload: str) -> dict[str, str]:
-    """Return the innermost line of user code in each of a kernel's stacks; `name:2` is the second call of `name`."""
+    """Return, for each kernel, the innermost line of user code in each of its stacks; `name:2` is the second call of `name`."""
     try:
         stacks = json.loads(payload)
     except (ValueError, RecursionError):
@@ -240,7 +240,7 @@ def _texts(traces: object) -> list[str]:
 
 
 def _innermost(trace: str) -> str | None:
-    """Return the innermost frame of a Python stack that is not in a library, in the profiler's format."""
+    """Return the innermost frame of user code in a Python stack, in the profiler's format."""
     frames = pl.Series([f"{file}({line}): {name}" for file, line, name in _FRAME.findall(trace)], dtype=pl.String)
     of_user = frames.filter(is_user_frame(frames))
     return of_user[-1] if len(of_user) else None

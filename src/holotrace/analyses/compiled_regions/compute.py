@@ -35,15 +35,15 @@ from holotrace.store.trace import RankTrace, Trace
 
 _Rows = npt.NDArray[np.int64]
 
-_NOTHING = "the trace has no sign of torch.compile"
+_NOTHING = "the trace shows no use of torch.compile"
 _WITHOUT_RANGES = "the job uses torch.compile, but this version of PyTorch does not record its compiled regions"
 _OF_OLD_VERSIONS = r"^(CompiledFunction(Backward)?$|triton__\d)"
-"""Names in traces of PyTorch 2.0, whose compiled code has no range of its own."""
+"""Names in traces of PyTorch 2.0, which records no ranges for compiled code."""
 _REGION = r"^Torch-Compiled Region: (\d+/\d+)"
 _COMPILED = r"^(Torch-Compiled Region|CompiledFunction(Backward)?$)"
 _COMPILATION = r"^_compile\.compile_inner"
 _COMPILED_REGION = r"^entire_frame_compile_data: .*\bcompile_id=(\d+/\d+)$"
-"""Recent versions of PyTorch name the region just before they compile it: torch/_dynamo/utils.py, `dynamo_timed`."""
+"""Recent versions of PyTorch record this name just before they compile a region: torch/_dynamo/utils.py, `dynamo_timed`."""
 
 _GUARDS = "TorchDynamo Cache Lookup"
 _RESUMED = r"torch_dynamo_resume_in_(.*)$"
@@ -94,13 +94,13 @@ _PER_KERNEL = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CompiledRegions(Result):
-    """What torch.compile compiled, and what it costs.
+    """The regions that torch.compile compiled, and the cost of torch.compile.
 
     per_region   one row per rank and compiled region, sorted by rank, the longest host_total_ns first:
 
         rank               int32
-        region             str    number of the frame and of its version: `0/1` is the first recompilation of frame 0
-        is_recompiled      bool   whether the version is not the first one of its frame
+        region             str    number of the frame and number of its version: `0/1` is the first recompilation of frame 0
+        is_recompiled      bool   whether the region is a later version of its frame
         call_count         int64
         host_total_ns      int64
         device_total_ns    int64  kernels, copies and memsets launched inside, without the backward pass
@@ -114,22 +114,22 @@ class CompiledRegions(Result):
         rank                 int32
         compiled_frame       int64
         compiled_function    str    null without a log
-        recompilation_count  int64  how often it was compiled again since the process began: its highest version
+        recompilation_count  int64  how often the frame was recompiled since the process began: its highest version
         compilation_count    int64  compilations during the recording; null if the recording does not name their frames
         compilation_ns       int64  host time of these compilations
-        call_count           int64  calls of all its regions
-        recompile_reason     str    why it was recompiled, one line per version; null without a log
+        call_count           int64  calls of all regions of the frame
+        recompile_reason     str    why the frame was recompiled, one line per version; null without a log
 
     per_rank     one row per rank that used torch.compile:
 
         rank                int32
         compilation_count   int64    compilations during the recording
         compilation_ns      int64    host time of these compilations
-        guard_count         int64    lookups of the compiled version that fits the inputs
+        guard_count         int64    lookups of a compiled version that fits the inputs
         guard_ns            int64    host time of these lookups
         graph_break_count   int64    functions that continue after a graph break; null if Python was not recorded
         compiled_device_ns  int64    device work launched by compiled code, forward and backward
-        compiled_fraction   float64  0..1 of all device work; null without device work
+        compiled_fraction   float64  0..1, share of all device work that compiled code launched; null without device work
 
     per_kernel   generated kernels, sorted by rank, the longest device_self_ns first:
 
@@ -142,7 +142,7 @@ class CompiledRegions(Result):
 
     findings     recompilations, graph breaks, and calls without a compiled region
 
-    All tables are empty if the recording has no sign of torch.compile.
+    All tables are empty if the recording shows no use of torch.compile.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -174,9 +174,9 @@ def compiled_regions(
 
     Args:
         trace: the job.
-        compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. The log says which functions
-            were compiled, which guards failed and, if recorded with INDUCTOR_PROVENANCE=1, the source lines of each kernel.
-        executor: runs the work on the ranks.
+        compile_log: the folder that TORCH_TRACE named when the job was recorded, or a file in it. The log contains the compiled
+            functions, the failed guards and, if recorded with INDUCTOR_PROVENANCE=1, the source lines of each kernel.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: there is no log of torch.compile at `compile_log`.
@@ -194,13 +194,13 @@ def compiled_regions(
 
 
 def plan(*, compile_log: Address | None = None) -> Plan[_Partial, CompiledRegions]:
-    """Return `compiled_regions` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `compiled_regions` in two parts: one runs on each rank, the other combines the results of the ranks."""
     logs = CompileLogs() if compile_log is None else read_compile_logs(compile_log)
     return Plan(partial(_one_rank, logs=logs), _combine)
 
 
 def has_signs_of_compile(rank_trace: RankTrace) -> bool:
-    """Say whether a rank's file has any sign of torch.compile; if it has none, all tables are empty."""
+    """Return whether a rank's file shows any use of torch.compile; if not, all tables are empty."""
     described = described_events(rank_trace, "compiled_kernels", ["event_index"])
     return not described.is_empty() or bool(rank_trace.strings.str.contains(_SIGNS).any())
 
@@ -257,8 +257,8 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The last annotation before the compilation names the region, provided that the annotation began inside the operator around
-    the compilation.
+    The last annotation before a compilation names its region, if this annotation began inside the operator around the
+    compilation.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")
@@ -288,7 +288,7 @@ def _regions(rank_trace: RankTrace, nodes: pl.DataFrame, compilations: pl.DataFr
 
 
 def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the number of graph launches inside each node that is a region; 0 for other nodes."""
+    """Return the number of graph launches inside each region; 0 for nodes that are no regions."""
     launched = launches(rank_trace).select("launch_index", "launch_name").unique("launch_index").drop_nulls()
     graphs = launched.filter(is_graph_launch(rank_trace.texts(launched["launch_name"])))["launch_index"]
     around = of_events(runtime_owner(rank_trace), graphs)["node"].fill_null(NO_PARENT).to_numpy()
@@ -297,7 +297,7 @@ def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.boo
 
 
 def _generated_kernels(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the operators that record the source of their kernel, or are named like kernels that Inductor generates."""
+    """Return the operators whose kernel source was recorded, or whose names look like kernels that Inductor generates."""
     compiled = described_events(rank_trace, "compiled_kernels", ["event_index", "kernel_file"])
     described = nodes.join(compiled, on="event_index", how="left", maintain_order="left")
     is_generated = pl.col("kernel_file").is_not_null() | pl.col("text").str.contains(GENERATED_KERNEL)
@@ -336,7 +336,7 @@ def _costs(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _outermost(nodes: pl.DataFrame, pattern: str) -> pl.DataFrame:
-    """Return the nodes whose names match and that are not inside another such node."""
+    """Return the nodes whose names match, without nodes inside another matching node."""
     is_named = nodes["text"].str.contains(pattern).fill_null(value=False).to_numpy()
     rows = np.flatnonzero(is_named)
     outermost: _Rows = rows[nearest_above(nodes["parent"].to_numpy(), is_named, rows) == NO_PARENT]

@@ -1,4 +1,4 @@
-"""The figure of the compiled regions: the device time of generated kernels or, without any, the host time of regions."""
+"""The figure of the compiled regions: the device time of generated kernels or, without such kernels, the host time of regions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EXPLANATION = "Device time of the kernels that torch.compile generated, over al
 
 
 def plot_compiled_regions(result: CompiledRegions, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` generated kernels or, without device work, for each region's host time.
+    """Draw a bar for the device time of each of the `top` generated kernels or, without kernels, for the host time of each region.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.units import counted, duration_text
 
 _RECOMPILE_LIMIT = 8
-"""Default of `torch._dynamo.config.recompile_limit`: once a frame has this many versions, calls that fit none run uncompiled.
+"""Default of `torch._dynamo.config.recompile_limit`: if a frame has this many versions, calls that fit none of them run uncompiled.
 https://github.com/pytorch/pytorch/blob/main/torch/_dynamo/config.py"""
 
 _MOST_FRAMES = 3
@@ -19,7 +19,7 @@ _MOST_FRAMES = 3
 def findings_of(
     regions: pl.DataFrame, frames: pl.DataFrame, costs: pl.DataFrame, entered: int, *, has_log: bool
 ) -> Iterator[str]:
-    """Yield the findings on the regions of one rank."""
+    """Yield the findings about the regions of one rank."""
     known = costs.row(0, named=True)
     if known["compilation_count"]:
         times = counted(known["compilation_count"], "time")
@@ -29,8 +29,8 @@ def findings_of(
         yield f"{counted(known['graph_break_count'], 'function')} continued after a graph break"
     if entered and regions.is_empty():
         yield (
-            f"{counted(entered, 'call')} of functions under torch.compile ran no compiled region: "
-            "graph breaks left nothing to compile, or compiling failed"
+            f"{counted(entered, 'call')} of functions under torch.compile ran no compiled region, because "
+            "graph breaks left nothing to compile, or because compiling failed"
         )
 
 
@@ -38,7 +38,7 @@ def findings_on_lines(kernels: pl.DataFrame) -> Iterator[str]:
     """Say what to record if no source line of a rank's generated kernels is known."""
     if not kernels.is_empty() and not kernels["source_line"].count():
         yield (
-            "the profiler does not record the lines of code behind generated kernels: set TORCH_TRACE=FOLDER and "
+            "the profiler does not record the source lines of generated kernels; to see them, set TORCH_TRACE=FOLDER and "
             "INDUCTOR_PROVENANCE=1, and pass the folder as compile_log= (--compile-log)"
         )
 
@@ -46,13 +46,13 @@ def findings_on_lines(kernels: pl.DataFrame) -> Iterator[str]:
 def _recompilations(regions: pl.DataFrame, frames: pl.DataFrame, *, has_log: bool) -> Iterator[str]:
     again = regions.filter("is_recompiled").height
     if again:
-        yield f"{counted(again, 'region')} had been compiled again, because a guard failed"
+        yield f"{counted(again, 'region')} had been recompiled, because a guard failed"
     worst = frames.filter(pl.col("recompilation_count") > 0)
     for frame in worst.head(_MOST_FRAMES).iter_rows(named=True):
         yield _of_frame(frame)
     if not worst.is_empty() and not has_log:
         yield (
-            "the profiler does not record which guards failed: set TORCH_LOGS=recompiles,guards to print them, or "
+            "the profiler does not record which guards failed; set TORCH_LOGS=recompiles,guards to print them, or set "
             "TORCH_TRACE=FOLDER and pass the folder as compile_log= (--compile-log)"
         )
 
@@ -66,4 +66,4 @@ def _of_frame(frame: dict[str, Any]) -> str:
         if frame["recompilation_count"] + 1 == _RECOMPILE_LIMIT
         else ""
     )
-    return f"frame {frame['compiled_frame']}{function} was compiled again {counted(frame['recompilation_count'], 'time')}{reasons}{limit}"
+    return f"frame {frame['compiled_frame']}{function} was recompiled {counted(frame['recompilation_count'], 'time')}{reasons}{limit}"

@@ -1,4 +1,4 @@
-"""How often torch.compile compiled each frame, and why it recompiled the frame."""
+"""Count how often torch.compile compiled each frame, and list why it recompiled the frame."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _described(numbers: pl.Series, log: CompileLog) -> pl.DataFrame:
 
 
 def _of_frame(log: CompileLog, frame: int) -> tuple[str | None, str | None]:
-    """Return the function of a frame, and why each version was compiled, one reason per line."""
+    """Return the function of a frame, and the reasons why its versions were compiled, one per line."""
     versions = {region: said for region, said in log.compilations.items() if region.startswith(f"{frame}/")}
     functions = {said.function for said in versions.values()}
     in_order = sorted(versions, key=lambda region: int(region.partition("/")[2]))

@@ -1,4 +1,4 @@
-"""Compiled regions: the question, and the terms that its tables use."""
+"""Compiled regions: the question, and the terms in its tables."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ QUESTION = Analysis(
     definitions=(
         (
             "region",
-            "code that torch.compile compiled, as frame/number: a number above 0 means that it was compiled again",
+            "code that torch.compile compiled, as frame/number; numbers above 0 are recompilations",
         ),
         ("recompiled", "the region is a later version of its frame, because a guard of an earlier version failed"),
         ("compiling", "host time in the compiler during the recording"),
         ("guards", "host time in which TorchDynamo checks which compiled version fits the inputs"),
-        ("graph breaks", "places at which a function was split into several regions"),
+        ("graph breaks", "lines at which torch.compile splits a function into several regions"),
         ("graph replays", "launches of CUDA graphs inside the region"),
-        ("compiled again", "how often a frame was compiled after its first version, since the process began"),
+        ("compiled again", "how often a frame was recompiled since the process began"),
     ),
     options=(
         Option(

@@ -20,7 +20,7 @@ def frames(result: CompiledRegions) -> pl.DataFrame:
 
 
 def costs(result: CompiledRegions) -> pl.DataFrame:
-    """Return what torch.compile costs on each rank."""
+    """Return the cost of torch.compile on each rank."""
     return known_columns(result.per_rank)
 
 

@@ -40,19 +40,19 @@ class JobCriticalPath(Result):
 
         rank           int32
         window         str      name of the rank's window, such as `ProfilerStep#5`
-        start_ns       int64    when the rank's own window begins
-        end_ns         int64    when it ends, with its device work
+        start_ns       int64    when the rank's window begins
+        end_ns         int64    when the rank's window ends, including its device work
         total_ns        int64    time of the path on this rank; over all ranks, the length of the step
         fraction  float64  0..1 of the step
-        slack_ns       int64    how much later all the rank's events could be without delaying the step's end; 0 on the path
+        slack_ns       int64    how much the rank's events could be delayed without delaying the step's end; 0 on the path
         contradicted_count  int64  dependencies within the rank that end before they begin, by the clock of the trace
 
-    per_class  rank, path_class, total_ns, fraction: every class on each rank's part of the path, sorted by rank and class
+    per_class  rank, path_class, total_ns, fraction: time of every class of the path on each rank, sorted by rank and class
 
     per_name   rank, path_class, module, name, total_ns, fraction, segment_count: the longest first
 
-        module   str  innermost `nn.Module` around it; null if unknown
-        name     str  name of the event or, outside all events, of the innermost Python function; `host gap` without either
+        module   str  innermost `nn.Module` around the event; null if unknown
+        name     str  name of the event or, outside all events, of the innermost Python function; `host gap` if both are unknown
 
     path       the longest segments, at most `segment_limit`, in time order:
 
@@ -60,7 +60,7 @@ class JobCriticalPath(Result):
         event_index  uint32  null outside all events
         start_ns, end_ns, duration_ns  int64
 
-    hops       where the path crosses from one rank to another, in time order:
+    hops       points at which the path crosses from one rank to another, in time order:
 
         time_ns        int64  when the last rank arrived
         from_rank      int32  the rank that arrived last
@@ -68,7 +68,7 @@ class JobCriticalPath(Result):
         collective     str
         process_group  str
         transfer_ns    int64  from the last arrival until `to_rank` leaves the collective
-        clock_half_width_ns  int64  half-width of the difference between the two ranks' clocks; null if unknown
+        clock_half_width_ns  int64  how much the difference of the two ranks' clocks may be off; null if unknown
 
     steps      one row: the step of the job
 
@@ -76,10 +76,11 @@ class JobCriticalPath(Result):
         start_ns, end_ns, duration_ns  int64
         rank_count     int64  ranks in the graph
         hop_count      int64
-        clock_half_width_ns  int64  the largest half-width of a hop; null if one is unknown
+        clock_half_width_ns  int64  the largest clock_half_width_ns of a hop; null if any is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
-        incomplete_ns   int64  time of the path in communication that not all ranks recorded: it may contain waiting
-        clock_contradiction_ns  int64  by how much dependencies between ranks end before they begin, in total; a clock error
+        incomplete_ns   int64  time of the path in communication that not all ranks recorded; it may include waiting
+        clock_contradiction_ns  int64  sum over dependencies between ranks that end before they begin, because of clock errors:
+                                       the time from the end to the beginning
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -108,7 +109,7 @@ def critical_path_across_ranks(
     segment_limit: int | None = 2_000,
     executor: Executor = IN_PROCESS,
 ) -> JobCriticalPath:
-    """Find what bounds a window of the whole job; see `holotrace.critical_path` with `across_ranks=True`."""
+    """Find the critical path of a window of the whole job; see `holotrace.critical_path` with `across_ranks=True`."""
     window = job_window(trace, options or WindowOptions(data_loading=DATA_LOADING), executor)
     return critical_path_in(window, segment_limit=segment_limit, executor=executor)
 
@@ -116,7 +117,7 @@ def critical_path_across_ranks(
 def critical_path_in(
     window: JobWindow, *, segment_limit: int | None = 2_000, executor: Executor = IN_PROCESS
 ) -> JobCriticalPath:
-    """Find what bounds a window from `job_window`; with `segment_limit=None`, list all segments."""
+    """Find the critical path of a window from `job_window`; with `segment_limit=None`, list all segments."""
     found = legs(window.graph)
     wanted = wanted_of_ranks(found)
     expand = partial(_expanded, spans=window.spans, wanted=wanted, data_loading=window.options.data_loading)
@@ -140,7 +141,7 @@ def _expanded(
 
 
 def _with_unrecorded(window: JobWindow, path: pl.DataFrame) -> pl.DataFrame:
-    """Cut the path where a rank's recording begins and ends, because nothing is known about the time outside it."""
+    """Cut the path where a rank's recording begins and ends, because the time outside the recording is unknown."""
     bounds = pl.DataFrame(
         [(rank, *_aligned(window, rank, [of.start_ns, of.end_ns])) for rank, of in window.recorded.items()],
         {"rank": pl.Int32, "first_ns": pl.Int64, "last_ns": pl.Int64},
@@ -276,8 +277,8 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["unknown_ns"]:
         sentences.append(
-            f"the cause of {duration_text(row['unknown_ns'])} of the path was not recorded: it lies outside the "
-            "recording of a rank, or before the rank's first work; record whole steps, and warmup steps before them"
+            f"the cause of {duration_text(row['unknown_ns'])} of the path is unknown, because this time is outside the "
+            "recording of a rank or before the rank's first work; record whole steps, and warmup steps before them"
         )
     if row["clock_half_width_ns"] is None:
         sentences.append("the clocks of some ranks on the path cannot be compared; hops between them are uncertain")
@@ -287,7 +288,7 @@ def _findings(window: JobWindow, step: pl.DataFrame) -> tuple[str, ...]:
         )
     if row["clock_contradiction_ns"]:
         sentences.append(
-            f"some dependencies between ranks end before they begin, by {duration_text(row['clock_contradiction_ns'])} in total, because the clocks are not exact"
+            f"some dependencies between ranks seem to end before they begin, by {duration_text(row['clock_contradiction_ns'])} in total, because the clocks are not exact"
         )
     return tuple(sentences)
 
@@ -297,4 +298,4 @@ def _missing_ranks(window: JobWindow) -> tuple[str, ...]:
     missing = sorted(recorded - set(window.graphs))
     if not missing:
         return ()
-    return (f"{ranks_text(missing)}: not in the graph, so the cause of waits for these ranks is unknown",)
+    return (f"{ranks_text(missing)}: not recorded, so the cause of waits for these ranks is unknown",)

@@ -29,7 +29,7 @@ _DELAYS = {
 
 
 def answer(result: CriticalPath | JobCriticalPath) -> str:
-    """Name the longest window and what takes most of its critical path."""
+    """Name the longest window, and the class that takes most of its critical path."""
     if isinstance(result, JobCriticalPath):
         return _of_job(result)
     longest = result.per_rank.sort("duration_ns", descending=True).row(0, named=True)
@@ -57,7 +57,7 @@ def _of_job(result: JobCriticalPath) -> str:
     largest = f"{_binding(most)}, {duration_text(most['total_ns'])} in {_segments(most['segment_count'])}"
     if len(result.per_rank) == 1:
         return f"The largest part of the critical path {path} is {largest}."
-    return f"{percent_text(rank['fraction'])} of the job's critical path {path} is on rank {rank['rank']}; its largest part is {largest}."
+    return f"{percent_text(rank['fraction'])} of the job's critical path {path} is on rank {rank['rank']}, where the largest part is {largest}."
 
 
 def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
@@ -69,7 +69,7 @@ def _over_modules(per_name: pl.DataFrame) -> pl.DataFrame:
 
 
 def _binding(row: Mapping[str, Any]) -> str:
-    """Name an entry of the path; a delay is named after the delayed work."""
+    """Name a segment of the path; a delay gets the name of the delayed work."""
     if row["path_class"] == "unknown":
         return "time whose cause was not recorded"
     if row["name"] == HOST_GAP_NAME:
@@ -79,7 +79,7 @@ def _binding(row: Mapping[str, Any]) -> str:
 
 
 def _inside(modules: list[str | None]) -> str:
-    """Name the module of an entry, or count its modules; empty if any of them is unknown."""
+    """Name the module, or give the number of modules; empty if any module is unknown."""
     if None in modules:
         return ""
     return f" in {modules[0]}" if len(modules) == 1 else f" in {len(modules)} modules"

@@ -39,12 +39,12 @@ class CriticalPath(Result):
         window                str    such as `ProfilerStep#5`, `forward, instances 0 to 2` or `whole recording`
         start_ns              int64
         end_ns                int64
-        duration_ns           int64  length of the window, up to the end of its device work if that is later
+        duration_ns           int64  length of the window, up to the end of its device work if this is later
         segment_count         int64  segments of the path
-        work_count            int64  pieces of device work in the window
-        waits_recorded        bool   whether the profiler recorded which stream waits for which
+        work_count            int64  kernels, copies and memsets in the window
+        waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
         inferred_wait_count   int64  waits of streams inferred from timing alone
-        unknown_launch_count  int64  pieces of device work whose launch is not recorded
+        unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
         contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
@@ -68,7 +68,7 @@ class CriticalPath(Result):
         path_class   str
         start_ns, end_ns, duration_ns  int64
 
-    findings   what makes a path less certain, and what to record
+    findings   reasons why a path is less certain, and what to record
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -122,25 +122,25 @@ def critical_path(  # noqa: PLR0913 -- options by name
     across_ranks: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> CriticalPath | JobCriticalPath:
-    """Find what bounds a window on each rank: the longest chain of activities that wait for each other.
+    """Find the critical path of a window on each rank: the longest chain of activities that wait for each other.
 
-    The window is a step, an annotation, a range of time or the whole recording. The window begins on the host, and ends on the
-    host or with the device work launched in it, whichever comes later. Each nanosecond belongs to one class, so the times of
+    The window is a step, an annotation, a time range or the whole recording. It begins on the host, and ends on the host or with
+    the device work launched in the window, whichever is later. Each nanosecond counts for exactly one class, so the times of
     the classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
         annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
             whole recording. Any other string selects the host annotations or operators whose names contain it.
-        instance: one instance, or the first and the last of several consecutive ones. Steps are numbered as in their names; the
-            default is the last step but one. Annotations are numbered from 0 in the order of their starts; the default is 0.
+        instance: one instance, or the first and the last of several consecutive instances. Steps are numbered as in their names;
+            the default is the second to last step. Annotations are numbered from 0 in the order of their starts; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
-        data_loading: regular expressions; host ranges whose names match one of them count as data loading.
+        data_loading: regular expressions; host ranges with a matching name count as data loading.
         segment_limit: the maximum number of segments that `path` lists for each rank, or for the job's path.
         across_ranks: find one path through all ranks instead, and return a `JobCriticalPath`. Where one rank waits for another,
-            the path follows the rank that arrives later. The job's window extends from the earliest start to the latest end of its
-            ranks' windows.
-        executor: runs the work on the ranks.
+            the path follows the rank that arrives later. The job's window extends from the earliest start to the latest end of
+            the windows of all ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation, instance or range, a pattern is not a regular expression, or
@@ -177,7 +177,7 @@ def plan(
     data_loading: Sequence[str] = DATA_LOADING,
     segment_limit: int = 2_000,
 ) -> Plan[_Partial, CriticalPath]:
-    """Return `critical_path` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `critical_path` in two parts: one runs on each rank, the other combines the results of the ranks."""
     _check(segment_limit)
     window = {"annotation": annotation, "instance": instance, "time_range_ns": time_range_ns}
     one_rank = partial(_one_rank, window=window, data_loading=tuple(data_loading), segment_limit=segment_limit)
@@ -186,7 +186,7 @@ def plan(
 
 def _check(segment_limit: int) -> None:
     if segment_limit < 1:
-        message = f"segment_limit={segment_limit} is not at least 1"
+        message = f"segment_limit={segment_limit} is below 1"
         raise InvalidOptionError(message)
 
 
@@ -288,22 +288,22 @@ _FINDINGS = (
     (~_HAS_WORK, "the window has no device work, so the path stays on the host"),
     (
         _HAS_WORK & ~pl.col("waits_recorded"),
-        "no synchronisation events were recorded, so waits of one stream for another are unknown, and host calls that wait are recognised by name; record with enable_cuda_sync_events=True",
+        "no synchronisation events were recorded, so waits between streams are unknown, and calls in which the host waits are recognised only by their names; record with enable_cuda_sync_events=True",
     ),
     (
         pl.col("inferred_wait_count") > 0,
-        "timing alone suggests {inferred_waits} of one stream for another: work began right after other work, and long after it could have begun",
+        "timing alone suggests {inferred_waits} of one stream for another: work began right after work on another stream, although it could have begun long before",
     ),
     (
         pl.col("unknown_launch_count") > 0,
-        "the launch of {unknown_launches} of device work was not recorded, so it is unknown what the first such piece on each stream waited for",
+        "the launch of {unknown_launches} of device work was not recorded, so the cause of some delays is unknown",
     ),
     (
         pl.col("contradicted_count") > 0,
-        "the clocks of the trace contradict {contradictions} (the end is before the beginning), so the path is cut there",
+        "according to the clocks of the trace, the end of {contradictions} is before the beginning, so the path is cut there",
     ),
 )
-"""Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet it."""
+"""Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet the condition."""
 
 
 def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
@@ -316,14 +316,12 @@ def _findings(per_rank: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _unknown(per_class: pl.DataFrame) -> tuple[str, ...]:
-    """Say how much time on the paths has an unknown cause, and how to avoid that in the next recording."""
+    """Say how much time on the paths has an unknown cause, and how to avoid this in the next recording."""
     rows = per_class.filter(pl.col("path_class") == _CLASS_NAMES[PathClass.UNKNOWN], pl.col("total_ns") > 0)
     if rows.is_empty():
         return ()
-    unknown = f"{_together(rows)} of the path is unknown: a stream was busy before its first recorded work"
-    way_out = (
-        "call torch.cuda.synchronize() where the recording begins, or begin it earlier, for example with warmup steps"
-    )
+    unknown = f"the cause of {_together(rows)} of the path is unknown, because a stream was busy before its first recorded work"
+    way_out = "call torch.cuda.synchronize() before the recording begins, or begin the recording earlier, for example with warmup steps"
     return (f"{ranks_text(rows['rank'].to_list())}: {unknown}; {way_out}",)
 
 

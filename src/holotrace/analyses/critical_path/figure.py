@@ -35,13 +35,13 @@ _NAMES = {"cpu_operator": "CPU operator", "kernel_kernel_delay": "kernel-kernel 
 _CLASSES = {name: (_NAMES.get(name, name.replace("_", " ")), color) for name, color in PATH_COLORS.items()}
 """Name and colour of each class, in the order of `PathClass`."""
 
-_JOB_HEADING = Heading("What bounds the step of the job?", "Share of the one critical path through all ranks")
+_JOB_HEADING = Heading("What bounds the step of the job?", "Share of the critical path through all ranks")
 _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label: plotly.js hides labels that do not fit only if the bars of the last panel have labels too; otherwise, it
-shrinks them to a few pixels."""
+"""An invisible label. If the bars of the last panel had no labels, plotly.js would shrink labels that do not fit to a few pixels
+instead of hiding them."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
@@ -49,9 +49,9 @@ _TOP_MARGIN = 130
 
 
 def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar with the shares of each rank's path and, below, the path of the rank with the longest window.
+    """Draw a bar with the shares of each rank's path and, below, the path over time of the rank with the longest window.
 
-    For a path through all ranks, the bars show each rank's part of the path, and the lanes below show these parts over time.
+    For a path through all ranks, the bars show the part of the path on each rank, and the lanes below show these parts over time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Critical path: the question, the terms that its tables use, and the options that choose a window."""
+"""Critical path: the question, the terms in its tables, and the options that choose a window."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NS_OF_A_MILLISECOND = 1_000_000
 
 
 def parse_instance(text: str) -> int | tuple[int, int]:
-    """Parse the number of a step or annotation, such as `3`, or a range of several in a row, such as `3-5`."""
+    """Parse the number of a step or annotation, such as `3`, or a range of numbers, such as `3-5`."""
     match = _INSTANCE.fullmatch(text)
     if match is None:
-        message = f"{text!r} is not an instance; write it like 3, or 3-5 for several in a row"
+        message = f"{text!r} is not an instance; write a number such as 3, or a range such as 3-5"
         raise InvalidOptionError(message)
     first, last = match.groups()
     return int(first) if last is None else (int(first), int(last))
@@ -27,7 +27,7 @@ def parse_times(text: str) -> tuple[int, int]:
     """Parse a time range in milliseconds, such as `10-20.5`, and return it in nanoseconds."""
     match = _TIMES.fullmatch(text)
     if match is None:
-        message = f"{text!r} is not a time range; write it like 10-20.5, in milliseconds"
+        message = f"{text!r} is not a time range; write a range in milliseconds, such as 10-20.5"
         raise InvalidOptionError(message)
     start, end = (round(float(part) * _NS_OF_A_MILLISECOND) for part in match.groups())
     return start, end
@@ -40,18 +40,21 @@ QUESTION = Analysis(
     section="Host",
     definitions=(
         ("critical path", "the chain of activities and delays that spans the whole window without a gap"),
-        ("window", "a step, by default the last step but one; without steps the whole recording"),
-        ("CPU operators", "time inside operators and calls of the host, without the time of calls inside them"),
+        ("window", "a step, by default the second to last one; without steps, the whole recording"),
+        ("CPU operators", "self time of operators and calls on the host"),
         ("host gaps", "time of a thread outside all recorded events: mostly Python"),
         ("loading", "time inside host ranges whose names show that they load data"),
-        ("launches", "launch delay: from the end of a launch to the start of its work, if nothing else delays it"),
+        (
+            "launches",
+            "launch delay: from the end of a launch to the start of the launched work, if nothing else delays this work",
+        ),
         ("unknown", "time before the first recorded work of a stream, or before work whose launch was not recorded"),
         (
             "between kernels",
-            "kernel-kernel delay: from the end of work on a stream to the start of the next work, if that was already launched",
+            "kernel-kernel delay: from the end of work on a stream to the start of the next work, if this was already launched",
         ),
-        ("computation, comm., copies", "device work by its kind; collectives on the host are communication too"),
-        ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream goes on"),
+        ("computation, comm., copies", "device work by kind; collectives on the host are communication, too"),
+        ("sync", "synchronisation wait: from the end of the awaited work until the waiting thread or stream continues"),
     ),
     options=(
         Option(
@@ -62,21 +65,21 @@ QUESTION = Analysis(
         ),
         Option(
             "instance",
-            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. 3-5 "
-            "joins several into one window.",
+            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. A range such as "
+            "3-5 becomes one window.",
             metavar="3-5",
             read=parse_instance,
         ),
         Option(
             "time_range_ns",
-            "Instead of a step, take a time range, counted from the job's first event.",
+            "Instead of a step, analyse a time range, counted from the job's first event.",
             flag="--time-range-ms",
             metavar="10-20.5",
             read=parse_times,
         ),
         Option(
             "data_loading",
-            "Count host ranges whose names match as data loading; may be repeated.",
+            "Count host ranges with a matching name as data loading; may be repeated.",
             kind=list[str],
             metavar="REGEX",
         ),

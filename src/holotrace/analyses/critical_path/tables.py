@@ -29,7 +29,7 @@ def path_by_name(result: CriticalPath) -> pl.DataFrame:
 
 
 def path_by_event(result: CriticalPath) -> pl.DataFrame:
-    """Return the segments of the critical paths that belong to an event, the longest first."""
+    """Return the segments of the critical paths that are inside an event, the longest first."""
     inside = result.path.drop_nulls("event_index").sort("duration_ns", descending=True, maintain_order=True)
     return inside.select(
         "rank",
@@ -70,7 +70,7 @@ def _job_event(result: JobCriticalPath) -> pl.DataFrame:
 
 JOB_VIEWS = (
     View(
-        "Each rank: its part of the path through all ranks, and its slack",
+        "Each rank: part of the path through all ranks, and slack",
         lambda result: result.per_rank.select("rank", "window", "total_ns", "fraction", "slack_ns"),
         "total_ns",
     ),

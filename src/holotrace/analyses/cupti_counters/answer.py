@@ -8,7 +8,7 @@ from holotrace.units import counted
 
 
 def answer(result: CuptiCounters) -> str:
-    """Say how many kernels were measured, and which one executes the most floating-point operations."""
+    """Say how many kernels were measured, and which kernel executes the most floating-point operations."""
     measured = result.per_kernel.drop_nulls("flop")
     if measured.is_empty():
         return f"{counted(len(result.per_kernel), 'kernel was', 'kernels were')} measured, without counters of floating-point operations."

@@ -23,7 +23,7 @@ FLOP_OF_COUNTER = {
     for precision in ("f", "h", "d")
     for operation in ("fma", "mul", "add")
 }
-"""Operations per count: counters count the instructions of single threads, and a fused multiply-add is 2 operations."""
+"""Operations per count. A count is one instruction of one thread, and a fused multiply-add is 2 operations."""
 
 _LAUNCH_NAME = r"(?i)launch.*kernel|graphlaunch"
 _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -40,20 +40,20 @@ _PER_KERNEL: dict[str, pl.DataType | type[pl.DataType]] = {
 }
 _COUNTERS = {"rank": pl.Int32, "event_index": pl.UInt32, "counter": pl.String, "value": pl.Float64}
 _IDENTITIES = ("correlation", "External id", "external id", "device", "stream", "context")
-"""Numbers that identify the measured kernel; the reader stores them as values, like the counters."""
+"""Numbers that identify the measured kernel; the reader stores them like counters."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CuptiCounters(Result):
-    """The measurements of CUPTI's range profiler, each with the operators that launched its kernel.
+    """The measurements of CUPTI's range profiler, with the operators that launched the measured kernels.
 
     per_kernel  one row per measured range, sorted by rank and start:
 
         rank            int32
         event_index     uint32
-        start_ns, duration_ns  int64      as recorded; kernels run one at a time, and slower, while they are measured
+        start_ns, duration_ns  int64      as recorded; measured kernels run one at a time, and slower than usual
         name            str        name of the kernel or range, as recorded
-        flop            float64    floating-point operations; null where their counters were not measured
+        flop            float64    floating-point operations; null if their counters were not measured
         launch_index    uint32     event_index of the call that launched the kernel; null if unknown
         operator_stack  list[str]  operators around that call, outermost first
         top_operator    str        outermost operator around that call; null if there is none
@@ -87,13 +87,13 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
-    A range belongs to the launch with the same correlation. If no range has a correlation, the n-th range of a kernel
-    belongs to the n-th launch of that kernel. If the names of the launched kernels were not recorded, the n-th range belongs to
-    the n-th launch, provided that the counts agree. Ranges without a launch keep their values and have no operators.
+    A range is joined with the launch of the same correlation. If no range has a correlation, the n-th range of a kernel is joined
+    with the n-th launch of this kernel. If the names of the launched kernels were not recorded, the n-th range is joined with the
+    n-th launch, if there are as many launches as ranges. Ranges without a launch keep their values and have no operators.
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/cupti_counters.md derives the definitions and compares them with other tools.
 
@@ -109,7 +109,7 @@ def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCou
 
 
 def plan() -> Plan[_Partial, CuptiCounters]:
-    """Return `cupti_counters` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `cupti_counters` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 
@@ -135,7 +135,7 @@ def _ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _correlations(numbers: pl.DataFrame) -> pl.DataFrame:
-    """Return the correlation number of each range for which the file has one."""
+    """Return the correlation numbers of the ranges that have one."""
     correlations = numbers.filter(pl.col("counter") == "correlation").unique(
         "event_index", keep="first", maintain_order=True
     )
@@ -170,7 +170,7 @@ def _launches_of(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 
 
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that launch kernels, in order; driver calls inside runtime calls are left out."""
+    """Return the calls that launch kernels, sorted by start; driver calls inside runtime calls are left out."""
     calls = rank_trace.events_of(LAUNCH_KINDS, ["event_index", "start_ns", "name", "correlation"])
     named = calls.with_columns(rank_trace.texts(calls["name"]))
     ordered = named.filter(pl.col("name").str.contains(_LAUNCH_NAME)).sort("start_ns", "event_index")
@@ -179,7 +179,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
-    """Pair the n-th range of each kernel name with the n-th launch of that kernel; null where the counts differ."""
+    """Return, for the n-th range of each kernel, the n-th launch of this kernel; null if there are not as many launches as ranges."""
     kernels = _launched_kernels(rank_trace)
     number, count = pl.int_range(pl.len()).over("name").alias("number"), pl.len().over("name").alias("count")
     numbered = kernels.with_columns(number, count)
@@ -189,7 +189,7 @@ def _by_name(rank_trace: RankTrace, ranges: pl.DataFrame) -> pl.Series:
 
 
 def _launched_kernels(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the launches of kernels whose names are known, in order."""
+    """Return the launches of kernels with known names, sorted by start."""
     kernels = rank_trace.events_of([EventKind.KERNEL], ["event_index", "name"])
     by_kernel = kernels.join(launches(rank_trace), on="event_index").drop_nulls("launch_index")
     named = rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]).drop_nulls("launched_kernel")
@@ -227,7 +227,7 @@ _STACK_SCHEMA = {"event_index": pl.UInt32, "parent_row": pl.Int64, "name": pl.UI
 
 
 def _outermost_first(levels: list[pl.Series], count: int) -> pl.Series:
-    """Turn levels of names, given innermost first, into one list per launch, outermost first and without nulls."""
+    """Turn levels of names, innermost first, into a list per launch, outermost first and without nulls."""
     if not levels:
         return pl.Series([[]] * count, dtype=pl.List(pl.String))
     table = pl.DataFrame({str(level): names for level, names in enumerate(reversed(levels))})
@@ -245,5 +245,5 @@ def _findings(rank: _Partial) -> tuple[str, ...]:
         option = "experimental_config=_ExperimentalConfig(profiler_metrics=[...])"
         return (f"no CUPTI counters were recorded; record with {option}",)
     if rank.per_kernel["launch_index"].null_count():
-        return ("some ranges have no known launch, and so no operators",)
+        return ("the launches of some ranges are unknown, so their operators are unknown, too",)
     return ()

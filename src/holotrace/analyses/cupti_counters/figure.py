@@ -25,7 +25,7 @@ _UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0
 
 
 def plot_cupti_counters(result: CuptiCounters, *, top: int = TOP_OPERATORS, theme: Theme = "light") -> go.Figure:
-    """Draw a bar for each of the `top` operators with the floating-point operations of its kernels.
+    """Draw a bar for the floating-point operations of the kernels of each of the `top` operators.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -1,4 +1,4 @@
-"""CUPTI counters: the question, the terms that its tables use, and the options of its command."""
+"""CUPTI counters: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from holotrace.drawing.names import short_name
 from holotrace.units import duration_text, percent_text, small_percent_text
 
 _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
-"""The words before a cost, by its basis."""
+"""The words in front of a cost, by its basis."""
 
 _MAIN = 0.05
-"""Without findings, the answer names the largest kernel or operator if it takes at least this share of the step."""
+"""If no rule applies, the answer names the kernel or operator that takes most time, if it takes this share of the step."""
 
 
 def answer(result: Diagnosis) -> str:
@@ -25,7 +25,7 @@ def headline_text(result: Diagnosis) -> str:
     """Say how long a step takes and how much of it the devices are busy."""
     row = result.headline.row(0, named=True)
     if not row["step_ns"]:
-        return "The recording holds no work"
+        return "The recording contains no work"
     what = "A step takes" if row["step_count"] else "The recording takes"
     return f"{what} {duration_text(row['step_ns'])}{_of_recording(result)}, {_device_clause(row)}"
 
@@ -42,13 +42,13 @@ def _of_recording(result: Diagnosis) -> str:
 
 
 def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
-    """Return the findings that are not part of others, each with a sentence about its cost and cause."""
+    """Return the findings that are not part of another finding, each with a sentence about its cost and cause."""
     step_count = result.headline["step_count"][0]
     return [(row, _finding_text(row, _whole(row["rule"], step_count))) for row in shown_findings(result)]
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Name what a cost is part of: each step, unless the cost is that of starting up, which a process pays once."""
+    """Return the words for the time with which a cost is compared; first calls happen once, so not in `each step`."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":
@@ -82,7 +82,7 @@ def _device_clause(row: dict[str, Any]) -> str:
 
 
 def _cut_off(count: int) -> str:
-    """Say that work may be missing from the busy time, if files end early."""
+    """If files end early, say that work may be missing from the busy time."""
     if not count:
         return ""
     return (

@@ -30,12 +30,12 @@ ANALYSES_OF_JOBS: dict[str, Callable[[], Plan[Any, Any]]] = {
     "collectives": collectives,
     "parallelism": parallelism,
 }
-"""The analyses whose results the rules about several ranks read, by name."""
+"""The analyses that the rules about several ranks use, by name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis(Result):
-    """The causes of lost time, ranked by what they cost, and what to do about each.
+    """The causes of lost time, ranked by cost, and what to do about each.
 
     All times are per steady step: steps that warm up, or take far longer than the others, are left out. Without steps,
     the whole recording counts as one step.
@@ -47,43 +47,44 @@ class Diagnosis(Result):
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device works; null without device work
-        unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may: a graph replay, or work
-                                  from before the recording
-        exposed_fraction float64  0..1, time in which a rank communicates, and no kernel computes
-        waiting_fraction float64  0..1, time that ranks wait for other ranks; null if unknown
-        waited_for_rank  int32    the rank that causes most of this waiting; null if none does
+        unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
+                                  work from before the recording
+        exposed_fraction float64  0..1, time in which a rank communicates while no kernel computes
+        waiting_fraction float64  0..1, time in which ranks wait for other ranks; null if unknown
+        waited_for_rank  int32    the rank that causes most of this waiting; null if no rank does
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
-        costed_fraction  float64  0..1, share of the compute time whose FLOPs are known; `mfu_fraction` counts only this part
+        costed_fraction  float64  0..1, share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts
+                                  only these operators
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
-        memory_capacity_bytes  int64  all memory of that device; null if unknown
+        memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
         main_work        str      the kernel with most device time on most ranks; without device work, the operator with most
                                   time on the host; null if unknown
-        main_fraction    float64  0..1: its share of the step
-        main_source_line str      without device work: the function of the user's in which it runs; null if unknown
+        main_fraction    float64  0..1: share of the step that `main_work` takes
+        main_source_line str      without device work: the user's function that runs `main_work`; null if unknown
         cut_off_count    int64    files that end early
         unread_count     int64    files with device work that cannot be read
 
-    per_finding  one row per cause, the costliest first; those without a known cost come last:
+    per_finding  one row per cause, the costliest first; causes of unknown cost come last:
 
-        rule            str      its section in docs/reference/analyses/diagnosis.md
+        rule            str      section of docs/reference/analyses/diagnosis.md that describes the rule
         finding         str      what happens, in a sentence
         advice          str      what to do about it
-        stake_ns        int64    the most that fixing it can save per step, averaged over all ranks; null if unknown. No time
+        stake_ns        int64    the most that a fix can save per step, averaged over all ranks; null if unknown. No time
                                  counts twice, so all findings together cost at most the step
         stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were replayed
         stake_fraction  float64  0..1 of the mean step
-        basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` otherwise, and
-                                 where the replay assumes the best speed that kernels reach; `estimate` where the cost
-                                 is known from other jobs only
+        basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` without a replay,
+                                 or if the replay assumes the best speed that kernels reach; `estimate` if the cost is
+                                 known only from other jobs
         confidence      str      high, medium or low: how certain the cause is
-        rank_count      int64    ranks on which it applies
-        rank            int32    the rank that causes it, or loses most
+        rank_count      int64    ranks on which the rule applies
+        rank            int32    the rank that is the cause or, if none is, the rank that loses most time
         module, operator, kernel, source_line  str  the cause; null if unknown or none
         event_index     uint32   the first event to look at on that rank; null if none
         at_ns           int64    when that event began
-        event_count     int64    events that cause it, on all ranks and steps
-        part_of         str      the rule whose finding explains most of the same time; null if none does
+        event_count     int64    events that cause the lost time, on all ranks and in all steps
+        part_of         str      the rule with the finding that explains most of the same time; null if there is none
         subject         str      tells several findings of one rule apart; null if there is only one
 
     evidence     the numbers, one row per rule, subject and rank:
@@ -92,8 +93,8 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time of this rank per step that the finding claims; rules with precedence claim theirs first
-        explained_ns    int64    all time of this rank per step that the finding explains
+        claimed_ns      int64    time per step of this rank that counts as lost to this finding and to no other
+        explained_ns    int64    all time per step of this rank that the finding explains
         saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them
@@ -111,14 +112,14 @@ class Diagnosis(Result):
 
 
 def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
-    """Look for known causes of slow jobs, and rank those that apply by their cost.
+    """Look for known causes of slow jobs, and rank the causes that apply by their cost.
 
     The cost of a cause is the time lost to it, or less if a replay of the step without the cause saves less. Time with several
-    possible causes counts once: it goes to certain causes first, then to likely causes, then to symptoms.
+    possible causes counts only once: for a certain cause if there is one, else for a likely cause, else for a symptom.
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/diagnosis.md lists all rules, each with its threshold, reason and source.
 
@@ -132,24 +133,24 @@ def diagnosis(trace: Trace, *, executor: Executor = IN_PROCESS) -> Diagnosis:
 
 
 def plan_for(trace: Trace) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan`, without comparisons of ranks if the trace has only one rank."""
+    """Return `plan`; if the trace has only one rank, leave out the comparisons between ranks."""
     return _plan(ANALYSES_OF_JOBS if len(trace.ranks) > 1 else {})
 
 
 def plan() -> Plan[dict[str, Any], Diagnosis]:
-    """Return `diagnosis` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `diagnosis` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return _plan(ANALYSES_OF_JOBS)
 
 
 def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str, Any], Diagnosis]:
-    """Return `plan` with these comparisons of ranks."""
+    """Return `plan` with these comparisons between ranks."""
     plans = {name: make() for name, make in compares.items()}
     one_rank = partial(_one_rank, parts={name: known.one_rank for name, known in plans.items()})
     return Plan(one_rank, partial(_combine, plans=plans))
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return the part of `diagnosis` that examines each rank alone; `diagnosed` does the rest."""
+    """Return a plan that only examines each rank alone; `diagnosed` turns its results into a diagnosis."""
     return Plan(partial(examined, rules=RULES), dict)
 
 
@@ -187,5 +188,5 @@ def _combine(answers: Mapping[int, Mapping[str, Any]], *, plans: Mapping[str, Pl
 
 
 def shown_findings(result: Diagnosis) -> Sequence[dict[str, Any]]:
-    """Return the findings that are not part of others."""
+    """Return the findings that are not part of another finding."""
     return result.per_finding.filter(pl.col("part_of").is_null()).to_dicts()

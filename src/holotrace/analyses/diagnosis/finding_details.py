@@ -20,13 +20,13 @@ _RULES: dict[str, Rule | JobRule] = {**{rule.name: rule for rule in RULES}, **{r
 class FindingDetails(NamedTuple):
     """A finding that is not part of another one.
 
-    key      identifies the finding: the name of its rule, with a number if not the first
+    key      identifies the finding: the name of its rule, with a number from the rule's second finding on
     row      its row of `Diagnosis.per_finding`
     text     what it costs and what happens
-    ranks    (rank, ns per step that it costs there), the costliest first
+    ranks    (rank, cost on this rank in ns per step), the costliest first
     places   (what, name): the line, module, operator and kernel, if known
-    effects  its effects, in words: the findings that are part of it
-    basis    how certain its cost is, in words
+    effects  the sentences of the findings that are part of this one
+    basis    how certain cause and cost are, in words
     rule     the rule that applies
     """
 
@@ -46,7 +46,7 @@ def finding_details(result: Diagnosis) -> tuple[FindingDetails, ...]:
 
 
 def threshold_text(rule: Rule | JobRule) -> str:
-    """Return the least value at which a rule applies, such as `at least 0.02 of the step`."""
+    """Return the threshold of a rule in words, such as `at least 0.02 of the step`."""
     return f"at least {rule.threshold:g} {rule.unit}"
 
 

@@ -1,4 +1,4 @@
-"""The few numbers that describe a job, most of them shares of its mean steady step."""
+"""The numbers that summarize a job, most of them as shares of the mean steady step."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
-    """Return peak and capacity of the fullest device or, if no file states capacities, of the device with the highest peak."""
+    """Return peak and capacity of the fullest device or, if no capacity is known, of the device with the highest peak."""
     peaks = [of_rank.memory for of_rank in numbers if of_rank.memory is not None]
     fullest = max(peaks, default=None, key=_fullness)
     return {
@@ -87,7 +87,7 @@ def _memory(numbers: Iterable[RankNumbers]) -> dict[str, int | None]:
 
 
 def _main_work(numbers: Sequence[RankNumbers], step_ns: float) -> dict[str, str | float | None]:
-    """Return the kernel or operator that takes most time on most ranks, and its mean share of the step on those ranks."""
+    """Return the kernel or operator that takes most time on most ranks, and the mean share of the step that it takes there."""
     known = [of_rank.main_work for of_rank in numbers if of_rank.main_work is not None]
     if not known or not step_ns:
         return {"main_work": None, "main_fraction": None, "main_source_line": None}
@@ -106,7 +106,7 @@ def _fullness(memory: MemoryPeak) -> tuple[float, int]:
 
 
 def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
-    """Return the share of the mean step that ranks wait for each other, and the rank that causes most of it."""
+    """Return the share of the mean step in which ranks wait for each other, and the rank that causes most of the waiting."""
     causes = evidence.results.get("wait_causes")
     if len(evidence.ranks) == 1 or causes is None or causes.per_rank.is_empty() or not evidence.step_ns:
         return None, None
@@ -120,7 +120,7 @@ def _waiting(evidence: JobEvidence) -> tuple[float | None, int | None]:
 
 
 def _is_unmatched(calls: pl.DataFrame) -> bool:
-    """Return whether the ranks communicate, but no call could be matched across ranks."""
+    """Return whether the ranks communicate, although no call could be matched across ranks."""
     return len(calls) > 0 and calls["wait_ns"].null_count() == len(calls)
 
 

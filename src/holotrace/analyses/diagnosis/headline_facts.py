@@ -1,4 +1,4 @@
-"""The headline of a job in words: a few facts for the terminal, the overview and the report."""
+"""The headline numbers of a job in words, for the terminal, the overview and the report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.units import duration_text, percent_text, size_text, small_percent_text
 
 _NEARLY_ALL = 0.995
-"""If the costs of at least this share of the compute time are known, MFU needs no remark."""
+"""MFU gets a remark if the FLOPs of less than this share of the compute time are known."""
 
 
 class Fact(NamedTuple):

@@ -13,10 +13,10 @@ from holotrace.content_equality import EqualByContent
 
 @dataclass(frozen=True, eq=False)
 class JobEvidence(EqualByContent):
-    """What the rules need to know about a job: facts about its ranks, and the results of other analyses.
+    """The input of the rules about a job: facts about its ranks, and the results of other analyses.
 
     ranks    what the rules found on each rank, sorted by rank
-    results  results of other analyses, by name, without analyses whose input is missing
+    results  results of other analyses, by name; an analysis whose input is missing has no result
     """
 
     ranks: Mapping[int, RankExamination]
@@ -34,7 +34,7 @@ class JobEvidence(EqualByContent):
 
     @property
     def exposed_ns(self) -> dict[int, float]:
-        """The communication per step that no kernel hides, on each rank."""
+        """Time per step in which a rank communicates while no kernel computes, by rank."""
         return {rank: of_rank.numbers.exposed_ns for rank, of_rank in self.ranks.items()}
 
     @property

@@ -1,4 +1,4 @@
-"""Diagnosis: the question, the terms that its tables use, and the options of its command."""
+"""Diagnosis: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ QUESTION = Analysis(
     definitions=(
         ("per step", "in the mean steady step: steps that warm up, or take far longer than the others, are left out"),
         ("cost", "the most that fixing the cause can save per step, averaged over all ranks; no time counts twice"),
-        ("what-if", "the step was replayed without the cause, and got this much shorter"),
-        ("bound", "fixing the cause saves at most this, and may save less"),
+        ("what-if", "the step was replayed without the cause, and became this much shorter"),
+        ("bound", "fixing the cause saves this much or less"),
         ("estimate", "the saving is estimated from other jobs: fixing the cause may save less or more"),
-        ("part of", "the rule whose finding explains most of the same time"),
+        ("part of", "another rule, whose finding already explains most of the same time"),
     ),
     alias="diagnose",
 )

@@ -23,7 +23,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import duration_text
 
 _SHORTEST_NS = 50_000
-"""Shorter recordings hold a few events, of which no cause can be certain."""
+"""Shorter recordings contain too few events to be sure of a cause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,12 @@ class RankExamination(EqualByContent):
     numbers          the headline numbers
     cases            by rule name: the cases that reach the threshold, by subject
     not_checked      by rule name: the input that is missing, and how to record it
-    left_out         a sentence on what was not examined: steps of a long recording, or the file of another program; empty if
-                     nothing was left out
-    input_sizes      how many elements its products, convolutions and embeddings read in each step
-    working_ns       how long its devices compute and copy in each step; without device work, how long it runs operators
-    gradient_rounds  how often it reduces its gradients before it updates the weights
-    user_functions   how long each function of the user takes per step, with the functions that it calls
+    left_out         a sentence about what was not examined: steps of a long recording, or the file of another program; empty
+                     if everything was examined
+    input_sizes      how many elements the products, convolutions and embeddings of the rank read in each step
+    working_ns       how long its devices compute and copy in each step; without device work, how long its operators run
+    gradient_rounds  how often the rank reduces its gradients before it updates the weights
+    user_functions   how long each function of the user takes per step, including the functions that it calls
     """
 
     numbers: RankNumbers
@@ -52,7 +52,7 @@ class RankExamination(EqualByContent):
 
 
 def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination:
-    """Apply the rules to a rank, and divide its time among their cases."""
+    """Apply the rules to a rank, and divide the lost time among the cases that they find."""
     examined_part, left_out = sampled(rank_trace)
     evidence = RankEvidence(examined_part)
     found: list[tuple[Rule, Case]] = []
@@ -69,7 +69,7 @@ def examined(rank_trace: RankTrace, *, rules: Sequence[Rule]) -> RankExamination
     if (writer := other_writer(rank_trace)) and EventKind.CPU_OP not in rank_trace.event_counts():
         left_out, not_checked = f"the file was {other_writer_text(writer)}", {}
     if is_short and evidence.time_ns:
-        left_out = left_out or f"the recording holds only {duration_text(evidence.time_ns)}, too little to find causes"
+        left_out = left_out or f"the recording covers only {duration_text(evidence.time_ns)}, too little to find causes"
     return RankExamination(
         rank_numbers(evidence),
         _rank_cases(evidence, found),

@@ -19,11 +19,11 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 
 _MOST_UNKNOWN = 0.05
-"""If more of the step is unknown, so is the share of the peak rate that the device reaches in it."""
+"""If a larger share of the step is unknown, MFU is unknown, too."""
 
 
 class MemoryPeak(NamedTuple):
-    """The highest peak of memory on a device; `capacity_bytes` is None if the file does not give the size of the memory."""
+    """The highest peak of memory on a device; `capacity_bytes` is None if the file does not give the device's memory size."""
 
     peak_bytes: int
     capacity_bytes: int | None
@@ -32,7 +32,7 @@ class MemoryPeak(NamedTuple):
 class MainWork(NamedTuple):
     """The kernel with most device time per steady step or, without device work, the operator with most host time.
 
-    source_line  the user's function in which the operator takes most of this time; None if unknown, and for kernels
+    source_line  the user's function in which the operator takes most of its time; None for kernels, and if unknown
     """
 
     name: str
@@ -43,21 +43,22 @@ class MainWork(NamedTuple):
 class RankNumbers(NamedTuple):
     """The headline numbers of one rank; times are per steady step.
 
-    has_steps         whether the recording has steps; otherwise the whole recording counts as one
-    step_count        steady steps
-    step_ns           mean length
-    step_std_ns       standard deviation of the length
+    has_steps         whether the recording has steps; otherwise the whole recording counts as one step
+    step_count        number of steady steps
+    step_ns           mean length of a steady step
+    step_std_ns       standard deviation of this length
     busy_ns           time in which a device works; None without device work
-    unknown_ns        time in which only a graph replay without recorded kernels, or work from before the recording, may run
-    exposed_ns        time in which the rank communicates, and no kernel computes
+    unknown_ns        time in which no recorded work runs, but unrecorded work may run: a graph replay without recorded
+                      kernels, or work from before the recording
+    exposed_ns        time in which the rank communicates while no kernel computes
     device_name       of the first device; None if unknown
     is_cut_off        whether the file ends early, so that device work may be missing
-    is_unread         whether the file holds device work that cannot be read
+    is_unread         whether the file contains device work that cannot be read
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
-    costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these
+    costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these operators
     memory            the highest peak of memory on a device; None if not recorded
-    main_work         what takes most time; None if no operator ran
-    is_before_compile  whether the recording is older than torch.compile
+    main_work         the kernel or operator that takes most time; None if none ran
+    is_before_compile  whether the recording comes from a version of PyTorch without torch.compile
     host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
                       communicate themselves, or if there are none
     """

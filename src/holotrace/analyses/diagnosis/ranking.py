@@ -1,4 +1,4 @@
-"""Turn the cases of all ranks into findings, ranked by what they cost."""
+"""Turn the cases of all ranks into findings, ranked by cost."""
 
 from __future__ import annotations
 
@@ -55,27 +55,27 @@ EVIDENCE = pl.Schema(
 """Columns of `Diagnosis.evidence`."""
 
 LEAST_COST = 0.005
-"""A finding that costs less than this share of the step is left out: it is within the noise of most jobs."""
+"""Findings that cost less than this share of the step are left out, because steps of most jobs vary by more."""
 
 LEAST_COST_BETWEEN_RANKS = 0.02
-"""The limit for findings about several ranks, higher because ranks always wait a little for each other."""
+"""The same limit for findings about several ranks. It is higher because ranks always wait a little for each other."""
 
 _WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
-"""Some findings are sorted by this share of their cost, so that causes that can be removed come first: no change ends all waiting
-without a single cause, and ranks must exchange their data, however well they hide it."""
+"""These findings are sorted by only this share of their cost, because it cannot be saved completely: no single change ends
+jitter, and ranks must exchange data anyway. Causes that can be removed thus come first."""
 
 ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
-"""Rules about time that only the recording costs; their findings come after those about the job itself."""
+"""Rules about overhead of the recording; their findings come after the findings about the job itself."""
 
 _MOST_NAMED = 4
-"""A caveat names at most this many rules that could not be checked, and counts the rest."""
+"""A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause makes a rank late only if it costs the rank at most this many times the waiting for the rank, or costs the other
-ranks at most half of what it costs this rank."""
+"""A cause makes a rank late if it costs this rank at most this many times as long as others wait for the rank, or if it costs the
+other ranks at most half as much as this rank."""
 
 _ABSORBED = 0.2
-"""If a finding costs less than this share of the time that it explains, it is part of the finding that explains the rest."""
+"""If a finding costs less than this share of the time that it explains, it is part of the finding that claimed that time."""
 
 
 class Ranking(NamedTuple):
@@ -89,8 +89,8 @@ class Ranking(NamedTuple):
 class _Group(NamedTuple):
     """All cases of one rule and subject, the costliest rank first.
 
-    culprit  the rank that causes them; None if none does
-    delays   what delays the ranks that others wait for
+    culprit  the rank that causes them; None if no rank does
+    delays   by late rank: what delays it
     """
 
     rule: Rule | JobRule
@@ -114,17 +114,17 @@ def ranking(evidence: JobEvidence, rules: Sequence[Rule], job_rules: Sequence[Jo
 
 
 def weight(rule: str) -> float:
-    """Return the share of a finding's cost that counts when findings are ordered."""
+    """Return the share of its cost by which a finding is sorted."""
     return _WEIGHTS.get(rule, 1.0)
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Order findings about the job before those about its recording, and these before parts of other findings."""
+    """Return the sort key that puts findings about the job first, then findings about the recording, then parts of others."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
 def _sorted_ns(group: _Group, row: Mapping[str, Any]) -> float:
-    """Return the cost by which a finding is sorted; without a cost, what it will cost in later steps."""
+    """Return the cost by which a finding is sorted; if it is unknown, the cost expected in later steps."""
     later_ns: float = group.cases[0].words.get("later_ns", 0)
     return later_ns if row["stake_ns"] is None else row["stake_ns"]
 
@@ -143,7 +143,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with their claims; a finding about several ranks that costs too little to be shown claims time last."""
+    """Return all groups with the time that they claim; findings about several ranks that cost too little to show claim last."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)
@@ -170,7 +170,7 @@ def _job_cases(evidence: JobEvidence, rules: Sequence[JobRule]) -> list[tuple[Jo
 
 
 def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]], last: Collection[int]) -> list[_Group]:
-    """Return a group for each case, in the same order; those in `last` claim what the others leave.
+    """Return a group for each case, in the same order; the cases numbered in `last` claim time after all others.
 
     Together, the cases cost at most the exposed communication.
     """
@@ -184,7 +184,7 @@ def _job_groups(evidence: JobEvidence, found: Sequence[tuple[JobRule, JobCase]],
 
 
 def _delays(case: JobCase, cases: Sequence[RankCase]) -> Mapping[int, Delay]:
-    """Return how long each late rank delays the others: the longest time that any rank waits for it."""
+    """Return the delay of each late rank: it is as long as the longest wait for this rank."""
     if case.rank is None:
         return case.delays
     lines = {case.place.source_line, *case.words.get("lines", ())} - {None}
@@ -197,7 +197,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    A delay must not count twice: as time that the late rank loses, and as time that the other ranks wait.
+    Otherwise, two findings would report one delay: the late rank's, and that of the ranks that wait for it.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -230,8 +230,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. The case must also cost this rank at most twice the waiting for it, or cost the other ranks at most half of what it
-    costs this rank.
+    delay. The case must also cost this rank at most twice as long as the delay, or cost the other ranks at most half as much as
+    this rank.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -241,9 +241,9 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
 
 
 def _with_delays(group: _Group, evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[RankCase]) -> _Group:
-    """Add the cost of each late rank's delay, as measured by other rules.
+    """Add to each late rank's cost the time that its delay takes on the rank itself, as measured by other rules.
 
-    If no rule measured it, add the length of the delay, limited to the rank's time outside all other findings.
+    If no rule measured this time, add the length of the delay, but at most the rank's time outside all other findings.
     """
     known = {case.rank for case in found}
     missing = [rank for rank in group.delays if rank not in known]
@@ -305,7 +305,7 @@ _TOO_NEW = f"{_COMPILE} needs PyTorch 2.0, which is newer than this recording."
 
 
 def _possible(advice: str, evidence: JobEvidence) -> str:
-    """Append a sentence to advice that needs torch.compile, if the recording is older than torch.compile."""
+    """If the recording is older than torch.compile, say so after advice to use it."""
     is_old = any(of_rank.numbers.is_before_compile for of_rank in evidence.ranks.values())
     return f"{advice} {_TOO_NEW}" if is_old and _COMPILE in advice and "PyTorch 2.0" not in advice else advice
 
@@ -330,7 +330,7 @@ def _basis(cases: Sequence[RankCase]) -> str:
 
 
 def _stake_ns(case: RankCase) -> float:
-    """Return what fixing the case saves: the prediction of the replay, but at most the cost of the case."""
+    """Return how much fixing the case saves: as much as the replay predicts, but at most the cost of the case."""
     return case.cost_ns if case.saved_ns is None else max(0.0, min(case.cost_ns, case.saved_ns))
 
 
@@ -343,7 +343,7 @@ def _absorber(cases: Sequence[RankCase]) -> str | None:
 
 
 def _with_their_whole(kept: Sequence[tuple[_Group, dict[str, Any]]]) -> list[tuple[_Group, dict[str, Any]]]:
-    """If a finding is left out, leave out its parts, too."""
+    """Leave out findings that are part of a finding that was left out."""
     whole = {row["rule"] for _, row in kept if row["part_of"] is None}
     return [(group, row) for group, row in kept if row["part_of"] is None or row["part_of"] in whole]
 
@@ -371,7 +371,7 @@ def _numbers(group: _Group) -> list[dict[str, Any]]:
 
 
 def _not_checked(evidence: JobEvidence, job_rules: Sequence[JobRule]) -> tuple[str, ...]:
-    """Return a sentence for each kind of missing data, with the rules that need it."""
+    """Return a sentence for each kind of missing data that names the rules which need it."""
     of_ranks = {
         rank: [*filter(None, [of_rank.left_out]), *_by_need(of_rank.not_checked)]
         for rank, of_rank in evidence.ranks.items()
@@ -391,7 +391,7 @@ def _by_need(not_checked: Mapping[str, str]) -> list[str]:
 
 
 def _listed(rules: Sequence[str]) -> str:
-    """Name a few rules; if there are many, count the rest."""
+    """Name the first few rules, and give the number of the others."""
     if len(rules) <= _MOST_NAMED:
         return ", ".join(rules)
     return f"{', '.join(rules[:_MOST_NAMED])} and {len(rules) - _MOST_NAMED} more rules"

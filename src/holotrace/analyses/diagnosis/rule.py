@@ -1,4 +1,4 @@
-"""Rules, and the cases that they find on one rank or between ranks."""
+"""Rules, and the cases that they find on single ranks or between ranks."""
 
 from __future__ import annotations
 
@@ -18,24 +18,21 @@ if TYPE_CHECKING:
 Confidence = Literal["high", "medium", "low"]
 
 OF_THE_STEP = "of the step"
-"""Unit of thresholds that are shares of the steady steps."""
+"""Unit of thresholds that are a share of the steady steps."""
 
 NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
-"""The explained time of a case that costs nothing by itself."""
+"""The `explained` time of a case without a cost of its own."""
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: nothing is missing.
-
-    This is not a lambda, because lambdas cannot be pickled.
-    """
+    """The default `needs` of a rule: nothing is missing. It is a function because lambdas cannot be pickled."""
 
 
 class Place(NamedTuple):
-    """Where to look: the known facts about what caused a case.
+    """Where to look for the cause of a case, as far as known.
 
     event_index  the first event to look at
-    at_ns        when it began
+    at_ns        when this event began
     """
 
     module: str | None = None
@@ -50,17 +47,17 @@ class Place(NamedTuple):
 class Case:
     """A problem that a rule found on one rank.
 
-    explained       the time that the case explains: the rank would do something else then if the cause were fixed
-    further         idle time that the case explains as well, if its replay saves more than `explained`
-    is_certain      the explained time is the cost of the case even if the replay saves less
+    explained       when the cause costs time
+    further         more idle time that the cause explains, used if the replay saves more than `explained`
+    is_certain      the case costs all of `explained`, even if the replay saves less
     value           what the rule measured, in the unit of its threshold
-    saved_fraction  the largest share of the explained time that fixing the cause can save
-    count           how many events caused it, in all steady steps
+    saved_fraction  the largest share of `explained` that fixing the cause can save
+    count           how many events caused the case, in all steady steps
     subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
     place           where to look
-    change          how the critical path's graph changes when the cause is fixed; the replay predicts what that saves
+    change          how fixing the cause changes the critical path's graph; a replay with this change predicts the saving
     words           other values that the sentences of the rule mention
-    is_at_most      the change assumes the best possible fix, so that what the replay saves is only an upper bound
+    is_at_most      the change assumes the best possible fix, so the saving of the replay is only an upper bound
     is_estimate     the cost is estimated from other jobs: fixing the cause may save less or more
     """
 
@@ -79,15 +76,15 @@ class Case:
 
 
 def in_line(place: Place) -> str:
-    """Name the line of code at the end of a sentence; empty if it is unknown."""
+    """Return the end of a sentence that names the line of code; empty if the line is unknown."""
     return f", in {place.source_line}" if place.source_line else ""
 
 
 class Delay(NamedTuple):
-    """What delays a rank for which others wait.
+    """The delay of a rank for which others wait.
 
-    own_ns  the time per step that it takes on that rank
-    lines   the lines of code that take it, if known
+    own_ns  length of the delay per step
+    lines   the lines of code that cause the delay, if known
     """
 
     own_ns: float
@@ -98,12 +95,12 @@ class Delay(NamedTuple):
 class JobCase:
     """A problem that a rule found between ranks.
 
-    cost_ns  the most time per step that fixing the cause can save, on each rank that loses it; all of it is exposed
-             communication
-    else_ns  the same for time outside communication
-    rank     the rank that causes it; None if none does
-    delays   if different ranks cause it at different times: what delays each of them; fixing the cause saves this as well
-    The rest is as in `Case`.
+    cost_ns  by rank: exposed communication per step that fixing the cause can save, at most
+    else_ns  by rank: other time per step that fixing the cause can save, at most
+    rank     the rank that is the cause; None if no rank is
+    delays   by rank, if different ranks are the cause at different times: what delays the rank; a fix saves these delays, too
+
+    The other fields are as in `Case`.
     """
 
     cost_ns: Mapping[int, float]
@@ -119,12 +116,12 @@ class JobCase:
 
 @dataclass(frozen=True, eq=False)
 class RankCase:
-    """A case with its rank, and what it costs after other findings have claimed their time.
+    """A case on one rank, with its cost after rules of higher precedence have claimed their time.
 
-    cost_ns       per step: the time that no earlier finding claims, times the share that can be saved
+    cost_ns       per step: the explained time that no earlier rule claimed, times the share that can be saved
     explained_ns  per step: all time that the case explains
-    saved_ns      per step: what a replay without the cause saves; None if it was not replayed
-    absorbed_by   the rule that claims most of the explained time before this one; "" if none does
+    saved_ns      per step: how much a replay without the cause saves; None if there was no replay
+    absorbed_by   the earlier rule that claimed most of the explained time; "" if there is none
     is_at_most    as in `Case`
     is_estimate   as in `Case`
     """
@@ -143,7 +140,7 @@ class RankCase:
 
 
 def who_waits(case: RankCase) -> str:
-    """Say who waits for the host: the GPU or, if there is none, the training itself."""
+    """Say who waits for the host: the GPU or, without a GPU, the training itself."""
     return "the GPU waits" if case.words["is_idle"] else "training waits"
 
 
@@ -158,16 +155,16 @@ class Said(NamedTuple):
 class Rule:
     """A rule about one rank.
 
-    name        unique, in snake case; its section on the page of the documentation
+    name        unique, in snake case; also names the rule's section in the documentation
     looks_for   what it looks for, in words
     threshold   the smallest value at which the rule applies
     unit        the unit of the threshold, and of `Case.value`: `of the step`, `calls per step` …
     reason      why this threshold
     source      where the rule comes from: a URL, or a page of this documentation
     precedence  rules with lower numbers claim time first: 0 certain causes, 1 likely causes,
-                2 uncertain causes and what the recording adds, 3 symptoms
-    check       returns the cases of a rank, also those below the threshold
-    say         says what happens and what to do about it; there is at least one case, the costliest first
+                2 uncertain causes and overhead of the recording, 3 symptoms
+    check       returns the cases of a rank, including cases below the threshold
+    say         says what happens and what to do about it; receives at least one case, the costliest first
     needs       says which input is missing, and how to record it; None if nothing is missing
     confidence  how certain the cause is if the rule applies
     """
@@ -189,11 +186,11 @@ class Rule:
 class JobRule:
     """A rule about the communication between ranks.
 
-    Its fields are those of `Rule`, except for:
+    The fields are as in `Rule`, except for these:
 
-    analyses  names of the questions whose results it reads
-    check     yields each `JobCase`, also those below the threshold
-    needs     as in `Rule`; an empty text if nothing is missing, but the rule does not concern this job
+    analyses  names of the analyses whose results it reads
+    check     yields each `JobCase`, including cases below the threshold
+    needs     as in `Rule`; an empty text if the rule makes no sense for this job
     """
 
     name: str

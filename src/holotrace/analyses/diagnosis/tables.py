@@ -11,7 +11,7 @@ _WHERE = ("module", "operator", "kernel", "source_line")
 
 
 def findings(result: Diagnosis) -> pl.DataFrame:
-    """Return the findings that are not part of others: what costs time, and what to do about it."""
+    """Return what costs time, and what to do about it: the findings that are not part of another finding."""
     alone = result.per_finding.filter(pl.col("part_of").is_null())
     return alone.select("stake_ns", "stake_fraction", "basis", "finding", "advice", "rank")
 

@@ -15,8 +15,8 @@ def answer(result: Distributed) -> str:
         return "No step has collectives."
     if unmatched_ns == collective_ns:
         return (
-            f"{duration_text(collective_ns)} over all ranks goes into collectives; how much of that is waiting is unknown, since no "
-            "other rank recorded them."
+            f"{duration_text(collective_ns)} over all ranks goes into collectives; the waiting time is unknown, because no call was "
+            "recorded on more than one rank."
         )
     return (
         f"{percent_text(waiting_ns / collective_ns)} of the time in collectives ({duration_text(collective_ns)} over all "

@@ -31,12 +31,12 @@ _PER_DEVICE = ("host", "process_id", "rank", "device", "device_name", "memory_by
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distributed(Result):
-    """How each rank's steps, and its time in collectives, divide into parts.
+    """The parts of each rank's steps, and the parts of its time in collectives.
 
-    per_device     one row per rank and device it uses, sorted by host, process_id, rank, device:
+    per_device     one row per rank and device that the rank uses, sorted by host, process_id, rank, device:
 
-        host                str     the machine; null if neither the file nor its name says it
-        process_id          int64   process id on that machine
+        host                str     name of the machine; null if neither the file nor its name contains it
+        process_id          int64   process id on this machine
         rank                int32
         device              int32   null if the rank used no device
         device_name         str
@@ -47,16 +47,17 @@ class Distributed(Result):
 
         rank                 int32
         step                 int64  null for collectives outside the steps
-        step_ns              int64  length of the step, including the device work it launched
+        step_ns              int64  length of the step, including the device work that the step launched
         computation_only_ns  int64  time in which the rank computes and does not communicate
         overlap_ns           int64  time in which the rank computes and communicates
         exposed_ns           int64  time in which the rank communicates and does not compute
-        neither_ns           int64  the rest of the step; these four times add up to step_ns
+        neither_ns           int64  all other time of the step; the four times add up to step_ns
         collective_count     int64  collectives called in the step
         collective_ns        int64  time in which at least one collective runs
-        transfer_ns          int64  part of collective_ns in which data moves: all ranks have arrived
-        synchronising_ns     int64  part of collective_ns in which the rank only waits for others
-        unmatched_ns         int64  part in calls without a counterpart on another rank; the three parts add up to collective_ns
+        transfer_ns          int64  part of collective_ns in which data moves, because all ranks have arrived
+        synchronising_ns     int64  part of collective_ns in which the rank only waits for other ranks
+        unmatched_ns         int64  part of collective_ns in calls that no other rank recorded; the three parts add up to
+                                    collective_ns
 
     per_rank       the mean step of each rank, sorted by rank: rank int32, step_count int64, then the mean of each
                    column of per_step from step_ns on, float64: mean_step_ns …
@@ -71,11 +72,11 @@ class Distributed(Result):
         mean_bytes          float64
         collective_ns       int64    time in which at least one call runs
         mean_collective_ns  float64  collective_ns / call_count
-        matched_count       int64    calls with a counterpart on another rank
+        matched_count       int64    calls that were matched with a call on another rank
         transfer_ns         int64    time in which data moves for at least one matched call; null if none is matched
         mean_transfer_ns    float64  transfer_ns / matched_count
 
-    findings       what was ignored, or could not be compared
+    findings       collectives that were ignored or could not be compared
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -107,8 +108,8 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
         step = (K without C) + (K and C) + (C without K) + neither
 
-    On a rank without kernels, operators count as computation. Data moves only once the last rank of a collective has
-    arrived. A rank waits until the last rank arrives; the rest of its time in the collective is data transfer.
+    On a rank without kernels, operators count as computation. A rank's time in a collective is waiting until the last rank
+    arrives, and data transfer after that.
 
     Collectives, sends and receives are matched across ranks, and their waiting is measured on one clock, as in `collectives`.
 
@@ -117,7 +118,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
         compat: "torch_tb_profiler" counts like the TensorBoard plugin: it finds five collectives by the names of host
             events, finds their kernels by external id, matches the n-th collectives of all ranks, and takes the shortest
             duration as the transfer time.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has any host or device event, so none has a step.
@@ -133,7 +134,7 @@ def distributed(trace: Trace, *, compat: Compat | None = None, executor: Executo
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Distributed]:
-    """Return `distributed` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `distributed` in two parts: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     one_rank = partial(_one_rank, attribution=attribution)
     return Plan(one_rank, partial(_combine, attribution=attribution))
@@ -167,13 +168,13 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _has_shapes(rank_trace: RankTrace) -> bool:
-    """Whether input shapes were recorded; files from before 2023 may contain shapes without naming `record_shapes`."""
+    """Return whether input shapes were recorded; files from before 2023 may contain shapes without naming `record_shapes`."""
     is_on = rank_trace.header.options["record_shapes"]
     return is_on or not rank_trace.table("operator_inputs", ["event_index"]).is_empty()
 
 
 def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFrame:
-    """Return how each step divides into computation K and communication C: |K and C| = |K| + |C| - |K or C|."""
+    """Divide each step into computation K and communication C: |K and C| = |K| + |C| - |K or C|."""
     computation = roles["kernel"] if len(roles["kernel"][0]) else roles["cpu"]
     both = union(*concatenated([computation, roles["communication"]]))
     starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
@@ -187,7 +188,7 @@ def _divided(steps: pl.DataFrame, roles: Mapping[str, Intervals]) -> pl.DataFram
 
 
 def _with_transfer(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Add `transfer_start_ns`, null if no other rank has the collective."""
+    """Add `transfer_start_ns`, which is null if no other rank recorded the collective."""
     return ranges.with_columns((pl.col("start_ns") + pl.col("wait_ns")).alias("transfer_start_ns"))
 
 
@@ -278,7 +279,7 @@ def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[st
     of_each_rank = (*_before(ranges), *_unsized(partials, ranges))
     if len(partials) == 1:
         return (
-            f"only rank {ranges['rank'][0]} was recorded: open all ranks of the job to compare their waiting",
+            f"only rank {ranges['rank'][0]} was recorded; open all ranks of the job to compare their waiting",
             *of_each_rank,
         )
     return (*matched.findings, *of_each_rank)
@@ -286,12 +287,12 @@ def _about_ranges(partials: dict[int, _Partial], matched: JobRanges) -> tuple[st
 
 def _before(ranges: pl.DataFrame) -> tuple[str, ...]:
     count = ranges["is_before"].sum()
-    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording and belong to no step"
+    early = f"{count:,} of {len(ranges):,} collectives were launched before the recording, so they are in no step"
     return (f"{early}, and their sizes may be unknown",) if count else ()
 
 
 def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many calls launched during the recording have no size, for ranks with and for ranks without record_shapes."""
+    """Say how many calls launched during the recording have no size, separately for ranks with and without record_shapes."""
     without = [rank for rank, of_rank in partials.items() if not of_rank.has_shapes]
     is_off, is_unsized = pl.col("rank").is_in(without), pl.col("byte_count").is_null() & ~pl.col("is_before")
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)

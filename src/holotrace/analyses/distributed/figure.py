@@ -1,4 +1,4 @@
-"""The figure of the distributed view: how each rank divides its mean step and its time in collectives."""
+"""The figure of the distributed view: the parts of each rank's mean step and of its time in collectives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _HEADING = Heading(
 
 @dataclass(frozen=True)
 class _Panel:
-    """A panel of bars: the column that holds the total of each bar, and the name, column and colour of each part."""
+    """A panel of bars: the column with the total of each bar, and the name, column and colour of each part."""
 
     title: str
     total: str

@@ -1,4 +1,4 @@
-"""Distributed: the question, the terms that its tables use, and the options of its command."""
+"""Distributed: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ QUESTION = Analysis(
     question="How do the ranks share the work, and who waits?",
     section="Distributed",
     definitions=(
-        ("step", "the step as marked on the host, extended to the end of the device work that it launched"),
+        ("step", "the step as marked on the host, extended to the end of the device work that the step launched"),
         (
             "only computing, hidden, exposed, neither",
-            "parts of the step: only computation, communication with and without computation, and the rest",
+            "parts of the step: computation only, communication during computation, communication only, and all other time",
         ),
         (
             "data transfer",
             "the rank's time in collectives, sends and receives after the last rank arrived",
         ),
-        ("waiting", "the rank's time in them until the last of the other ranks arrived"),
+        ("waiting", "the rank's time in collectives, sends and receives until the last of the other ranks arrived"),
         (
             "not known",
             "time in collectives, sends and receives that no other rank recorded, or that could not be matched",

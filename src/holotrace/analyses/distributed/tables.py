@@ -25,7 +25,7 @@ def _divided_steps(table: pl.DataFrame, keys: list[str], prefix: str = "") -> pl
 
 
 def collectives_of_ranks(result: Distributed) -> pl.DataFrame:
-    """Return the calls, sizes and times of each collective of each rank."""
+    """Return the calls, sizes and times of each rank's collectives."""
     chosen = (
         "call_count",
         "bytes",

@@ -8,7 +8,7 @@ from holotrace.units import percent_text
 
 
 def answer(result: GpuSummary) -> str:
-    """Say how busy the devices are, and which one is the least busy."""
+    """Say how busy the devices are, and which device is the least busy."""
     busy = result.per_device.drop_nulls("utilization_fraction").sort("utilization_fraction")
     if busy.is_empty():
         return "The utilization of the devices is unknown."
@@ -18,6 +18,6 @@ def answer(result: GpuSummary) -> str:
     if len(busy) == 1:
         return f"The device is busy {percent_text(least['utilization_fraction'])} of the time{more}."
     return (
-        f"The devices are busy {percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time on average; the least busy one, "
-        f"on rank {least['rank']}, {percent_text(least['utilization_fraction'])}{more}."
+        f"The devices are busy {percent_text(total(busy, 'utilization_fraction') / len(busy))} of the time on average; the least busy device, "
+        f"on rank {least['rank']}, is busy {percent_text(least['utilization_fraction'])}{more}."
     )

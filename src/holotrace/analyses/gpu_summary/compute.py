@@ -68,7 +68,7 @@ _SERIES = pl.Schema(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GpuSummary(Result):
-    """How well each device is used, over all steps and over time.
+    """Metrics of how well each device is used, over all steps and over time.
 
     per_device  one row per rank and device that ran kernels, sorted by rank and device:
 
@@ -77,30 +77,31 @@ class GpuSummary(Result):
         memory_bytes                  int64    memory of the whole device; null if not recorded
         compute_capability            str      for example "9.0"; null if not recorded
         utilization_fraction          float64  0..1, share of the steps' time in which a kernel runs
-        unknown_fraction              float64  0..1, share of the time in which no kernel was recorded, but a graph replay
-                                               that lacks device rows may run
+        unknown_fraction              float64  0..1, share of the time in which no recorded kernel runs, but a graph replay
+                                               whose kernels were not recorded may run
         sm_efficiency_fraction        float64  0..1 estimated: mean share of SMs with a block; null if unknown
         sm_efficiency_known_fraction  float64  0..1, share of the time with kernels in which SM efficiency is known
         occupancy_fraction            float64  0..1 estimated achieved occupancy, weighted by kernel duration
-        occupancy_known_fraction      float64  0..1 of the summed kernel time for which the occupancy is known
-        tensor_core_fraction          float64  0..1 of the summed kernel time in kernels known to use tensor or matrix
-                                               cores, a lower bound; null if all are unknown
-        tensor_core_unknown_fraction  float64  0..1 of the summed kernel time in kernels whose names do not show their cores
+        occupancy_known_fraction      float64  0..1, share of the summed kernel time in which the occupancy is known
+        tensor_core_fraction          float64  0..1, share of the summed kernel time in kernels known to use tensor or matrix
+                                               cores, a lower bound; null if no kernel's cores are known
+        tensor_core_unknown_fraction  float64  0..1, share of the summed kernel time in kernels whose names do not show which
+                                               cores they use
         is_estimated                  bool     whether SM efficiency and occupancy are estimated from launch shapes
-        start_ns, end_ns              int64    start of the first step, end of the last
+        start_ns, end_ns              int64    start of the first step, end of the last step
 
-    series      the metrics over time, one row per rank, device and part of the time, in this order:
+    series      the metrics over time, one row per rank, device and time interval, in this order:
 
         rank, device                  int32
-        start_ns, end_ns              int64    start and end of the part
-        utilization_fraction … tensor_core_unknown_fraction  float64  within the part; null without kernels to measure
+        start_ns, end_ns              int64    start and end of the interval
+        utilization_fraction … tensor_core_unknown_fraction  float64  within the interval; null without kernels to measure
 
-    findings    ranks without device work, and what was not recorded
+    findings    ranks without device work, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.gpu_summary(small_job()).answer
-    'The devices are busy 65.0 % of the time on average; the least busy one, on rank 0, 65.0 %.'
+    'The devices are busy 65.0 % of the time on average; the least busy device, on rank 0, is busy 65.0 %.'
     """
 
     per_device: pl.DataFrame
@@ -117,23 +118,22 @@ class _Partial(NamedTuple):
 def gpu_summary(
     trace: Trace, *, parts: int = 100, compat: Compat | None = None, executor: Executor = IN_PROCESS
 ) -> GpuSummary:
-    """Say how busy each device was, how well its kernels filled it, and how much kernel time used tensor cores.
+    """Measure how busy each device was, how well kernels filled it, and how much of the kernel time used tensor cores.
 
-    `time` is the time from the start of the first step to the end of the last. A kernel has b blocks per SM, occupancy o, and
-    duration d within that time. K is the time in which all running kernels have a known b:
+    `time` is the time from the start of the first step to the end of the last step. A kernel has b blocks per SM, occupancy o, and
+    duration d within this time. K is the time in which b is known for all running kernels:
 
         utilization   = |kernels| / time
-        unknown       = |graph replays without device rows, outside the kernels| / time
+        unknown       = |graph replays without recorded kernels, outside the kernels| / time
         SM efficiency = utilization · ∫ over K of min(1, Σ b of the kernels that run) dt / |K|
-        occupancy     = Σ o·d / Σ d                      over the kernels whose o is known
-        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, also outside the steps
+        occupancy     = Σ o·d / Σ d                      over the kernels with a known o
+        tensor cores  ≥ Σ duration of kernels on tensor cores / Σ duration of all kernels, including kernels outside the steps
 
     Args:
         trace: the job.
-        parts: number of equal parts of the time series.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, and divides the time into the same parts
-            as the plugin.
-        executor: runs the work on the ranks.
+        parts: number of equal intervals of the time series.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, for the same time intervals as the plugin.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `parts` is less than 1.
@@ -150,9 +150,9 @@ def gpu_summary(
 
 
 def plan(*, parts: int = 100, compat: Compat | None = None) -> Plan[_Partial, GpuSummary]:
-    """Return `gpu_summary` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `gpu_summary` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if parts < 1:
-        message = f"parts={parts} is not at least 1"
+        message = f"parts={parts} is below 1"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, parts=parts, attribution=attribution_of(compat))
     return Plan(one_rank, _combine)
@@ -191,9 +191,9 @@ def _of_device(device: int, kernels: pl.DataFrame, asked: pl.DataFrame) -> tuple
 def _one_device(
     kernels: pl.DataFrame, asked: pl.DataFrame, replays: Intervals, moments: _Int64, attribution: Attribution
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a device's metrics: one row from `moments[0]` to `moments[1]`, the whole time, and one row for each part.
+    """Return a device's metrics: a row for the whole time, from `moments[0]` to `moments[1]`, and a row for each interval.
 
-    The tensor-core fraction covers the kernels in `asked`.
+    The tensor-core fraction of the whole time covers the kernels in `asked`.
     """
     sums = _sums(kernels, moments, attribution.kernels_of_unknown_size(kernels), replays)
     device = kernels.item(0, "device")
@@ -212,7 +212,7 @@ def _tensor_cores(kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _sums(kernels: pl.DataFrame, moments: _Int64, of_unknown_size: pl.DataFrame, replays: Intervals) -> pl.DataFrame:
-    """Return cumulative sums over a device's kernels at each moment; differences give the sums between moments."""
+    """Return cumulative sums over a device's kernels at each moment; their differences are the sums between moments."""
     filling, unknown = kernels.filter(pl.col("blocks_per_sm") > 0), union_of(of_unknown_size)
     occupying = kernels.filter(pl.col("occupancy_fraction") >= 0)
     running, uses = np.ones(len(kernels)), kernels["uses_tensor_cores"]
@@ -284,8 +284,8 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
 
 def _partly_known(device: int, known: float) -> str:
     return (
-        f"on device {device}, launch shapes are known for {percent_text(known)} of the time in which kernels run; SM "
-        "efficiency assumes that the other kernels fill the device equally well"
+        f"on device {device}, launch shapes are known for {percent_text(known)} of the time in which kernels run; for the other "
+        "time, the same SM efficiency is assumed"
     )
 
 

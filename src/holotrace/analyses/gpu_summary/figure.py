@@ -1,4 +1,4 @@
-"""The figure of the GPU summary: how well each device is used, over time or as a whole."""
+"""The figure of the GPU summary: how well each device is used, over time or on average."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class _Metric(NamedTuple):
     unknown: str | None = None
 
     def is_in(self, table: pl.DataFrame) -> bool:
-        """Whether the table has any value of the metric."""
+        """Return whether the table has any value of the metric."""
         return bool(table.get_column(self.column).count())
 
     def texts(self, table: pl.DataFrame) -> list[str]:
-        """Return each value as text; if it covers only part of the kernel time, the text says how much."""
+        """Return each value as text, with the share of the kernel time that it covers if this is not all."""
         known, unknown = ([None] * len(table) if each is None else table[each] for each in (self.known, self.unknown))
         return list(map(_with_known, table.get_column(self.column), known, unknown))
 
@@ -62,8 +62,8 @@ def plot_gpu_summary(result: GpuSummary, *, device: tuple[int, int] | None = Non
 
     Args:
         result: the summary.
-        device: rank and device to draw over time; by default, draw all devices side by side or, if there is only one, this
-            device over time.
+        device: rank and device to draw over time. The default draws all devices side by side or, if there is only one device,
+            this device over time.
         theme: the theme of the page around the figure.
 
     >>> import holotrace
@@ -93,7 +93,7 @@ def _over_time(series: pl.DataFrame, told: str, theme: Theme) -> go.Figure:
 
 
 def _line(series: pl.DataFrame, since: list[float], metric: _Metric) -> go.Scatter:
-    parts = pl.concat([series, series[-1:]])  # a repeated last row draws the last part up to its end
+    parts = pl.concat([series, series[-1:]])  # repeat the last row to draw the last interval up to its end
     return go.Scatter(
         x=since,
         y=(100 * parts.get_column(metric.column)).to_list(),

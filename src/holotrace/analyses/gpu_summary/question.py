@@ -1,4 +1,4 @@
-"""GPU summary: the question, the terms that its tables use, and the options of its command."""
+"""GPU summary: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("utilization", "the share of the step time in which a kernel runs"),
-        ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the steps"),
+        ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the time of the steps"),
         ("est. occupancy", "threads on an SM relative to its maximum, averaged over the kernels, weighted by duration"),
-        ("known for", "share of the kernel time with known launch shapes; the rest is assumed to be similar"),
+        ("known for", "share of the kernel time with known launch shapes; other kernels are assumed to be similar"),
         ("on tensor cores", "share of the kernel time in kernels whose names show tensor or matrix cores"),
     ),
     options=(
-        Option("parts", "Divide the time series into this many parts.", kind=int, default=100, minimum=1),
+        Option("parts", "Divide the time series into this many intervals.", kind=int, default=100, minimum=1),
         COMPAT,
     ),
 )

@@ -16,14 +16,14 @@ _CAUSES = {
 
 
 def answer(result: IdleTime) -> str:
-    """Say how long the devices are idle, and what they mostly wait for."""
+    """Say how long the devices are idle, and the most frequent cause."""
     unknown_ns = total(result.per_device.filter(pl.col("category") == UNKNOWN), "idle_ns")
     known = result.per_device.filter(pl.col("category") != UNKNOWN)
     cause = largest(known, "category", "idle_ns")
     unknown = f"; for another {duration_text(unknown_ns)}, it is unknown whether the devices idle" if unknown_ns else ""
     if not cause.total:
-        apart = f", except perhaps in {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
-        return f"The devices never idle between two pieces of work{apart}."
+        apart = f", except perhaps for {duration_text(unknown_ns)} in which their work is unknown" if unknown_ns else ""
+        return f"The devices never idle between kernels and copies{apart}."
     idle = duration_text(total(known, "idle_ns"))
-    said = f"The devices are idle for {idle} between pieces of work, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
+    said = f"The devices are idle for {idle} between kernels and copies, {percent_text(cause.share)} of it {_CAUSES[cause.name]}"
     return f"{said}{unknown}."

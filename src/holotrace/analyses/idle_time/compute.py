@@ -1,4 +1,4 @@
-"""Why were the devices idle between pieces of work?"""
+"""Why were the devices idle between kernels and copies?"""
 
 from __future__ import annotations
 
@@ -36,43 +36,43 @@ _STREAM = ("device", "stream")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IdleTime(Result):
-    """What the devices waited for between pieces of work.
+    """The causes of the idle time between kernels, copies and memsets.
 
-    The call that launched the work after a gap divides the gap into two parts, each with a category:
+    A gap is divided at the call that launched the work after the gap. Each part has a category:
 
-        host_wait    the part before the call: the device had nothing to run
-        kernel_wait  the part from the call on, if shorter than the threshold: launch delay
-        other        the part from the call on, if longer: the work waited for an event, another stream, or an unknown cause
+        host_wait    the time before the call: the device had nothing to run
+        kernel_wait  the time after the call, if shorter than the threshold: launch delay
+        other        the time after the call, if longer: the work waited for an event, another stream, or an unknown cause
 
-    During graph replays that lack device rows, it is unknown whether the device was idle, so this time has a category of its
-    own, `unknown`. Only ranks with graph replays that lack device rows have rows of `unknown`.
+    During graph replays whose kernels were not recorded, it is unknown whether the device was idle. This time has the category
+    `unknown`. Ranks without such replays have no rows of this category.
 
-    per_stream  three rows per stream, sorted by rank, device, stream, categories as above:
+    per_stream  one row per stream and category, sorted by rank, device, stream, and category in the order above:
 
         rank       int32
         device     int32
         stream     int64
         category   str
         idle_ns    int64
-        gap_count  int64    gaps with a part of this category
+        gap_count  int64    gaps with time of this category
         fraction   float64  0..1 of the stream's idle time; null if the stream is never idle
 
     per_device  the same columns, without `stream`, for gaps in which no stream of the device runs work
 
-    statistics  statistics of the lengths of these parts, per stream and category:
+    statistics  statistics of the lengths of the parts, per stream and category:
 
         rank, device, stream, category     as above
         gap_count        int64    as in per_stream
-        mean_ns, std_ns  float64  std_ns is the sample standard deviation, 0 for a single part; null without parts
-        min_ns, max_ns   int64    null without parts
-        p25_ns, median_ns, p75_ns  float64  null without parts
+        mean_ns, std_ns  float64  std_ns is the sample standard deviation, 0 for a single gap; null without gaps
+        min_ns, max_ns   int64    null without gaps
+        p25_ns, median_ns, p75_ns  float64  null without gaps
 
-    findings    ranks without device work, and graph replays that lack device rows
+    findings    ranks without device work, and graph replays whose kernels were not recorded
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.idle_time(small_job()).answer
-    'The devices are idle for 740 µs between pieces of work, 71.6 % of it waiting for the host.'
+    'The devices are idle for 740 µs between kernels and copies, 71.6 % of it waiting for the host.'
     """
 
     per_stream: pl.DataFrame
@@ -90,13 +90,13 @@ class _Partial(NamedTuple):
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
     """Divide the idle time of each stream, and of each device, by cause.
 
-    A gap lasts from the end of all earlier work to the start of the next work. There is no gap between pieces of work
-    that overlap, and none before the first work of a stream. If the launch of the next work is unknown, host_wait is 0.
+    A gap lasts from the end of all earlier work to the start of the next work. Overlapping work has no gap between it, and
+    there is no gap before the first work of a stream. If the launch of the next work is unknown, host_wait is 0.
 
     Args:
         trace: the job.
-        gap_threshold_ns: a wait of at least this long from launch to start counts as `other`, not as `kernel_wait`.
-        executor: runs the work on the ranks.
+        gap_threshold_ns: waits of at least this length from launch to start are `other` instead of `kernel_wait`.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the threshold is negative.
@@ -113,9 +113,9 @@ def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executo
 
 
 def plan(*, gap_threshold_ns: int = 30_000) -> Plan[_Partial, IdleTime]:
-    """Return `idle_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `idle_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if gap_threshold_ns < 0:
-        message = f"gap_threshold_ns={gap_threshold_ns}: a gap is at least 0 ns long"
+        message = f"gap_threshold_ns={gap_threshold_ns} is negative"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, gap_threshold_ns=gap_threshold_ns)
     return Plan(one_rank, _combine)
@@ -132,7 +132,7 @@ def _one_rank(rank_trace: RankTrace, *, gap_threshold_ns: int) -> _Partial:
 
 
 def _by_category(rank_trace: RankTrace, work: pl.DataFrame, keys: Sequence[str], gap_threshold_ns: int) -> pl.DataFrame:
-    """Return the statistics of every category of every stream (or device), including those without gaps."""
+    """Return the statistics of every category of every stream (or device), including categories without gaps."""
     ordered = work.sort(keys, maintain_order=True)
     parts = _parts(rank_trace, _gaps(ordered, keys), keys, gap_threshold_ns)
     lengths = summary(parts, by=[*keys, "category"], value="length_ns")
@@ -154,11 +154,11 @@ def _by_category(rank_trace: RankTrace, work: pl.DataFrame, keys: Sequence[str],
 
 
 def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Divide the gap before each piece of work; `work` is sorted by the keys and by start.
+    """Divide the gap before each kernel, copy or memset in `work`, which is sorted by the keys and by start.
 
     Returns:
-        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns from the launch on); both
-        are 0 if there is no gap.
+        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns after the launch), which
+        are both 0 if there is no gap.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())
@@ -184,7 +184,7 @@ def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_t
 
 
 def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Move time from both parts of each gap to `unknown` where a replay without device rows may have run."""
+    """Move time in which a replay without recorded kernels may have run from both parts of each gap to `unknown`."""
     divide = pl.col("start_ns") - pl.col("from_launch")
     begin = divide - pl.col("host_wait")
     moments = gaps.select(begin.alias("begin_ns"), divide.alias("divide_ns"), "start_ns").to_numpy().T

@@ -1,4 +1,4 @@
-"""The figure of the idle time: what each device or stream was waiting for."""
+"""The figure of the idle time: what each device or stream waited for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HEADINGS = {
     ),
     "stream": Heading(
         "What were the idle streams waiting for?",
-        "Time between two pieces of work on one stream, by the reason why the later one waited",
+        "Time in which the stream runs no work, by the reason why the next work waited",
     ),
 }
 _CATEGORIES = (
@@ -45,7 +45,7 @@ _UNKNOWN = ("unknown", "unknown", UNRECORDED)
 def plot_idle_time(
     result: IdleTime, *, by: Literal["device", "stream"] = "device", as_share: bool = False, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw one bar for each device or stream: its idle time by reason, as durations or as shares.
+    """Draw a bar with the idle time of each device or stream by reason, as durations or as shares.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -71,7 +71,7 @@ def plot_idle_time(
 
 
 def _of_category(table: pl.DataFrame, keys: Sequence[str], category: str) -> pl.DataFrame:
-    """Return one row for each bar, with its idle time of this category, or 0."""
+    """Return a row for each bar with its idle time of this category, or 0."""
     chosen = table.filter(pl.col("category") == category)
     bars = table.select(keys).unique(maintain_order=True)
     return bars.join(chosen, on=keys, how="left", maintain_order="left").with_columns(

@@ -1,4 +1,4 @@
-"""Idle time: the question, the terms that its tables use, and the options of its command."""
+"""Idle time: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ QUESTION = Analysis(
     section="Devices",
     needs=DEVICE_WORK_KINDS,
     definitions=(
-        ("the host", "the part of a gap before the host launches the next work; the device has nothing to do"),
-        ("the kernel's start", "the rest of a gap, if shorter than 30 µs, which is roughly the time to start a kernel"),
+        ("the host", "the time in a gap before the host launches the next work; the device has nothing to do"),
+        ("the kernel's start", "the time after the launch, if shorter than 30 µs, about the time to start a kernel"),
         (
             "something else",
-            "the rest of a gap, if longer: the work waits for an event, another stream, or an unknown cause",
+            "the time after the launch, if longer: the work waits for an event, another stream, or an unknown cause",
         ),
-        ("unknown", "the part of a gap in which the device may run a graph replay whose kernels the profiler lost"),
+        ("unknown", "the time in a gap in which the device may run a graph replay whose kernels the profiler lost"),
     ),
     options=(
         Option(

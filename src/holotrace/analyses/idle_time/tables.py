@@ -19,7 +19,7 @@ def idle_per_stream(result: IdleTime) -> pl.DataFrame:
 
 
 def _by_category(table: pl.DataFrame) -> pl.DataFrame:
-    """Turn the rows of the categories into columns."""
+    """Return the categories as columns instead of rows."""
     keys = [name for name in ("rank", "device", "stream") if name in table.columns]
     unknown = ["unknown"] if (table["category"] == "unknown").any() else []
     shares = [_share_of(category) for category in ("host_wait", "kernel_wait", "other", *unknown)]
@@ -33,5 +33,5 @@ def _share_of(category: str) -> pl.Expr:
 
 VIEWS = (
     View("Each device: times in which no stream runs work", idle_per_device, "idle_ns"),
-    View("Each stream: times between two pieces of its own work", idle_per_stream, "idle_ns", is_detail=True),
+    View("Each stream: times in which it runs no work", idle_per_stream, "idle_ns", is_detail=True),
 )

@@ -21,18 +21,18 @@ _WORDS = {
 
 
 def answer(result: Inference) -> str:
-    """Describe the kind of step that takes the most time: how long it is, and what bounds it."""
+    """Say how long a step of the costliest kind takes, and what bounds it."""
     sums = result.per_kind.with_columns(pl.sum_horizontal(*PARTS).alias("time"))
     row = sums.sort("time", "kind", descending=[True, False], nulls_last=True).row(0, named=True)
     kind = "draft" if row["is_draft"] else row["kind"]
     if row["p50_step_ns"] is None:
         return f"None of the {f'{kind} steps' if kind else 'steps of unknown kind'} is steady."
     step = f"{kind} step" if kind else "step of unknown kind"
-    return f"A {step} takes {duration_text(row['p50_step_ns'])} at the median, {_bound(row)}; no kind of step takes more time in all."
+    return f"A {step} takes {duration_text(row['p50_step_ns'])} at the median, {_bound(row)}; steps of this kind take the most time in total."
 
 
 def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
-        return "and what bounds it is unknown"
+        return "bound by an unknown cause"
     return f"{percent_text(row[part] / max(1, row['time']))} of it {_WORDS[row['bound']]}"

@@ -1,4 +1,4 @@
-"""What does each step of serving spend its time on?"""
+"""What do the steps of an inference server spend their time on?"""
 
 from __future__ import annotations
 
@@ -105,51 +105,52 @@ _SUMMARY = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Inference(Result):
-    """The inference steps of each rank, their times, and what bounds them.
+    """The inference steps of each rank, with their times and what bounds them.
 
     per_step   one row per rank and step, sorted by both:
 
         rank            int32
         inference_step  int64  number of the step, from 0
-        step_name       str    the range that marks it; null if it was found without a name
+        step_name       str    name of the range that marks the step; null if the step was found without a name
         engine          str    vllm, sglang, tensorrt_llm, atom, xdit, diffusers, transformers; annotation or pattern for names
                                that users chose; null if unknown
         found_by        str    annotation, python function, module, compiled graph, token embedding, or profiler step
         kind            str    prefill, decode, mixed or denoising; null if unknown
-        is_draft        bool   whether it runs the draft model of speculative decoding
+        is_draft        bool   whether the step runs the draft model of speculative decoding
         period          str    start, steady, or cut off
-        period_reason   str    why it is not steady; null if it is
+        period_reason   str    why the step is not steady; null for steady steps
         request_count, prefill_request_count, decode_request_count  int64
         token_count, prefill_token_count, decode_token_count        int64  new tokens
-        padded_token_count    int64  tokens that it computes, padding included; null if equal to token_count or unknown
-        output_token_count    int64  tokens that it returns to requests; null unless it only decodes one token per request
-        draft_token_count     int64  tokens in decode beyond one for each request, which a draft model proposed
+        padded_token_count    int64  computed tokens, including padding; null if equal to token_count or unknown
+        output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
+        draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
-        start_ns, end_ns      int64  including its device work, after the device work of earlier steps
-        step_ns               int64  end_ns - start_ns, the sum of the parts
-        gap_before_ns         int64  time since the end of the step before; null for the first
-        host_ns               int64  length of its range on the host
-        launch_call_ns        int64  time of the host in calls that launch work
-        busy_ns               int64  time in which its work runs
-        kernel_ns             int64  summed durations of its kernels, copies and memsets
-        kernel_count          int64  number of its kernels, copies and memsets
-        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  parts: kernels, by what bounds them on the roofline
-        copying_ns            int64  part: copies and memsets, and no kernel
-        exposed_ns            int64  part: communication, and neither of the above
-        unknown_idle_ns       int64  part: nothing runs; the launch of the next work, or kernels of a graph, were not recorded
+        start_ns, end_ns      int64  including the step's device work, after the device work of earlier steps
+        step_ns               int64  end_ns - start_ns, the sum of the parts below
+        gap_before_ns         int64  time since the end of the previous step; null for the first step
+        host_ns               int64  length of the step's range on the host
+        launch_call_ns        int64  host time in calls that launch work
+        busy_ns               int64  time in which work of the step runs
+        kernel_ns             int64  summed durations of the step's kernels, copies and memsets
+        kernel_count          int64  number of these kernels, copies and memsets
+        compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by what bounds them on the roofline
+        copying_ns            int64  part: copies or memsets run, and no kernel
+        exposed_ns            int64  part: communication runs, and none of the above
+        unknown_idle_ns       int64  part: nothing runs, but the launch of the next work, or kernels of a graph, are missing
         launch_idle_ns        int64  part: nothing runs, but work has been launched
-        host_idle_ns          int64  part: nothing runs, and nothing has been launched
+        host_idle_ns          int64  part: nothing runs, and no work has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
         attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if the rank shows no such work
-        attention_flops       int64  operations of its attention; null if unknown
-        wait_ns               int64  time in collectives in which it waits for other ranks; null if no other rank recorded them
+        attention_flops       int64  FLOPs of the step's attention; null if unknown
+        wait_ns               int64  time in collectives spent waiting for other ranks; null if no other rank recorded the
+                                     collectives
 
-    per_kind   one row per rank, kind and is_draft, sorted by them:
+    per_kind   one row per rank, kind and is_draft, sorted by these columns:
 
-        step_count, apart_count  int64  steps, and those that are not steady; the other columns cover only steady steps
+        step_count, apart_count  int64  all steps, and steps that are not steady; the other columns cover only steady steps
         p50_step_ns, p90_step_ns, p99_step_ns  int64  percentiles of step_ns (nearest rank)
         mean_token_count, mean_gap_before_ns, mean_host_ns  float64
-        output_token_ns          float64  time of the steps and of the gaps before them, per output token
+        output_token_ns          float64  time of the steps and of the gaps before them, divided by the number of output tokens
         busy_ns, the parts of per_step  int64  sums
         bound                    str      of the sums
         attention_fraction, moe_fraction, draft_fraction  float64  shares of busy_ns
@@ -160,13 +161,13 @@ class Inference(Result):
 
         engine, found_by         str      of the first step
         step_count, apart_count  int64    as in per_kind; the other columns cover only steady steps
-        elapsed_ns               int64    from the first step to the end of the last
+        elapsed_ns               int64    from the start of the first step to the end of the last step
         busy_ns, the token counts, the parts, wait_ns  int64  sums; null if unknown for a step
         inter_token_ns           float64  elapsed_ns / number of steps that decode: how long a request waits for each token
-        tokens_per_s             float64  new tokens of all steps per second; null if some are unknown
+        tokens_per_s             float64  new tokens of all steps per second; null if unknown for a step
         bound, the fractions     as in per_kind
 
-    findings   how the steps were found, which are not steady, and what is unknown; without steps, the reason
+    findings   how the steps were found, which steps are not steady, and what is unknown; without steps, why none were found
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -187,9 +188,9 @@ class InferenceRank(NamedTuple):
     """The partial result of one rank.
 
     steps          `Inference.per_step` without rank and wait_ns; None without steps
-    findings       of this rank
-    communicating  its calls for the matching with other ranks; None without steps or calls
-    row_of_call    event_index of its calls, and inference_step
+    findings       findings about this rank
+    communicating  the rank's collective calls, to match them with other ranks; None without steps or calls
+    row_of_call    event_index and inference_step of these calls
     """
 
     steps: pl.DataFrame | None
@@ -205,22 +206,22 @@ def inference(
     patterns: Sequence[str] | None = None,
     executor: Executor = IN_PROCESS,
 ) -> Inference:
-    """Divide the time of each inference step into parts, and say what bounds the step.
+    """Divide the time of each inference step into parts, and find what bounds the step.
 
     Steps are the ranges named by vLLM, SGLang, TensorRT-LLM, ATOM and xDiT, and users' `prefill` and `decode` ranges. Without
-    named steps, the repeated forward passes of a model are the steps. Numbers that the recording does not show are null, and
-    findings say how to record them.
+    such ranges, the steps are the repeated forward passes of a model. Numbers that were not recorded are null, and findings say
+    how to record them.
 
     Args:
         trace: the job.
-        device: full name of a device in the device table, for files that do not name their device or name it wrongly.
+        device: full name of a device in the device table, for files with a missing or wrong device name.
         patterns: regular expressions that match whole step names; they take priority over the engines' patterns. Named groups
-            say what the parts of a name mean: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`,
+            extract values from the name: `kind`, `requests`, `tokens`, `prefill_requests`, `decode_requests`,
             `prefill_tokens`, `decode_tokens`, `padded_tokens`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: the device table does not have the device, or a pattern is not valid.
+        InvalidOptionError: the device table does not contain the device, or a pattern is not valid.
 
     Source: docs/reference/analyses/inference.md derives the definitions.
 
@@ -236,16 +237,16 @@ def inference(
 
 
 def plan(*, device: str | None = None, patterns: Sequence[str] | None = None) -> Plan[InferenceRank, Inference]:
-    """Return `inference` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `inference` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
-        message = f"inference: the table of devices does not have {device!r}; add it with add_device"
+        message = f"inference: the device table does not contain {device!r}; add it with add_device"
         raise InvalidOptionError(message)
     checked = tuple(checked_step_pattern(pattern, "patterns") for pattern in patterns or ())
     return Plan(partial(_one_rank, device=device, patterns=checked), _combine)
 
 
 def has_inference_steps(rank_trace: RankTrace) -> bool:
-    """Say whether a rank recorded any inference step."""
+    """Return whether a rank recorded any inference step."""
     return not inference_steps(rank_trace).table.is_empty()
 
 
@@ -266,7 +267,7 @@ def _one_rank(rank_trace: RankTrace, *, device: str | None, patterns: tuple[str,
 
 
 def _output_tokens() -> pl.Expr:
-    """Return how many tokens a step returns: one per request if it only decodes and does not speculate, otherwise null."""
+    """Return the number of tokens that a step returns: one per request if it only decodes without drafts, otherwise null."""
     requests = pl.col("decode_request_count")
     one_each = (pl.col("kind") == "decode") & (pl.col("decode_token_count") == requests) & ~pl.col("is_draft")
     return pl.when(one_each).then(requests).alias("output_token_count")
@@ -302,9 +303,9 @@ def _combine(ranks: dict[int, InferenceRank]) -> Inference:
 
 
 def _waits(ranks: Mapping[int, InferenceRank]) -> pl.DataFrame:
-    """Return how long each rank waits for others in each step: rank, inference_step, wait_ns (null if a call is unmatched)."""
+    """Return how long each rank waits for others in each step: rank, inference_step, wait_ns (null if any call is unmatched)."""
     communicating = {rank: known.communicating for rank, known in ranks.items() if known.communicating is not None}
-    if len(communicating) < 2:  # noqa: PLR2004 -- nobody to wait for
+    if len(communicating) < 2:  # noqa: PLR2004 -- no other rank to wait for
         return pl.DataFrame(schema={"rank": pl.Int32, "inference_step": pl.Int64, "wait_ns": pl.Int64})
     rows = of_all_ranks({rank: known.row_of_call for rank, known in ranks.items() if known.row_of_call is not None})
     waits = job_calls(communicating).calls.select("rank", "event_index", "wait_ns")

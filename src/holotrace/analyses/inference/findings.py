@@ -1,4 +1,4 @@
-"""Findings about the steps: how they were found, which are not steady, and which facts are unknown."""
+"""Findings about the steps: how they were found, which steps are not steady, and what is unknown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from holotrace.units import duration_text, percent_text
 
 _MOST_REASONS = 3
 _HOW = {
-    "python function": "no range names the steps; each begins with a call of the engine's Python function, and lasts until the next",
-    "module": "no range names the steps; each begins with a call of the model's module, and lasts until the next",
-    "compiled graph": "no range names the steps; each begins with a call of the same compiled graph, and lasts until the next",
-    "token embedding": "no range names the steps; each begins with a lookup of token embeddings, and lasts until the next",
-    "profiler step": "no range names the steps; each is a ProfilerStep with one forward pass",
+    "python function": "no range marks the steps, so each call of the engine's Python function begins a step",
+    "module": "no range marks the steps, so each call of the model's module begins a step",
+    "compiled graph": "no range marks the steps, so each call of the same compiled graph begins a step",
+    "token embedding": "no range marks the steps, so each lookup of token embeddings begins a step",
+    "profiler step": "no range marks the steps, so each ProfilerStep is a step, because it has one forward pass",
 }
 
 
@@ -52,7 +52,7 @@ def _unknown_kinds(steps: pl.DataFrame) -> Iterator[str]:
         name = unknown.item(0, "step_name")
         shown = f", such as {name!r}," if name else ""
         what = "neither the name nor" if name else "not even"
-        yield f"the kind of {_counted(len(unknown))}{shown} is unknown: {what} the shapes of embeddings and attention show it"
+        yield f"the kind of {_counted(len(unknown))}{shown} is unknown, because {what} the shapes of embeddings and attention show it"
 
 
 def _unknown_tokens(steps: pl.DataFrame) -> str:
@@ -60,8 +60,8 @@ def _unknown_tokens(steps: pl.DataFrame) -> str:
     if of_tokens.is_empty():
         return ""
     return (
-        f"the number of tokens in {_counted(len(of_tokens))} is unknown: neither the names nor recorded shapes (record_shapes=True) "
-        "show it"
+        f"the number of tokens in {_counted(len(of_tokens))} is unknown, because neither names nor shapes show it; record with "
+        "record_shapes=True"
     )
 
 
@@ -70,38 +70,38 @@ def _drafted(steps: pl.DataFrame) -> str:
     if not drafted:
         return ""
     return (
-        f"{drafted:,} of {steps['decode_token_count'].sum():,} tokens in decoding were drafted; how many drafts were accepted "
-        "was not recorded"
+        f"{drafted:,} of {steps['decode_token_count'].sum():,} decoded tokens were drafts; the number of accepted drafts was "
+        "not recorded"
     )
 
 
 def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
     if known.work.is_empty():
-        yield "no device work was recorded, so nothing shows what bounds the steps: record with ProfilerActivity.CUDA"
+        yield "no device work was recorded, so it is unknown what bounds the steps; record with ProfilerActivity.CUDA"
         return
     unknown_ns = int(steps["unknown_bound_ns"].sum())
     if unknown_ns:
         share = percent_text(unknown_ns / max(1, int(steps["step_ns"].sum())))
         yield (
-            f"whether compute or memory bounds the kernels is unknown for {duration_text(unknown_ns)}, {share} of the steps: "
+            f"for {duration_text(unknown_ns)}, {share} of the steps, it is unknown whether compute or memory bounds the kernels: "
             f"{_why(known)}"
         )
     idle_ns = int(steps["unknown_idle_ns"].sum())
     if idle_ns:
         yield (
-            f"the cause of {duration_text(idle_ns)} of idle time is unknown: the launch of the work after it, or kernels of a graph, "
-            "were not recorded (see holotrace trust)"
+            f"the cause of {duration_text(idle_ns)} of idle time is unknown, because the launch of the next work, or kernels of a "
+            "graph, were not recorded (see holotrace trust)"
         )
 
 
 def _why(known: StepWork) -> str:
     if not known.is_known_device:
         name = known.device_name
-        which = f"the table of devices does not have {name!r}" if name else "the file does not name its device"
+        which = f"the device table does not contain {name!r}" if name else "the file does not name its device"
         return f"{which}; pass the name of a known device as device="
     inside = (pl.col("row") >= 0) & (pl.col("kernel_kind") == KernelKind.COMPUTATION) & pl.col("bound").is_null()
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
-    faster = "the lower bounds of their operators exceed their times"
+    faster = "the computed lower bounds exceed the measured times"
     reasons = (
         known.work.filter(inside)
         .with_columns(

@@ -20,7 +20,10 @@ PARTS = {
     "launch_idle_ns": "launch",
     "host_idle_ns": "host",
 }
-"""{part of a step: what bounds a step in which the part is the largest}, in order of priority; the last part is the rest."""
+"""The parts of a step, in order of priority, each with what bounds a step if this part is the largest.
+
+The last part is all time that no other part covers.
+"""
 
 _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -28,7 +31,7 @@ _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 def parts_of_steps(
     layers: Mapping[str, Intervals], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the `PARTS` of each step; time counts only for the first part that covers it, so the parts add up to the step.
+    """Return the `PARTS` of each step; time counts for the first part that covers it, so the parts add up to the step.
 
     Args:
         layers: when each part except the last runs, on any device or stream.
@@ -47,7 +50,7 @@ def parts_of_steps(
 def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Intervals]:
     """Return when launched work has not begun yet, and when the cause of idle time is unknown.
 
-    The cause is unknown before work whose launch was not recorded, and while unrecorded work may run.
+    The cause is unknown if the launch of the next work was not recorded, or if unrecorded work may run.
 
     Args:
         work: start_ns, end_ns and launch_start_ns (null if unknown) of all work of the rank, sorted by start.
@@ -66,7 +69,7 @@ def waits_for_launches(work: pl.DataFrame, unknown: Intervals) -> dict[str, Inte
 def bounds(steps: pl.DataFrame) -> pl.Series:
     """Return what bounds each step: the bound of its largest part, or `unknown` if another part may be larger.
 
-    Another part may be larger if its time plus the time without a known bound exceeds the largest part. A step of length 0 has
+    Another part may be larger if its time plus the time with an unknown bound exceeds the largest part. Steps of length 0 have
     no bound.
     """
     meaning = {bound: part for part, bound in PARTS.items() if bound is not None}

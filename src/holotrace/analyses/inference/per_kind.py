@@ -1,4 +1,4 @@
-"""Summaries of the steps: one row per kind, per batch, or per rank."""
+"""Summarize the steps by kind, by batch, or by rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERCENTILES = (50, 90, 99)
 
 
 def over(steps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return one row for each combination of keys, covering only its steady steps; see `Inference.per_kind`."""
+    """Return a row for each combination of keys that covers its steady steps; see `Inference.per_kind`."""
     rows = steps.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("step_count"), (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count")
     )
@@ -75,13 +75,13 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return a percentile by the nearest-rank method: the shortest time that this share of the steps does not exceed."""
+    """Return a percentile by the nearest-rank method: the shortest time that at least this share of the steps does not exceed."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 
 
 def _output_token_ns() -> pl.Expr:
-    """Divide the time of the steps and of the gaps before them by their output tokens; null if some tokens are unknown."""
+    """Divide the time of the steps and of the gaps before them by the number of output tokens; null if unknown for any step."""
     tokens = pl.col("output_token_count")
     time = (pl.col("step_ns") + pl.col("gap_before_ns").fill_null(0)).sum()
     is_known = (tokens.null_count() == 0) & (tokens.sum() > 0)
@@ -99,7 +99,7 @@ def _inter_token_ns() -> pl.Expr:
 
 
 def _tokens_per_s() -> pl.Expr:
-    """Return the new tokens of all steps per second; null if some are unknown."""
+    """Return the new tokens of all steps per second; null if unknown for any step."""
     elapsed, tokens = pl.col("end_ns").max() - pl.col("start_ns").min(), pl.col("token_count")
     is_known = (tokens.null_count() == 0) & (elapsed > 0)
     return pl.when(is_known).then(1e9 * tokens.sum() / elapsed).alias("tokens_per_s")

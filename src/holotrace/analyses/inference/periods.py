@@ -1,4 +1,4 @@
-"""Which steps belong to the steady state, and why the others do not."""
+"""Find the steady steps, and the reasons why other steps are not steady."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from holotrace.enrich.job.outliers import stands_out
 from holotrace.units import duration_text
 
 FEWEST_STEPS = 8
-"""With fewer steps, all at the beginning count as steady, because the usual length is unknown."""
+"""With fewer steps, all steps at the beginning count as steady, because the usual length is unknown."""
 
 _MOST_LONG_STEPS = 4
 _FULL = 0.8
-"""A batch counts as full if it has at least this share of the median number of requests in steps that decode."""
+"""A batch is full if it has at least this share of the median number of requests in steps that decode."""
 
 _ENOUGH_WORK = 0.8
-"""The last step counts as cut off if it has less than this share of the kernels that similar steps have."""
+"""The last step is cut off if it has less than this share of the kernels of similar steps."""
 
 STEADY, START, CUT_OFF = "steady", "start", "cut off"
 _ALIKE = ("kind", "request_count", "is_draft")
@@ -25,8 +25,8 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
     """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
 
     cut off  the last steps, if their device work was not recorded, or has less than 80 % of the kernels of the median similar step
-    start    up to 4 steps at the beginning that are far longer than similar steps; and, if the batch of decoding
-             requests grows at first, all steps before it has 80 % of the requests of the median step that decodes
+    start    up to 4 steps at the beginning that are far longer than similar steps; if the batch of decoding requests grows at
+             first, also all steps until it has 80 % of the requests of the median step that decodes
     """
     reasons: list[str | None] = [None] * steps.height
     names = [STEADY] * steps.height
@@ -37,7 +37,7 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
-    """Return {row: reason} of the steps at the end whose work is missing."""
+    """Return the rows of the steps at the end whose work is missing, each with the reason."""
     counts = steps["kernel_count"].to_list()
     if not any(counts):
         return {}
@@ -48,7 +48,7 @@ def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
     )
     if usual["n"][last] > 1 and counts[last] < _ENOUGH_WORK * usual["usual"][last]:
         missing[last] = (
-            f"its device work was recorded in part: {counts[last]:,} of about {usual['usual'][last]:,.0f} kernels"
+            f"its device work was recorded only in part: {counts[last]:,} of about {usual['usual'][last]:,.0f} kernels"
         )
     return missing
 
@@ -68,7 +68,7 @@ def _long(steps: pl.DataFrame) -> dict[int, str]:
         if not is_long[row]:
             break
         found[row] = (
-            f"{duration_text(steps['step_ns'][row])}, against a median of {duration_text(usual[row])} in similar steps"
+            f"{duration_text(steps['step_ns'][row])}, but the median of similar steps is {duration_text(usual[row])}"
         )
     return found
 
@@ -82,4 +82,4 @@ def _growing(steps: pl.DataFrame) -> dict[int, str]:
     first = next(row for row, count in enumerate(decoding) if count >= _FULL * usual)
     if not (decoding[:first] > 0).any():
         return {}
-    return {row: f"{decoding[row]:,} of about {usual:,.0f} requests decode" for row in range(first)}
+    return {row: f"only {decoding[row]:,} of about {usual:,.0f} requests decode" for row in range(first)}

@@ -1,4 +1,4 @@
-"""Inference: the question, the terms that its tables use, and the options of its command."""
+"""Inference: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -8,44 +8,47 @@ from holotrace.questions.question import Analysis
 QUESTION = Analysis(
     __package__,
     title="Inference",
-    question="What does each step of serving spend its time on?",
+    question="What do the steps of an inference server spend their time on?",
     section="Work",
     has_input="has_inference_steps",
     definitions=(
         ("step", "one pass of the engine: prefill reads prompts, decode adds a token to each request, mixed does both"),
         (
             "step time",
-            "begins once its range has begun and all earlier work has ended; ends with the range or its last work",
+            "from the start of the step's range, or the end of earlier work if later, to the end of the range or of its last work",
         ),
         (
             "compute-bound, memory-bound",
             "time of kernels that are limited by arithmetic or by memory traffic, at the device's peak rates",
         ),
-        ("bound unknown", "kernels run whose operations, bytes or device are unknown"),
+        ("bound unknown", "time of kernels whose FLOPs, bytes or device are unknown"),
         ("waits for launch", "nothing runs, but the host has begun to launch work"),
-        ("waits for host", "nothing runs, and the host has not begun to launch anything"),
-        ("exposed", "communication runs, and no computation or copy"),
-        ("bound by", "the largest of these parts; unknown if time of unknown cause could make another one larger"),
+        ("waits for host", "nothing runs, and the host has not begun to launch work"),
+        ("exposed", "communication runs, but no computation or copy"),
+        (
+            "bound by",
+            "the largest of these parts; unknown if another part would be larger with the time of unknown cause",
+        ),
         (
             "steady",
-            "all steps except unusual ones at the beginning (warm-up, growing batch) and incomplete ones at the end (cut off)",
+            "all steps except unusual steps at the beginning (warm-up, growing batch) and incomplete steps at the end (cut off)",
         ),
         (
             "time per output token",
-            "time of the steps for each token that they return; between tokens: how long a request waits for the next",
+            "time of the steps per returned token; between tokens: how long a request waits for the next token",
         ),
     ),
     options=(
         Option(
             "patterns",
-            "Regular expression for whole names of steps, such as `my_(?P<kind>prefill|decode)_(?P<requests>\\d+)`. May be repeated.",
+            "Regular expression that matches whole step names, such as `my_(?P<kind>prefill|decode)_(?P<requests>\\d+)`. May be repeated.",
             kind=list[str],
             flag="--pattern",
             metavar="REGEX",
         ),
         Option(
             "device",
-            "Take the peaks of this device, by its full name such as `NVIDIA H100 PCIe`, if the file does not name a device.",
+            "Use the peak rates of this device, given by its full name, such as `NVIDIA H100 PCIe`, if the file does not name its device.",
             metavar="NAME",
         ),
     ),

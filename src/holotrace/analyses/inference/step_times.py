@@ -1,4 +1,4 @@
-"""The times of the steps of one rank."""
+"""Compute the times of a rank's steps."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FAMILIES = ("attention", "moe", "draft")
 
 
 def with_times(rank_trace: RankTrace, steps: pl.DataFrame, known: StepWork) -> pl.DataFrame:
-    """Add to the steps (start_ns, end_ns, until_ns) their times, kernels and bounds.
+    """Add times, numbers of kernels and bounds to the steps (start_ns, end_ns, until_ns).
 
-    A step begins once its range has begun on the host and all work launched earlier has ended. The step ends with its
-    range or with its last work, whichever is later.
+    A step begins when its range begins on the host or when all work launched earlier has ended, whichever is later. It ends
+    with its range or with its last work, whichever is later.
     """
     work = known.work.filter(pl.col("row") >= 0)
     spans = _spans(steps, work, _earlier_ends(steps, known.work))
@@ -61,7 +61,7 @@ def _spans(steps: pl.DataFrame, work: pl.DataFrame, earlier_ends: pl.Series) -> 
 
 
 def _earlier_ends(steps: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
-    """Return when all work that the host launched before each step has ended; null if there is no such work."""
+    """Return, for each step, when all work that the host launched before the step has ended; null without such work."""
     by_launch = work.sort("asked_ns")
     ends = by_launch["end_ns"].cum_max()
     before = by_launch["asked_ns"].search_sorted(steps["start_ns"], side="left").cast(pl.Int64) - 1
@@ -69,7 +69,7 @@ def _earlier_ends(steps: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
 
 
 def _launch_calls(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.Series:
-    """Return how long the host spent in calls that launched work, in each step."""
+    """Return, for each step, how long the host spent in calls that launched work."""
     known = launches(rank_trace).drop_nulls("launch_index").unique("launch_index")
     starts, ends = known["launch_start_ns"].to_numpy(), known["launch_end_ns"].to_numpy()
     rows = rows_of_windows(steps.select("start_ns", end_ns="until_ns"), starts)
@@ -94,7 +94,7 @@ def _covered(count: int, rows: Int64Array, starts: Int64Array, ends: Int64Array)
 
 
 def _family_times(count: int, work: pl.DataFrame) -> list[pl.Series]:
-    """Return the time of attention, of mixtures of experts, and of draft models; null if no step has any such work."""
+    """Return the times of attention, mixtures of experts and draft models in each step; null if no step has such work."""
     return [
         pl.Series(f"{family}_ns", _family_time(count, work.filter(f"is_{family}")))
         if work[f"is_{family}"].any()
@@ -108,7 +108,7 @@ def _family_time(count: int, work: pl.DataFrame) -> Int64Array:
 
 
 def _attention_flops(count: int, work: pl.DataFrame) -> pl.Series:
-    """Return each step's operations in attention; null without attention, or if a call's operations are unknown."""
+    """Return the FLOPs of attention in each step; null without attention, or if the FLOPs of any call are unknown."""
     calls = work.filter(pl.col("is_attention")).unique(["row", "owner"])
     sums = calls.group_by(pl.col("row").cast(pl.UInt32)).agg(
         pl.when(pl.col("flops").is_not_null().all()).then(pl.col("flops").sum()).alias("attention_flops")

@@ -1,4 +1,4 @@
-"""The device work of each step: when it runs, its operator, and whether compute or memory bounds it."""
+"""Find the device work of each step, its operators, and whether compute or memory bounds it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _DRAFT = r"(?i)^(gpu_model_runner: )?draft$"
 class StepWork(NamedTuple):
     """The device work of a rank.
 
-    work      one row per piece, sorted by start: event_index, start_ns, end_ns, kernel_kind, launch_start_ns (null if
-              unknown), asked_ns (when the host requested it; the smallest int64 if before the recording), row (of the step;
-              -1 outside), bound (compute or memory; null if unknown), is_attention, is_moe, is_draft, owner (row of its call
-              in `call_stacks`; -1 if unknown), flops (of that call; null if unknown), reason (why its cost is unknown; empty
-              if known)
+    work      one row per kernel, copy or memset, sorted by start: event_index, start_ns, end_ns, kernel_kind, launch_start_ns
+              (null if unknown), asked_ns (when the host requested the work; the smallest int64 if before the recording), row (of
+              the step; -1 outside), bound (compute or memory; null if unknown), is_attention, is_moe, is_draft, owner (row of
+              the operator call in `call_stacks`; -1 if unknown), flops (of this call; null if unknown), reason (why the cost of
+              the call is unknown; empty if known)
     is_known_device  whether the peak rates of the device are known
-    device_name      null if the file does not say
+    device_name      null if the file does not name the device
     """
 
     work: pl.DataFrame
@@ -47,7 +47,7 @@ class StepWork(NamedTuple):
 
 
 def work_of_steps(rank_trace: RankTrace, steps: pl.DataFrame, device: str | None) -> StepWork:
-    """Return the device work of a rank; each piece belongs to the step in which the host launches it.
+    """Return the device work of a rank, with the step in which the host launches it.
 
     Args:
         rank_trace: the rank.
@@ -82,12 +82,12 @@ def _device_name(rank_trace: RankTrace, given: str | None) -> str | None:
 
 
 def _operators(costed: CostedCalls) -> pl.DataFrame:
-    """Return the costs of one call of each kind."""
+    """Return the costs of a single call for each key of `CostedCalls.keys`."""
     return costed.keys.with_columns(call_count=pl.lit(1, pl.Int64), busy_ns=pl.lit(0, pl.Int64))
 
 
 def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return owner, flops and bound of each call; the bound is unknown if the call was faster than the costs allow."""
+    """Return owner, flops and bound of each call; the bound is unknown if the call was faster than its computed lower bound."""
     bounded = with_floors(_operators(costed), peaks).select("flops", "bound", "floor_ns", "reason")
     keys = bounded.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("key"))
     calls = costed.calls.join(keys, on="key", how="left", maintain_order="left")
@@ -96,7 +96,7 @@ def _costs(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
 
 
 def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return, for each piece of work, whether the host requested it inside a range of the draft model."""
+    """Return, for each request time, whether it is inside a range of the draft model."""
     names = names_matching(rank_trace, _DRAFT)
     kinds = (EventKind.USER_ANNOTATION, EventKind.CPU_OP)
     ranges = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"], names=names).sort("start_ns")
@@ -105,7 +105,7 @@ def _in_draft(rank_trace: RankTrace, asked_ns: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def layers_of(work: pl.DataFrame) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """Return when work of each kind runs; the kinds are parts of a step (`holotrace.analyses.inference.parts`)."""
+    """Return when work runs, by part of a step (`holotrace.analyses.inference.parts`)."""
     kind, bound = pl.col("kernel_kind"), pl.col("bound")
     is_copy, is_communication = kind == KernelKind.MEMORY, kind == KernelKind.COMMUNICATION
     computes = ~is_copy & ~is_communication

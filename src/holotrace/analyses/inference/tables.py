@@ -26,7 +26,7 @@ def batches_of_steps(result: Inference) -> pl.DataFrame:
 
 
 def parts_of_kinds(result: Inference) -> pl.DataFrame:
-    """Return how the time of each kind divides into parts."""
+    """Return the parts of the time of each kind of step."""
     return _shown(result.per_kind.select("rank", "kind", "is_draft", "busy_ns", *PARTS, "bound"), "busy_ns")
 
 
@@ -41,7 +41,7 @@ def times_of_steps(result: Inference) -> pl.DataFrame:
 
 
 def steps_set_apart(result: Inference) -> pl.DataFrame:
-    """Return the steps that are not part of the steady state, and why."""
+    """Return the steps that are not steady, with the reason."""
     apart = result.per_step.filter(pl.col("period_reason").is_not_null())
     return apart.select("rank", "inference_step", "kind", "request_count", "period", "period_reason", "step_ns")
 

@@ -1,4 +1,4 @@
-"""Which kinds of work, and which kernels, take the time of the devices?"""
+"""Which kinds of work, and which kernels, take the device time?"""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _STATE_NAMES = [
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KernelBreakdown(Result):
-    """What ran on the devices, by kind and by name.
+    """The work that ran on the devices, by kind and by name.
 
-    per_state   how long each combination of kinds ran at once; one row per combination that occurs, sorted by rank and
+    per_state   time in which kinds of work ran, alone or together; one row per combination that occurs, sorted by rank and
                 device, the longest first:
 
         rank         int32
@@ -51,13 +51,13 @@ class KernelBreakdown(Result):
         kernel_kind  str      computation, communication, memory or other
         name         str      as recorded
         call_count   int64
-        total_ns     int64    summed durations; overlapping calls all count
+        total_ns     int64    summed durations; overlapping calls all count in full
         mean_ns      float64
-        std_ns       float64  standard deviation of a sample; 0 for a single call
+        std_ns       float64  sample standard deviation; 0 for a single call
         min_ns       int64
         median_ns    float64
         max_ns       int64
-        fraction     float64  0..1 of the rank's summed kernel time; null if that is 0
+        fraction     float64  0..1 of the rank's summed kernel time; null if this sum is 0
 
     findings    one sentence per rank without device work
 
@@ -78,9 +78,9 @@ class _Partial(NamedTuple):
 
 
 def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> KernelBreakdown:
-    """Say how long each combination of kinds of work ran, and how long each kernel ran.
+    """Measure how long each combination of kinds of work ran, and how long each kernel ran.
 
-    At any time, a busy device is in exactly one state: the set of kinds of work that run at this time, on any stream.
+    The state of a busy device is the set of kinds of work that run at that time, on any stream.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -96,7 +96,7 @@ def kernel_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Kernel
 
 
 def plan() -> Plan[_Partial, KernelBreakdown]:
-    """Return `kernel_breakdown` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `kernel_breakdown` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -1,4 +1,4 @@
-"""The figure of the kernel breakdown: which kinds of work run, alone or together, and which kernels take the time."""
+"""The figure of the kernel breakdown: the kinds of work that run, alone or together, and the kernels with the most time."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _add_states(figure: go.Figure, per_state: pl.DataFrame, devices: pl.DataFram
 
 
 def _states(per_state: pl.DataFrame) -> pl.DataFrame:
-    """List the states, the longest first, with their share of all busy time."""
+    """Return the states with their share of all busy time, the longest first."""
     total = max(1, per_state.get_column("total_ns").sum())
     shares = per_state.group_by("state").agg((pl.col("total_ns").sum() / total).alias("share"))
     return shares.sort(["share", "state"], descending=[True, False])
@@ -109,7 +109,7 @@ def _state(per_state: pl.DataFrame, devices: pl.DataFrame, state: str, share: fl
 
 
 def _over_ranks(per_kernel: pl.DataFrame) -> pl.DataFrame:
-    """Combine the ranks: summed time and calls, shortest and longest call, and share of all kernel time."""
+    """Return, for each kernel over all ranks, the summed time and calls, the extremes, and the share of all kernel time."""
     total = max(1, per_kernel.get_column("total_ns").sum())
     joined = per_kernel.group_by("kernel_kind", "name").agg(
         pl.col("total_ns").sum(),
@@ -173,7 +173,7 @@ def _kernel_hover(row: dict[str, Any]) -> str:
 
 
 def _kernel_axis(keyed: pl.DataFrame) -> dict[str, Any]:
-    """Return the axis of the kernels: positions in order, with labels that distinguish all kernels."""
+    """Return the axis of the kernels, with labels that distinguish all kernels."""
     keys, names = keyed.get_column("key").to_list(), keyed.get_column("name")
     labels = short_labels(names)
     return names_axis(keys, [labels[name] for name in names])

@@ -1,4 +1,4 @@
-"""Kernel breakdown: the question, the terms that its tables use, and the options of its command."""
+"""Kernel breakdown: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ QUESTION = Analysis(
     definitions=(
         (
             "communication",
-            "collectives and sends, recognised by the recorded collective, or else by the rules for kernel names",
+            "collectives and sends, recognised by the recorded collective or, if none was recorded, by the kernel's name",
         ),
         ("memory", "memsets, and copies between or within devices"),
         ("computation", "every other kernel"),
-        ("a + b", "time in which work of kinds a and b runs; all time counts in exactly one row"),
-        ("share of a kernel", "its summed time divided by the summed time of all kernels; parallel kernels all count"),
+        ("a + b", "time in which work of exactly the kinds a and b runs, so no time counts in two rows"),
+        (
+            "share of a kernel",
+            "its summed time divided by the summed time of all kernels; parallel kernels all count in full",
+        ),
     ),
 )

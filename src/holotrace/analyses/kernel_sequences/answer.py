@@ -7,7 +7,7 @@ from holotrace.units import counted, duration_text
 
 
 def answer(result: KernelSequences) -> str:
-    """Name the operator whose repeated sequence takes the most time."""
+    """Name the operator that launches the costliest sequence."""
     longest = result.per_pattern.sort("kernel_ns", descending=True).row(0, named=True)
     return (
         f"The costliest sequence takes {duration_text(longest['kernel_ns'])}: {counted(longest['kernel_count_per_call'], 'kernel')} "

@@ -1,4 +1,4 @@
-"""Which sequences of kernels do operators launch again and again?"""
+"""Which sequences of kernels do operators launch most often?"""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class KernelSequences(Result):
 
         rank                   int32
         operator               str    name of the operator
-        pattern                str    names of the operator and of its kernels in the order they started, joined by `|`
+        pattern                str    names of the operator and of its kernels in the order of their starts, joined by `|`
         call_count             int64  calls of the operator that launched this sequence
         kernel_count_per_call  int64  kernels of one call
-        kernel_ns              int64  summed time of the kernels of all those calls
-        operator_ns            int64  summed host time of those calls
+        kernel_ns              int64  summed kernel time of all these calls
+        operator_ns            int64  summed host time of these calls
 
     findings     one sentence per rank without device work
 
@@ -72,15 +72,15 @@ def kernel_sequences(
 ) -> KernelSequences:
     """Count the sequences of kernels, copies and memsets that calls of operators launched.
 
-    A call owns all work that its thread launched during the call, including work of operators inside it. Of nested calls that
-    match, only the outermost counts.
+    The sequence of a call contains all work that its thread launched during the call, including work of operators inside it. Of
+    nested calls that match, only the outermost call counts.
 
     Args:
         trace: the job.
-        operator_name: count only operators and annotations whose names contain this string; by default, every outermost
-            operator.
+        operator_name: count only operators and annotations whose names contain this string; by default, count all outermost
+            operators.
         min_kernel_count: ignore calls that launched fewer kernels.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: the name is empty, no rank has such an operator, or the count is below 1.
@@ -98,7 +98,7 @@ def kernel_sequences(
 
 
 def plan(*, operator_name: str | None = None, min_kernel_count: int = 3) -> Plan[_Partial, KernelSequences]:
-    """Return `kernel_sequences` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `kernel_sequences` in two parts: one runs on each rank, the other combines the results of the ranks."""
     options = checked(operator_name, min_kernel_count)
     return Plan(partial(_one_rank, options=options), partial(_combine, options=options))
 
@@ -111,7 +111,7 @@ def sequences_over_ranks(result: KernelSequences) -> pl.DataFrame:
 
 
 def sequence_calls(rank_trace: RankTrace, *, operator_name: str | None, min_kernel_count: int) -> pl.DataFrame:
-    """Return the calls whose sequences `kernel_sequences` counts.
+    """Return the calls that `kernel_sequences` counts.
 
     Returns:
         One row for each call that launched enough kernels: `operator_index` (event_index of the call), `name` (string
@@ -138,7 +138,7 @@ def sequence_work(rank_trace: RankTrace, *, operator_name: str | None) -> pl.Dat
 
 
 def sequence_patterns(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Count how often each sequence occurs in `sequence_calls`, and sum its times.
+    """Count how often each sequence occurs in the result of `sequence_calls`, and sum its times.
 
     Returns:
         `name` and `sequence` as in `calls`, then the other columns of `KernelSequences.per_pattern`, without the rank.
@@ -170,7 +170,7 @@ def checked(operator_name: str | None, min_kernel_count: int) -> _Options:
         message = "operator_name='' matches every name; omit it to count every outermost operator"
         raise InvalidOptionError(message)
     if min_kernel_count < 1:
-        message = f"min_kernel_count={min_kernel_count}: a sequence has at least 1 kernel"
+        message = f"min_kernel_count={min_kernel_count} is below 1"
         raise InvalidOptionError(message)
     return _Options(operator_name, min_kernel_count)
 
@@ -187,7 +187,7 @@ def _one_rank(rank_trace: RankTrace, *, options: _Options) -> _Partial:
 
 
 def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str | None) -> pl.DataFrame:
-    """Return the device work of each matching call, sorted by call and start; `row` is the row of the call."""
+    """Return the device work of the matching calls, sorted by call and start; `row` is the row of the call."""
     launched = launches(rank_trace)
     rows = rows_of_events(stacks, launched["launch_index"])
     owner = np.full(len(rows), NO_PARENT, np.int64)
@@ -205,7 +205,7 @@ def _owned_work(rank_trace: RankTrace, stacks: pl.DataFrame, operator_name: str 
 
 
 def _matching(rank_trace: RankTrace, operator_name: str | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Mark the rows of the call stacks whose name contains `operator_name`; without a name, all operators."""
+    """Mark the rows of the call stacks with `operator_name` in their name or, if it is None, all operators."""
     stacks = call_stacks(rank_trace)
     if operator_name is None:
         return (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -230,4 +230,4 @@ def _combine(partials: dict[int, _Partial], options: _Options) -> KernelSequence
 
 def _unknown_operator(wanted: str, names: list[str]) -> InvalidOptionError:
     listed = what_exists(names, wanted=wanted)
-    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains it; available: {listed}")
+    return InvalidOptionError(f"operator_name={wanted!r}: no operator's name contains this text; available: {listed}")

@@ -1,4 +1,4 @@
-"""Frequent kernel sequences: the question, the terms that its tables use, and the options of its command."""
+"""Frequent kernel sequences: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.schema import DEVICE_WORK_KINDS
 QUESTION = Analysis(
     __package__,
     title="Frequent kernel sequences",
-    question="Which sequences of kernels do operators launch again and again?",
+    question="Which sequences of kernels do operators launch most often?",
     section="Work",
     needs=DEVICE_WORK_KINDS,
     definitions=(

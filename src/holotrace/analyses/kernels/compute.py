@@ -28,21 +28,21 @@ _RESOURCES = ("registers_per_thread", "shared_memory_bytes")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernels(Result):
-    """The kernels of each rank, grouped in two ways; both tables add up to the same calls and times.
+    """The kernels of each rank, grouped in two ways; the totals of both tables are the same.
 
     per_kernel    one row per rank and name, sorted by rank, the largest sum first:
 
         rank                     int32
         name                     str      as recorded
-        uses_tensor_cores        bool     whether it uses tensor or matrix cores; null if its name does not show it
+        uses_tensor_cores        bool     whether the kernel uses tensor or matrix cores; null if its name does not show this
         call_count               int64
-        total_ns                 int64    summed durations; overlapping calls all count
+        total_ns                 int64    summed durations; overlapping calls all count in full
         mean_ns                  float64
         min_ns, max_ns           int64
-        mean_blocks_per_sm       float64  mean over the calls with a known value, weighted by duration; null if none
-        mean_occupancy_fraction  float64  0..1, the same mean of the occupancy
+        mean_blocks_per_sm       float64  mean over calls with a known value, weighted by duration; null without such calls
+        mean_occupancy_fraction  float64  0..1, mean estimated occupancy over the same kind of calls, with the same weights
         blocks_per_sm_known_fraction, occupancy_known_fraction
-                            float64  0..1 of total_ns for which the value is known; null if total_ns is 0
+                            float64  0..1, share of total_ns in which the value is known; null if total_ns is 0
         source_line              str      line of the user's code that launched most of total_ns, as in `source_lines`; null if
                                           unknown
 
@@ -56,7 +56,7 @@ class Kernels(Result):
         is_operator_eligible                  bool   whether tensor cores could do the operator's work
         uses_tensor_cores … source_line       as above
 
-    findings   ranks without device work, and what was not recorded
+    findings   ranks without device work, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -78,13 +78,13 @@ class _Partial(NamedTuple):
 def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Kernels:
     """Count the kernels of each rank by name, and by name, operator and launch shape.
 
-    Copies and memsets do not count. The innermost operator around a kernel's launch owns the kernel.
+    Copies and memsets do not count. The operator of a kernel is the innermost operator around the kernel's launch.
 
     Args:
         trace: the job.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; missing values then count as
-            0 in the means, and `per_launch_shape` lacks kernels without a host thread.
-        executor: runs the work on the ranks.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin. The means then include missing values as
+            0, and `per_launch_shape` lacks kernels without a host thread.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -100,7 +100,7 @@ def kernels(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Kernels]:
-    """Return `kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 
@@ -144,7 +144,7 @@ def _one_rank(rank_trace: RankTrace, *, attribution: Attribution) -> _Partial:
 
 
 def _with_operators(rank_trace: RankTrace, calls: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Add each call's operator name, and whether tensor cores could do its work."""
+    """Add the name of each call's operator, and whether tensor cores could do the operator's work."""
     nodes = attribution.host_nodes(rank_trace)
     owners = attribution.device_owner(rank_trace).select("event_index", pl.col("operator").replace(-1, None))
     owned = calls.join(owners, on="event_index", how="left", maintain_order="left")
@@ -179,7 +179,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return, for each group of calls, the line of code that launched the largest part of its time."""
+    """Return, for each group of calls, the line of code that launched most of the time."""
     known = calls.select(*keys, "source_line", "duration_ns").drop_nulls("source_line")
     sums = known.group_by(*keys, "source_line").agg(pl.col("duration_ns").sum())
     first = sums.sort("duration_ns", "source_line", descending=[True, False]).unique(keys, keep="first")
@@ -187,7 +187,7 @@ def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _with_texts(per_launch_shape: pl.DataFrame) -> pl.DataFrame:
-    """Merge the dimensions of the grid into one column, and those of the block into another."""
+    """Merge the three dimensions of the grid into one column, and the three dimensions of the block into another."""
     texts = [_text(columns).alias(name) for name, columns in (("grid", GRID), ("block", BLOCK))]
     head = ["rank", "name", "operator"]
     return per_launch_shape.select(*head, *texts, pl.exclude(*head, *GRID, *BLOCK))

@@ -1,4 +1,4 @@
-"""The figure of the kernels: which kernels take the time, and which ones use tensor cores."""
+"""The figure of the kernels: the kernels with the most time, and the cores that they use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARTS = (
 
 
 def plot_kernels(result: Kernels, *, top: int = TOP_KERNELS, theme: Theme = "light") -> go.Figure:
-    """Draw the `top` kernels by summed time over all ranks, coloured by the cores they use.
+    """Draw the `top` kernels by summed time over all ranks; colours show the cores that they use.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Kernels: the question, the terms that its tables use, and the options of its command."""
+"""Kernels: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ QUESTION = Analysis(
         ("eligible", "whether tensor cores could do the work of the operator"),
         (
             "blocks per SM",
-            "blocks of the launch divided by the device's SMs, the mean over the calls, weighted by duration",
+            "blocks of a launch divided by the number of the device's SMs; mean over the calls, weighted by duration",
         ),
-        ("est. occupancy", "threads on an SM relative to its maximum; the mean over the calls, weighted by duration"),
-        ("known for", "share of the calls' time in calls with a known launch shape; the means cover only these calls"),
+        ("est. occupancy", "threads on an SM relative to its maximum; mean over the calls, weighted by duration"),
+        ("known for", "share of the time that is in calls with a known launch shape; the means cover only these calls"),
     ),
     options=(COMPAT,),
 )

@@ -62,7 +62,7 @@ def _cores() -> pl.Expr:
 
 
 def _with_means(table: pl.DataFrame) -> pl.DataFrame:
-    """Round the blocks to two digits, but never to 0, because even a launch of one block fills some part of the device."""
+    """Round the blocks per SM to two digits, but never to 0, because even one block uses the device a little."""
     blocks = pl.col("mean_blocks_per_sm")
     return table.with_columns(pl.when(blocks < _FEW_BLOCKS).then(blocks.round_sig_figs(2)).otherwise(blocks.round(2)))
 

@@ -8,7 +8,7 @@ from holotrace.units import duration_text
 
 
 def answer(result: LaunchStatistics) -> str:
-    """Say how long kernels wait between launch and start, and how many start late."""
+    """Say how many kernels start late, and how long kernels wait between launch and start."""
     delayed = result.per_rank.sort("median_launch_delay_ns", descending=True, nulls_last=True).row(0, named=True)
     late, kernels = (total(result.per_rank, name) for name in ("late_start_count", "kernel_count"))
     if delayed["median_launch_delay_ns"] is None:

@@ -1,4 +1,4 @@
-"""What does launching device work cost?"""
+"""How much time does launching device work cost?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 MEASURES = ("short_kernel", "slow_call", "late_start")
-"""The ways in which a launch can be bad: a kernel shorter than its launch, a slow call, a late start."""
+"""The kinds of costly launches: a kernel shorter than its launch, a slow call, a late start."""
 
 _LENGTH = {"short_kernel": "kernel_ns", "slow_call": "call_ns", "late_start": "launch_delay_ns"}
 _KIND_NAMES = {int(kind): kind.name.lower() for kind in KernelKind}
@@ -49,33 +49,34 @@ _PER_LAUNCH = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LaunchStatistics(Result):
-    """What launching costs: statistics of the launch calls and of the device work that they launched.
+    """The cost of launches: statistics of the launch calls and of the device work that they launched.
 
-    A launch can be bad in three ways; the cutoffs are options:
+    There are three kinds of costly launches; the cutoffs are options:
 
         short_kernel  the kernel is shorter than its call, and the call is not slow
-        slow_call     the call takes longer than the runtime cutoff: the host waits inside it, for example for a full queue
-        late_start    the kernel starts later than the delay cutoff after the end of its call: it waits, usually for work
-                      launched before
+        slow_call     the call takes longer than the runtime cutoff: the host waits inside the call, for example because a
+                      queue is full
+        late_start    the time from the end of the call to the start of the kernel exceeds the delay cutoff: the kernel waits,
+                      usually for earlier work
 
     per_rank   one row per rank, sorted by rank:
 
         rank                    int32
-        call_count              int64    calls that launched something
+        call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
-        total_call_ns           int64    time in these calls; each counts once, also if it launched several kernels
-        mean_call_ns            float64  null without launches, like the next two
-        median_launch_delay_ns  float64  from the call's end to the start of the work; negative if it starts earlier
+        total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
+        mean_call_ns            float64  null without launches, like the next two columns
+        median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64
-        slow_call_count         int64    slow calls; each counts once
+        slow_call_count         int64    a call counts once, even if it launched several kernels
         late_start_count        int64
         unknown_launch_count    int64    kernels, copies and memsets without a known launch
 
-    per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the same columns without
-               `unknown_launch_count`, and with `call` (str) after `rank`
+    per_call   one row per rank and launching function, sorted by rank, the largest total_call_ns first; the columns of per_rank
+               without `unknown_launch_count`, and with `call` (str) after `rank`
 
-    lengths lengths of the bad launches, in classes that begin at 0, 1, 2, 5, 10, 20 … ns; empty classes are left out:
+    lengths histogram of the costly launches, with bins that begin at 0, 1, 2, 5, 10, 20 … ns; empty bins are left out:
 
         rank          int32
         measure       str    short_kernel, slow_call, late_start, in this order
@@ -83,8 +84,8 @@ class LaunchStatistics(Result):
         to_ns         int64  upper bound of the length, exclusive
         launch_count  int64
 
-    per_launch one row per piece of work with a known launch, sorted by rank and start of the call; empty unless
-               `include_launches`:
+    per_launch one row per kernel, copy or memset with a known launch, sorted by rank and start of the call; empty by default,
+               filled with `include_launches`:
 
         rank, device          int32
         stream, correlation   int64  -1 if not recorded
@@ -130,17 +131,17 @@ def launch_statistics(
     include_launches: bool = False,
     executor: Executor = IN_PROCESS,
 ) -> LaunchStatistics:
-    """Link every piece of device work to the call that launched it, and find launches that cost time.
+    """Link kernels, copies and memsets to the calls that launched them, and find costly launches.
 
-    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work that has its correlation number: one kernel, or all
+    A runtime or driver call of CUDA, HIP, MTIA or XPU launches all work with the same correlation number: one kernel, or all
     kernels of a graph. Waits on the device do not count as work.
 
     Args:
         trace: the job.
-        runtime_cutoff_ns: a call that takes longer than this is slow.
-        delay_cutoff_ns: work that starts more than this long after its call is late.
-        include_launches: fill `per_launch`, which has a row for each piece of work.
-        executor: runs the work on the ranks.
+        runtime_cutoff_ns: calls that take longer than this are slow.
+        delay_cutoff_ns: work that starts longer than this after the end of its call is late.
+        include_launches: fill `per_launch`, which has a row for each kernel, copy and memset.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: a cutoff is negative.
@@ -161,10 +162,10 @@ def launch_statistics(
 def plan(
     *, runtime_cutoff_ns: int = 50_000, delay_cutoff_ns: int = 100_000, include_launches: bool = False
 ) -> Plan[_Partial, LaunchStatistics]:
-    """Return `launch_statistics` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `launch_statistics` in two parts: one runs on each rank, the other combines the results of the ranks."""
     for name, cutoff in (("runtime_cutoff_ns", runtime_cutoff_ns), ("delay_cutoff_ns", delay_cutoff_ns)):
         if cutoff < 0:
-            message = f"{name}={cutoff}: a cutoff is at least 0 ns"
+            message = f"{name}={cutoff} is negative"
             raise InvalidOptionError(message)
     cutoffs = _Cutoffs(runtime_cutoff_ns, delay_cutoff_ns)
     one_rank = partial(_one_rank, cutoffs=cutoffs, include_launches=include_launches)
@@ -190,10 +191,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 
 
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work with a known launch: the columns of `launched_work`, two durations and the launch delay.
-
-    The durations and the delay are the int64 columns `call_ns`, `kernel_ns` and `launch_delay_ns`.
-    """
+    """Return the work with a known launch: `launched_work` with the int64 columns call_ns, kernel_ns and launch_delay_ns."""
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
     return known.with_columns(
@@ -204,18 +202,18 @@ def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def in_order_of_calls(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return `launched_calls` sorted by start of call, with the innermost operator.
+    """Return the columns of `launched_calls` that describe a launch, sorted by start of the call.
 
-    The result has only the columns that describe a launch, and the string id `operator_name`.
+    The string id `operator_name` names the innermost operator around the call.
     """
     operators = of_work(launching_operator(rank_trace), launched)["operator_name"]
-    # A stable sort keeps the order of the work within each call: by start and position in the file.
+    # A stable sort keeps the order of the work of each call: by start, then by position in the file.
     order = np.lexsort((launched["launch_index"].to_numpy(), launched["launch_start_ns"].to_numpy()))
     return launched.select(*_OF_LAUNCH, operators)[order]
 
 
 def _judged(launched: pl.DataFrame, cutoffs: _Cutoffs) -> pl.DataFrame:
-    """Add a boolean column for each of the `MEASURES`, and `is_first`: whether the row is the first one of its call."""
+    """Add a boolean column for each of the `MEASURES`, and `is_first`: whether the row is the first row of its call."""
     is_first, is_slow = pl.col("launch_index").is_first_distinct(), pl.col("call_ns") > cutoffs.slow_call_ns
     return launched.with_columns(
         is_first.alias("is_first"),
@@ -245,7 +243,7 @@ def _per_call(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lengths(launched: pl.DataFrame, measure: str) -> pl.DataFrame:
-    """Count the launches that are bad by this measure, in each class of length."""
+    """Count the costly launches of one kind, in bins by length."""
     lengths = launched.filter(measure)[_LENGTH[measure]].to_numpy()
     counts = np.bincount(np.searchsorted(_EDGES, lengths, side="right") - 1)[: len(_EDGES) - 1]
     filled = np.flatnonzero(counts)

@@ -1,4 +1,4 @@
-"""The figure of the launches: three panels show how long the costly launches are."""
+"""The figure of the launches: histograms of the three kinds of costly launches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.drawing.theme import Theme, empty_figure, template
 from holotrace.units import duration_text
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "Number of launches, over all ranks, in each class of length"
+_EXPLANATION = "Number of launches over all ranks, by length"
 _HEIGHT = 760
 _FEW_TICKS = 5
 _ROOM = 1.2
@@ -37,7 +37,7 @@ _PANELS = (
 
 
 def plot_launch_statistics(result: LaunchStatistics, *, theme: Theme = "light") -> go.Figure:
-    """Draw three panels of bars: short kernels, slow calls and late starts of all ranks, in classes of length.
+    """Draw three histograms: the lengths of short kernels, slow calls and late starts on all ranks.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

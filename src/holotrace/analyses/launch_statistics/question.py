@@ -1,4 +1,4 @@
-"""Launch statistics: the question, the terms that its tables use, and the options of its command."""
+"""Launch statistics: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from holotrace.schema import DEVICE_WORK_KINDS
 QUESTION = Analysis(
     __package__,
     title="Launch statistics",
-    question="What does launching cost?",
+    question="How much time do launches cost?",
     section="Host",
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("call", "a call of the runtime or driver that launched device work; a graph launch starts many kernels"),
         ("delay", "from the end of the call to the start of the work; negative if the work starts earlier"),
-        ("kernel shorter than call", "the work takes less time than its call, and the call at most 50 µs"),
+        ("kernel shorter than call", "the work takes less time than its call, and the call takes at most 50 µs"),
         ("slow call", "a call of more than 50 µs"),
         ("late start", "a delay of more than 100 µs, usually because the kernel waited for earlier work"),
     ),
     options=(
         Option(
             "runtime_cutoff_ns",
-            "Count calls of more than this many µs as slow.",
+            "Calls that take more than this many µs are slow.",
             kind=float,
             default=50,
             flag="--runtime-cutoff-us",
@@ -31,7 +31,7 @@ QUESTION = Analysis(
         ),
         Option(
             "delay_cutoff_ns",
-            "Count work that starts more than this many µs after its call as late.",
+            "Work that starts more than this many µs after the end of its call is late.",
             kind=float,
             default=100,
             flag="--delay-cutoff-us",

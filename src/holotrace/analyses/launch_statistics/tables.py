@@ -24,7 +24,7 @@ def launches_per_rank(result: LaunchStatistics) -> pl.DataFrame:
 
 
 def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
-    """Return the cost of each launching function, over all ranks, the most costly first."""
+    """Return the cost of each launching function, over all ranks, the costliest first."""
     columns = ("call_count", "kernel_count", "total_call_ns", *_LAUNCH_COUNTS)
     sums = result.per_call.group_by("call").agg(pl.col(columns).sum(), pl.col("max_launch_delay_ns").max())
     return sums.sort(["total_call_ns", "call"], descending=[True, False])

@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""A copy of 0 ns counts as this long, because clocks with microsecond resolution show no shorter durations."""
+"""Length of a copy that was recorded as 0 ns, because clocks with microsecond resolution cannot show shorter times."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""Higher bandwidths are recording errors, since no link is nearly as fast; their sums would overflow 64 bits."""
+"""Higher bandwidths are recording errors, because no link is nearly as fast; their sums would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
@@ -32,19 +32,19 @@ _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryBandwidth(Result):
-    """How fast data moved, for each device and each kind of copy.
+    """The bandwidth of each device for each kind of copy.
 
-    series     one row per start and end of a copy, sorted by rank, device, name, time:
+    series     one row per start or end of a copy, sorted by rank, device, name, time:
 
         rank          int32
         device        int32
         name          str     `Memcpy HtoD`, `Memcpy DtoD`, `Memset`, …; `Memcpy Unknown` without a direction
         time_ns       int64
-        event_index   uint32  event_index of the copy that starts or ends
-        active_count  int64   copies running from this change on
+        event_index   uint32  the copy that starts or ends
+        active_count  int64   copies that run after this change
         bytes_per_s   int64   summed bandwidth of these copies
 
-    time_weighted    one row per device and kind, sorted by rank, device, name; each bandwidth is weighted by how
+    time_weighted    one row per device and kind of copy, sorted by rank, device, name; each bandwidth is weighted by how
                long it lasts, and time without copies does not count:
 
         rank, device, name                                       as above
@@ -55,11 +55,11 @@ class MemoryBandwidth(Result):
         min_bytes_per_s, max_bytes_per_s                         int64
         p25_bytes_per_s, median_bytes_per_s, p75_bytes_per_s     float64
 
-    change_weighted  the same statistics over the bandwidths above 0 after each change, unweighted, as in HTA:
+    change_weighted  the same statistics without weights, over the bandwidths above 0 after each change, as in HTA:
 
         rank, device, name                                       as above
         change_count, min_bytes_per_s, max_bytes_per_s           int64
-        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std of a sample, 0 for one change
+        mean_…, std_…, p25_…, median_…, p75_bytes_per_s          float64  std_ is the sample standard deviation, 0 for one change
 
     findings   one sentence per rank without device work
 
@@ -86,9 +86,9 @@ class _Partial(NamedTuple):
 def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryBandwidth:
     """Add up the bandwidths of concurrent copies and memsets, for each device and kind of copy.
 
-    The bandwidth of a copy is the recorded one, rounded to whole bytes per second so that sums are exact. If a copy has no
-    recorded bandwidth, its bandwidth is size / duration, or 0 if the size is also unknown. A copy of 0 ns counts as 1 µs long.
-    Two copies do not overlap if one ends exactly when the other starts.
+    The bandwidth of a copy is the recorded bandwidth, rounded to whole bytes per second to make sums exact. If it was not
+    recorded, the bandwidth is size / duration, or 0 if the size is unknown, too. Copies of 0 ns are assumed to take 1 µs. Two
+    copies do not overlap if one ends exactly when the other starts.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -105,12 +105,12 @@ def memory_bandwidth(trace: Trace, *, executor: Executor = IN_PROCESS) -> Memory
 
 
 def plan() -> Plan[_Partial, MemoryBandwidth]:
-    """Return `memory_bandwidth` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `memory_bandwidth` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 
 def copy_kind(name: str) -> str:
-    """Return the kind of copy that a name describes: `Memcpy HtoD` for `Memcpy HtoD (Pinned -> Device)`."""
+    """Return the kind of copy from its name: `Memcpy HtoD` for `Memcpy HtoD (Pinned -> Device)`."""
     if _FILL.match(name):
         return "Memset"
     direction = _DIRECTION.match(name)
@@ -155,7 +155,7 @@ def _bytes_per_second() -> pl.Expr:
 def _series(rank: int, copies: pl.DataFrame) -> pl.DataFrame:
     """Return the bandwidth after each change.
 
-    One running sum over all devices suffices, because it is 0 again after the last copy of each device.
+    One cumulative sum over all devices is enough, because it returns to 0 after the last copy of each device.
     """
     begun, ended = (
         copies.select(

@@ -35,7 +35,7 @@ _LABEL_PX = 11
 
 
 def plot_memory_bandwidth(result: MemoryBandwidth, *, theme: Theme = "light") -> go.Figure:
-    """Draw a group of bars for each device: its mean bandwidth for each kind of copy.
+    """Draw a group of bars for each device with its mean bandwidth for each kind of copy.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

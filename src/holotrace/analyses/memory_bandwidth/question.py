@@ -1,4 +1,4 @@
-"""Memory bandwidth: the question, the terms that its tables use, and the options of its command."""
+"""Memory bandwidth: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUESTION = Analysis(
     needs=(EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET),
     definitions=(
         ("HtoD, DtoH, DtoD, PtoP", "from host to device, from device to host, within a device, and between devices"),
-        ("copying for", "time in which at least one copy of the kind runs"),
-        ("bandwidth", "summed over the copies that run at the same time; time without copies does not count"),
+        ("copying for", "time in which at least one copy of this kind runs"),
+        ("bandwidth", "summed over copies that run at the same time; time without copies does not count"),
     ),
 )

@@ -10,7 +10,7 @@ from holotrace.units import size_text
 
 
 def answer(result: MemoryTimeline) -> str:
-    """Name the device with the highest peak (a GPU if there is one), and what holds most of that memory."""
+    """Name the device with the highest peak (a GPU if there is one), and the operator that allocated most of this memory."""
     highest = result.per_device.sort(pl.col("device_type") == "cpu", -pl.col("peak_bytes")).row(0, named=True)
     device = {name: highest[name] for name in ("rank", "device_type", "device")}
     holders = result.at_peak.filter(**device).sort("bytes", descending=True)
@@ -21,4 +21,4 @@ def answer(result: MemoryTimeline) -> str:
     size = size_text(largest["bytes"])
     if largest["operator"] == BEFORE_RECORDING:
         return f"{peak}; the largest part, {size}, was allocated before the recording."
-    return f"{peak}; {largest['operator']} holds the most, {size}."
+    return f"{peak}; {largest['operator']} allocated the most, {size}."

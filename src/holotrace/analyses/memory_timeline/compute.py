@@ -1,4 +1,4 @@
-"""How much memory was allocated, and which operators held it at the peak?"""
+"""How much memory was allocated, and which operators had allocated it at the peak?"""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ class MemoryTimeline(Result):
         device               int32  -1 for the CPU
         event_count          int64  allocations and frees
         allocation_count     int64
-        first_bytes          int64  allocated before the first event
+        first_bytes          int64  bytes in use before the first event
         peak_bytes           int64  largest allocated_bytes after an event
         peak_ns              int64  when peak_bytes was first reached, ns since the Unix epoch
-        last_bytes           int64  allocated after the last event
-        peak_reserved_bytes  int64  the most that the allocator reserved; null if not recorded
-        capacity_bytes       int64  all memory of the device; null if not recorded
+        last_bytes           int64  bytes in use after the last event
+        peak_reserved_bytes  int64  the most memory that the allocator reserved; null if not recorded
+        capacity_bytes       int64  memory size of the device; null if not recorded
 
-    at_peak     memory alive at the peak, by the operator that allocated it, the largest first:
+    at_peak     memory in use at the peak, by the operator that allocated it, the largest first:
 
         rank, device_type, device   as above
         operator      str      innermost operator around the allocation, `(outside operators)`, or
@@ -89,11 +89,11 @@ class MemoryTimeline(Result):
 
         rank, device_type, device   as above
         time_ns          int64  ns since the Unix epoch
-        change_bytes     int64  bytes allocated; negative if memory was freed
+        change_bytes     int64  allocated bytes; negative if memory was freed
         allocated_bytes  int64  bytes in use after the event
         reserved_bytes   int64  bytes reserved after the event; null if not recorded
 
-    findings    ranks without memory events, and data that the events lack
+    findings    ranks without memory events, and data missing from the events
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -101,7 +101,7 @@ class MemoryTimeline(Result):
     >>> args = {"Device Type": 1, "Device Id": 0, "Bytes": 512, "Addr": 16, "Total Allocated": 512}
     >>> trace = TraceBuilder().event(ts=3, args=args, **place).build()
     >>> holotrace.memory_timeline(trace).answer
-    'Memory peaks at 512 B on rank 0 (cuda); (outside operators) holds the most, 512 B.'
+    'Memory peaks at 512 B on rank 0 (cuda); (outside operators) allocated the most, 512 B.'
     """
 
     per_device: pl.DataFrame
@@ -118,15 +118,15 @@ class _Partial(NamedTuple):
 
 
 def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryTimeline:
-    """Follow the allocated memory of each device, and list the operators whose memory was alive at the peak.
+    """Follow the allocated memory of each device, and list the operators that allocated the memory in use at the peak.
 
-    Each event records the total that is allocated after it. Files from before 2022 lack this total; it is then computed as the
-    sum of all changes so far, plus the smallest initial amount that keeps every total at 0 or above. A block is alive from its
-    allocation until its address is freed.
+    Each event contains the total memory that is allocated after the event. Files from before 2022 lack this total. It is then
+    computed as the sum of all changes so far, plus the smallest initial amount that keeps every total at 0 or above. A block is in
+    use from its allocation until its address is freed.
 
     Args:
-        trace: the job. All tables are empty unless the job was recorded with `profile_memory=True`.
-        executor: runs the work on the ranks.
+        trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/memory_timeline.md derives the definitions and compares them with other tools.
 
@@ -142,7 +142,7 @@ def memory_timeline(trace: Trace, *, executor: Executor = IN_PROCESS) -> MemoryT
 
 
 def plan() -> Plan[_Partial, MemoryTimeline]:
-    """Return `memory_timeline` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `memory_timeline` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 
@@ -218,7 +218,7 @@ def _at_peak(device: pl.DataFrame) -> pl.DataFrame:
 
 
 def _alive_at_peak(device: pl.DataFrame) -> pl.DataFrame:
-    """Return the allocations of blocks that are still alive at the peak."""
+    """Return the allocations of the blocks that are in use at the peak."""
     until_peak = device.head(_peak(device) + 1)
     last_of_block = until_peak.filter(pl.col("address").is_not_null()).unique("address", keep="last")
     return last_of_block.filter(pl.col("change_bytes") > 0).sort("position")
@@ -229,7 +229,7 @@ def _peak(device: pl.DataFrame) -> int:
 
 
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
-    """Sum the memory alive at a device's peak by operator; the rest was allocated before the recording."""
+    """Sum the memory in use at a device's peak by operator; all other memory was allocated before the recording."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
     totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
         pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")
@@ -245,7 +245,7 @@ def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
 def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     sentences = []
     if events["total_allocated"].null_count():
-        sentences.append("memory events have no totals, so allocated memory counts from the first event")
+        sentences.append("memory events have no totals, so memory allocated before the first event is unknown")
     if events["address"].null_count() == len(events):
-        sentences.append("memory events have no addresses, so the memory alive at the peak is unknown")
+        sentences.append("memory events have no addresses, so the memory in use at the peak is unknown")
     return tuple(sentences)

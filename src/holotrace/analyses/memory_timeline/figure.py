@@ -1,4 +1,4 @@
-"""The figure of the memory timeline: the allocated bytes of each device over time, with devices above the host."""
+"""The figure of the memory timeline: the allocated bytes of each device over time, and of the host in a panel below."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.units import SIZES, size_text
 
 MOST_POINTS = 2_000
-"""Maximum number of points in a line; with more events, the line keeps its peaks by showing the highest point of each
-stretch.
+"""Maximum number of points in a line. With more events, the line shows only the highest point of every few events, to keep
+its peaks.
 """
 
 MOST_LINES = 16
-"""Maximum number of lines in a panel, which shows the devices with the highest peaks."""
+"""Maximum number of lines in a panel; with more devices, it shows the devices with the highest peaks."""
 
 _HEADING = Heading(
     QUESTION.question,
-    "Allocated memory after each memory event; dots: peaks; dotted: memory that the allocator reserved, in use or not",
+    "Allocated memory after each memory event; dots: peaks; dotted lines: memory that the allocator reserved",
 )
 _KEYS = ("rank", "device_type", "device")
 _PANEL_HEIGHT, _AROUND = 300, 170
 
 
 def plot_memory_timeline(result: MemoryTimeline, *, theme: Theme = "light") -> go.Figure:
-    """Draw a line for each device, and mark its peak; host memory has its own panel below the devices.
+    """Draw a line with a marked peak for each device; host memory has a separate panel below.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -61,7 +61,7 @@ def _highest_peaks(devices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _add_panel(figure: go.Figure, series: pl.DataFrame, devices: pl.DataFrame, row: int) -> None:
-    """Add the lines of devices, in the largest unit that fits their highest value, and label the highest peak."""
+    """Add the lines of the devices, in the largest unit that fits their highest value, and label the highest peak."""
     origin = series["time_ns"].min()
     lines = [_of_device(series, device, origin) for device in devices.iter_rows(named=True)]
     highest = max(
@@ -107,7 +107,7 @@ def _of_device(series: pl.DataFrame, row: dict[str, Any], origin: Any) -> pl.Dat
 
 
 def _lines(row: dict[str, Any], series: pl.DataFrame, color: str, size: int) -> list[go.Scatter]:
-    """Draw the allocated and, if known, the reserved memory, and mark the peak; all share one legend entry."""
+    """Draw the allocated and, if known, the reserved memory with a mark at the peak, under one legend entry."""
     name = f"rank {row['rank']} · {row['device_type']}" + (f" {row['device']}" if row["device"] >= 0 else "")
     lines = [_line(name, series, "allocated_bytes", {"width": 1.5, "color": color}, size)]
     if series["reserved_bytes"].max():
@@ -145,7 +145,7 @@ def _line(name: str, series: pl.DataFrame, column: str, style: dict[str, Any], s
 
 
 def _highest(series: pl.DataFrame, column: str) -> pl.DataFrame:
-    """Limit the points to draw: keep the highest value in each run of consecutive events."""
+    """Limit the number of points: of every few consecutive events, keep the highest value."""
     known = series.select("time_ms", column).drop_nulls()
     if len(known) <= MOST_POINTS:
         return known

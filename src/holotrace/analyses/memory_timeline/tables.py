@@ -9,13 +9,13 @@ from holotrace.questions.tables import View, known_columns
 
 
 def memory_per_device(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the peak of each device, and its memory at the beginning and the end; the host comes last."""
+    """Return the memory of each device at the peak, the beginning and the end; the host comes last."""
     sizes = ("peak_bytes", "first_bytes", "last_bytes", "peak_reserved_bytes", "capacity_bytes")
     return known_columns(_host_last(result.per_device).select("rank", "device_type", "device", *sizes, "event_count"))
 
 
 def memory_at_peak(result: MemoryTimeline) -> pl.DataFrame:
-    """Return the memory alive at the peak of each device, by operator; the host comes last."""
+    """Return the memory in use at the peak of each device, by operator; the host comes last."""
     devices = ("rank", "device_type", "device")
     return _host_last(result.at_peak).select("operator", "top_operator", "bytes", "fraction", "block_count", *devices)
 
@@ -26,5 +26,5 @@ def _host_last(table: pl.DataFrame) -> pl.DataFrame:
 
 VIEWS = (
     View("Each device", memory_per_device, "peak_bytes"),
-    View("Alive at the peak, by the operator that allocated it", memory_at_peak, "bytes"),
+    View("Memory in use at the peak, by the operator that allocated it", memory_at_peak, "bytes"),
 )

@@ -28,30 +28,30 @@ _PER_MODULE = {"rank": pl.Int32(), **MODULE_TIMES}
 class Modules(Result):
     """The time of a model's modules.
 
-    per_module       one row per rank and module path, sorted by rank; modules follow their parent, siblings in the
+    per_module       one row per rank and module path, sorted by rank; modules come after their parent, and siblings are in the
                      order of their first calls:
 
         rank                      int32
-        path                      str    names from the outermost module to this one, joined by ` > `
+        path                      str    names from the outermost module to this module, joined by ` > `
         module                    str    class and instance, for example `Linear_3`
-        module_id                 int64  instance of the class; null if not recorded
+        module_id                 int64  number of the instance; null if not recorded
         depth                     int32  number of enclosing modules
         call_count                int64
         operator_call_count       int64  operators that the module calls directly, not inside another operator or module
         host_total_ns             int64  summed over the calls
         host_self_ns              int64  time outside operators, annotations, runtime calls and inner modules: Python
-        device_total_ns           int64  kernels, copies and memsets launched inside; if they overlap, all count
+        device_total_ns           int64  kernels, copies and memsets launched inside; overlapping work all counts in full
         device_self_ns            int64  part of device_total_ns not launched inside an inner module
         backward_host_total_ns    int64  backward pass of the operators called inside, on autograd's threads
-        backward_host_self_ns     int64  part of backward_host_total_ns not called inside an inner module
-        backward_device_total_ns  int64  device work launched in that backward pass
-        backward_device_self_ns   int64
+        backward_host_self_ns     int64  the same without operators of inner modules
+        backward_device_total_ns  int64  device work launched in this backward pass
+        backward_device_self_ns   int64  the same without operators of inner modules
 
     lightning_hooks  the same columns for PyTorch Lightning's hooks, for example `run_training_batch`
 
-    findings         what was not recorded
+    findings         missing data
 
-    Device columns are null on ranks without device work; backward columns are null on ranks whose backward pass is not linked
+    Device columns are null on ranks without device work. Backward columns are null on ranks whose backward pass is not linked
     to the forward pass.
 
     >>> import holotrace
@@ -77,15 +77,15 @@ class _Partial(NamedTuple):
 def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Modules:
     """Sum the time of every module by its path in the model, including the backward pass of its operators.
 
-    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator belongs to
-    the module of its forward operator; the profiler's arrows or sequence numbers link the two.
+    `with_stack=True` records modules; PyTorch Lightning records them as ranges `[pl][module]`. A backward operator counts for
+    the module of its forward operator; the profiler's arrows or sequence numbers link the two operators.
 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" lists modules as the last version of the TensorBoard plugin did: below their Python
-            parents, with one row for each call inside the parent. Each row has the totals over all calls of the module, without
-            backward times.
-        executor: runs the work on the ranks.
+            parents, with one row for each call inside the parent. Each row shows the totals over all calls of the module,
+            without backward times.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/modules.md derives the definitions and compares them with other tools.
 
@@ -101,7 +101,7 @@ def modules(trace: Trace, *, compat: Compat | None = None, executor: Executor = 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Modules]:
-    """Return `modules` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `modules` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 
@@ -146,7 +146,7 @@ def _findings(rank_trace: RankTrace, per_module: pl.DataFrame) -> tuple[str, ...
         ),
         (
             backward_passes(rank_trace).is_empty(),
-            "no backward operator is linked with a forward operator, so modules have forward times only",
+            "no backward operator is linked to a forward operator, so backward times are unknown",
         ),
     )
     return tuple(sentence for is_so, sentence in sentences if is_so)

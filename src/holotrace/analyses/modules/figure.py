@@ -17,7 +17,7 @@ from holotrace.enrich.host.module_times import PATH_SEPARATOR
 from holotrace.units import counted
 
 SHOWN_DEPTH = 6
-"""Levels shown at once; a click on a box shows the levels below it."""
+"""Number of levels shown at once; a click on a box shows the levels below this box."""
 
 _EVERYTHING = "all modules"
 
@@ -29,16 +29,16 @@ _MARGIN_HEIGHT = 150
 _HEADING = Heading(QUESTION.question, "")
 _EXPLANATIONS = {
     "device": "Device work launched in the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer a box, the larger its share of self time",
-    "host": "Time on the host of the module's forward calls and their backward pass, over all calls and ranks; "
-    "the bluer a box, the larger its share of self time",
+    "bluer boxes have a larger share of self time",
+    "host": "Host time of the module's forward calls and their backward pass, over all calls and ranks; "
+    "bluer boxes have a larger share of self time",
 }
 
 
 def plot_modules(
     result: Modules, *, side: Literal["device", "host"] | None = None, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw the modules by device time or host time; the default is device time, if anything ran on a device.
+    """Draw the modules by device time or host time; the default is device time, if any work ran on a device.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -68,7 +68,7 @@ def plot_modules(
 
 
 def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
-    """Add the size of each box, including the boxes inside it, and the fraction of it that is self time."""
+    """Add the time of each box, including the boxes inside it, and the fraction of this time that is self time."""
     size = pl.col(f"{side}_total_ns") + pl.col(f"backward_{side}_total_ns").fill_null(0)
     sized = table.with_columns(size.fill_null(0).alias("size_ns"))
     around = pl.col("path").str.split(PATH_SEPARATOR).list.head(pl.col("depth")).list.join(PATH_SEPARATOR)
@@ -79,7 +79,7 @@ def _with_sizes(table: pl.DataFrame, side: str) -> pl.DataFrame:
 
 
 def _below_one(shown: pl.DataFrame) -> pl.DataFrame:
-    """If there are several outermost modules, put a box around them; plotly's own outer box would be dark and empty."""
+    """If there are several outermost modules, add a box around them, because plotly's outer box would be dark and empty."""
     outermost = shown.filter(pl.col("depth") == 0)
     if len(outermost) < 2:  # noqa: PLR2004 -- one needs none
         return shown
@@ -122,6 +122,6 @@ def _hover(row: dict[str, Any], side: str) -> str:
         f"<b>{hover_text(row['path'])}</b>",
         f"{counted(row['call_count'], 'call')}",
         f"forward: {exact_duration(forward)}",
-        "backward: not known" if backward is None else f"backward: {exact_duration(backward)}",
+        "backward: unknown" if backward is None else f"backward: {exact_duration(backward)}",
     ]
     return "<br>".join(lines)

@@ -1,4 +1,4 @@
-"""Modules: the question, the terms that its tables use, and the options of its command."""
+"""Modules: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ QUESTION = Analysis(
     section="Work",
     needs=(EventKind.PYTHON_FUNCTION,),
     definitions=(
-        ("module", "dots count the enclosing modules; repeated calls at the same position in the model share a row"),
-        ("operators", "calls directly in the module: not inside another operator or module"),
+        ("module", "one dot per enclosing module; repeated calls at the same position in the model are in one row"),
+        ("operators", "calls directly in the module, not inside another operator or module"),
         ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
         ("host, itself", "time in the module outside operators, annotations, inner modules and runtime calls: Python"),
-        ("backward", "the backward operators that the profiler links with the operators of the module's forward calls"),
+        ("backward", "the backward operators that the profiler links to the operators of the module's forward calls"),
     ),
     options=(COMPAT,),
 )

@@ -1,4 +1,4 @@
-"""Which kernels does each operator launch, how soon, and for which forward operator and module?"""
+"""Which kernels does each operator launch, how soon do they start, and to which forward operator and module do they count?"""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class OperatorKernels(Result):
         operator                    str      innermost operator around the launches
         kernels                     str      names in the order of their launches, joined by ` -> `
         call_count                  int64    calls of the operator that launched this sequence
-        kernel_ns                   int64    summed time of the kernels of those calls
-        mean_operator_to_launch_ns  float64  from the operator's start to the start of its first launch
+        kernel_ns                   int64    summed kernel time of these calls
+        mean_operator_to_launch_ns  float64  from the start of the operator to the start of its first launch
         mean_launch_to_kernel_ns    float64  from the start of the first launch to the start of its kernel
 
     per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
 
         rank                   int32
-        operator               str      forward operator; an operator without one counts as its own
+        operator               str      forward operator; an operator without a forward operator is listed itself
         module                 str      innermost nn.Module around the operator, for example `Linear_3`; null if unknown
         forward_kernel_count   int64    kernels launched by the operator itself
         forward_kernel_ns      int64
@@ -59,7 +59,7 @@ class OperatorKernels(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.operator_kernels(small_job()).answer
-    '61.5 % of the kernel time (1.6 ms) is launched by aten::mm, more than by any other operator.'
+    '61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than any other operator.'
     """
 
     per_sequence: pl.DataFrame
@@ -74,16 +74,16 @@ class _Partial(NamedTuple):
 
 
 def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Executor = IN_PROCESS) -> OperatorKernels:
-    """Assign every kernel to the operator that launched it, and backward kernels also to their forward operator.
+    """Assign each kernel to the operator that launched it, and backward kernels also to their forward operator.
 
-    The operator that launched a kernel is the innermost one around the launch, on the same thread; see
-    `holotrace.enrich.host.operators`. A backward operator is an operator that the profiler links to a forward operator, or an
-    operator inside a linked operator.
+    The operator that launched a kernel is the innermost operator around the launch, on the same thread; see
+    `holotrace.enrich.host.operators`. Backward operators are operators that the profiler links to a forward operator, and all
+    operators inside them.
 
     Args:
         trace: the job.
         include_memory: count copies and memsets as well as kernels.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         MissingDataError: no rank has device work.
@@ -99,7 +99,7 @@ def operator_kernels(trace: Trace, *, include_memory: bool = False, executor: Ex
 
 
 def plan(*, include_memory: bool = False) -> Plan[_Partial, OperatorKernels]:
-    """Return `operator_kernels` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operator_kernels` in two parts: one runs on each rank, the other combines the results of the ranks."""
     one_rank = partial(_one_rank, include_memory=include_memory)
     return Plan(one_rank, _combine)
 
@@ -126,7 +126,7 @@ def _one_rank(rank_trace: RankTrace, *, include_memory: bool) -> _Partial:
 
 
 def _owned(rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the kernels whose operator is known, in launch order; `row` is the row of the operator."""
+    """Return the kernels with a known operator, sorted by launch; `row` is the row of the operator."""
     stacks = call_stacks(rank_trace)
     operator_index = of_work(launching_operator(rank_trace), kernels)["operator_index"]
     launch_start_ns = of_work(launches(rank_trace), kernels)["launch_start_ns"]

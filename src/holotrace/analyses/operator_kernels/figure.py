@@ -22,7 +22,7 @@ _DIRECTIONS = (("forward", FORWARD), ("backward", BACKWARD))
 
 
 def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each of the operators with the longest kernel time, split into forward and backward.
+    """Draw a bar, split into forward and backward, for each of the operators with the longest kernel time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -31,7 +31,7 @@ def plot_operator_kernels(result: OperatorKernels, *, theme: Theme = "light") ->
     ['forward', 'backward']
     """
     if result.per_forward.is_empty():
-        return empty_figure(_HEADING.question, "No kernel belongs to a known operator.", theme)
+        return empty_figure(_HEADING.question, "No kernel has a known operator.", theme)
     shown = operators_over_ranks(result).head(MOST_BARS)
     size, unit = largest_unit(shown["kernel_ns"].to_list())
     names = [_name(operator, module) for operator, module in shown.select("operator", "module").iter_rows()]

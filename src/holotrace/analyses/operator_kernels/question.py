@@ -1,4 +1,4 @@
-"""Operators and their kernels: the question, the terms that its tables use, and the options of its command."""
+"""Operators and their kernels: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ QUESTION = Analysis(
     section="Work",
     needs=DEVICE_WORK_KINDS,
     definitions=(
-        ("operator of a kernel", "the innermost operator around its launch, on the same thread"),
-        ("backward", "kernels launched by the backward operator that the profiler links with the operator"),
+        ("operator of a kernel", "the innermost operator around the launch of the kernel, on the same thread"),
+        ("backward", "kernels launched by the backward operator that the profiler links to the operator"),
     ),
     options=(
         Option(

@@ -51,7 +51,7 @@ _SUMMED = ("increase_bytes", "allocation_count", "allocated_bytes")
 class OperatorMemory(Result):
     """The memory that operators allocate and free.
 
-    per_operator  one row per rank, device and operator that allocates or frees memory of the device, directly or in
+    per_operator  one row per rank, device and operator that allocates or frees memory of this device, directly or in
                   nested operators; sorted by rank, device_type, device, the largest self_increase_bytes first:
 
         rank                    int32
@@ -65,8 +65,8 @@ class OperatorMemory(Result):
         self_allocation_count   int64
         total_allocated_bytes   int64  allocated bytes; frees do not count
         self_allocated_bytes    int64
-        self_unreleased_bytes   int64  part of self_allocated_bytes not freed by the end of the recording or
-                                       window; null on devices whose events have no addresses
+        self_unreleased_bytes   int64  part of self_allocated_bytes that is not freed by the end of the recording or
+                                       window; null for devices whose events have no addresses
 
     blocks        one row per block of memory, sorted by rank, device_type, device and its first known time:
 
@@ -79,7 +79,7 @@ class OperatorMemory(Result):
         released_ns   int64  null if not released by the end of the recording
         lifetime_ns   int64  released_ns - allocated_ns; null if either is null
 
-    findings      ranks without memory events, and data that the events lack
+    findings      ranks without memory events, and data missing from the events
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -111,18 +111,16 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free belongs to the innermost operator around it on its thread. A free counts toward the operator that
-    frees, so an operator that frees other operators' memory has a negative increase. A block is released by the next free of its
-    address on its device.
+    An allocation or free counts for the innermost operator around it on its thread. An operator that frees other operators'
+    memory thus has a negative increase. A block is released by the next free of its address on its device.
 
     Args:
-        trace: the job. All tables are empty unless the job was recorded with `profile_memory=True`.
-        start_ns: count only events from this time on (ns since the Unix epoch), and only blocks allocated or released in the
-            window.
-        end_ns: count only events up to this time, inclusive.
+        trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
+        start_ns: begin of a window (ns since the Unix epoch): count only events, and blocks allocated or released, in the window.
+        end_ns: end of the window, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/operator_memory.md derives the definitions and compares them with other tools.
 
@@ -140,7 +138,7 @@ def operator_memory(
 def plan(
     *, start_ns: int | None = None, end_ns: int | None = None, compat: Compat | None = None
 ) -> Plan[_Partial, OperatorMemory]:
-    """Return `operator_memory` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operator_memory` in two parts: one runs on each rank, the other combines the results of the ranks."""
     window, attribution = TimeWindow(start_ns, end_ns), attribution_of(compat)
     return Plan(partial(_one_rank, window=window, attribution=attribution), _combine)
 
@@ -189,7 +187,7 @@ def _typed(rank_trace: RankTrace, table: pl.DataFrame, schema: dict[str, type[pl
 
 
 def _owned_events(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Return the memory events with the nodes of their operator and of its caller, or -1 if there is none."""
+    """Return the memory events with the nodes of their operator and of this operator's caller; -1 if there is none."""
     innermost = attribution.nodes_of_memory_events(rank_trace)
     parent = np.append(nodes["parent"].to_numpy(), NO_PARENT)
     is_counted = np.append(nodes["is_counted"].to_numpy(), False)
@@ -250,7 +248,7 @@ def _per_operator(
 
 
 def _around(nodes: pl.DataFrame, changes: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """Repeat each change for its operator and the operators around it, once for each distinct name."""
+    """Repeat each change for its operator and for the operators around it, once for each distinct name."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(changes.height), changes["operator"].to_numpy()
     change_rows, operators = [rows[:0]], [at[:0]]
@@ -288,7 +286,7 @@ def _findings(events: pl.DataFrame) -> tuple[str, ...]:
     sentences = (
         (
             events.height > 0 and events["address"].is_null().all(),
-            "the memory events have no addresses, so lifetimes of blocks are unknown",
+            "the memory events have no addresses, so the lifetimes of blocks are unknown",
         ),
         (outside.height > 0, f"{of_all} ({size}) happened outside operators"),
     )

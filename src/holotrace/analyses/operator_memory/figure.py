@@ -1,4 +1,4 @@
-"""The figure of operator memory: how much memory each operator itself allocates, and how much of it is freed."""
+"""The figure of operator memory: the memory that each operator itself allocates, and how much of it is freed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plot_operator_memory(
 ) -> go.Figure:
     """Draw a bar for each of the `top` operators that themselves allocate the most memory on one type of device.
 
-    The default is the type on which the most memory was allocated.
+    The default is the device type with the most allocated memory.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

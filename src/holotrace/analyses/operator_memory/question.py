@@ -1,4 +1,4 @@
-"""Memory of operators: the question, the terms that its tables use, and the options of its command."""
+"""Memory of operators: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ QUESTION = Analysis(
     section="Devices",
     needs=(EventKind.MEMORY,),
     definitions=(
-        ("allocated, itself", "memory that the operator itself allocates; with inner: also operators inside it"),
-        ("not released", "the part of the operator's own allocations that is still allocated when the recording ends"),
+        (
+            "allocated, itself",
+            "memory that the operator itself allocates; with inner: also memory of operators inside it",
+        ),
+        (
+            "not released",
+            "memory that the operator itself allocates and that is still allocated when the recording ends",
+        ),
         (
             "net, itself",
-            "memory allocated minus memory freed by the operator itself, even if another operator had allocated it",
+            "memory that the operator itself allocates, minus memory that it frees, even if another operator had allocated it",
         ),
         ("block", "memory from an allocation to the next free of the same address on the same device"),
         ("calls", "calls of the operator, with and without allocations"),

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, known_columns
 
 
 def memory_of_operators(result: OperatorMemory) -> pl.DataFrame:
-    """Return what each operator allocates and frees on each type of device, summed over the ranks."""
+    """Return how much each operator allocates and frees on each type of device, summed over the ranks."""
     own = ("self_allocated_bytes", "self_unreleased_bytes", "self_increase_bytes", "self_allocation_count")
     total = ("total_allocated_bytes", "total_increase_bytes")
     return known_columns(

@@ -53,34 +53,34 @@ class Operators(Result):
         rank                        int32
         operator                    str
         call_count                  int64
-        host_total_ns               int64    summed over the calls; nested calls all count
+        host_total_ns               int64    summed over the calls; nested calls all count in full
         host_self_ns                int64    time outside inner operators, runtime calls and driver calls
-        device_total_ns             int64    kernels, copies and memsets launched inside; if they overlap, all count
+        device_total_ns             int64    kernels, copies and memsets launched inside; overlapping work all counts in full
         device_self_ns              int64    part of device_total_ns not launched inside an inner operator
-        device_total_busy_ns        int64    time in which at least one piece of this work runs on a device
+        device_total_busy_ns        int64    time in which any of this work runs on a device
         device_self_busy_ns         int64
-        is_tensor_core_eligible     bool     whether its name says that tensor or matrix cores could do some of its work
+        is_tensor_core_eligible     bool     whether, by its name, tensor or matrix cores could do some of the operator's work
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
         tensor_core_total_fraction  float64  tensor_core_total_ns / device_total_ns, a lower bound; null if device_total_ns is 0
                                              or the cores of all kernels are unknown
         tensor_core_self_fraction   float64  the same for self times
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                    int64    part in kernels whose name does not show which cores they use
+                                    int64    part in kernels whose names do not show which cores they use
         tensor_core_unknown_total_fraction, tensor_core_unknown_self_fraction
-                                    float64  0..1 of device_total_ns and device_self_ns
+                                    float64  these times divided by device_total_ns and device_self_ns
         has_call_stack              bool     whether at least one call has a recorded call stack
 
     per_input_shape  the same columns per operator and input shapes, plus
 
-        input_shape                 str      JSON, `[[32, 64], []]`; null if not recorded
+        input_shape                 str      JSON, such as `[[32, 64], []]`; null if not recorded
 
     per_call_stack  the same columns per operator, input shapes and call stack, without the two busy times, plus
 
         input_shape                 str
         call_stack                  str      frames joined by `;`, the innermost first
 
-    findings  missing recordings, and device work without an operator
+    findings  missing data, and device work without an operator
 
     Device columns are null on ranks without device work.
 
@@ -106,14 +106,13 @@ class _Partial(NamedTuple):
 def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
-    Device work belongs to the innermost operator around its launch; see
-    `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders, optimizer steps and DDP's wrapper do not count as
-    operators, not even in old files, which may record them as operators.
+    Device work counts for the innermost operator around its launch; see `holotrace.enrich.host.host_nodes.device_owner`. Steps,
+    data loaders, optimizer steps and DDP's wrapper do not count as operators, although old files may record them as operators.
 
     Args:
         trace: the job.
         compat: "torch_tb_profiler" attributes device work as the last version of the TensorBoard plugin did.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/operators.md derives the definitions and compares them with other tools.
 
@@ -126,7 +125,7 @@ def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor 
 
 
 def plan(*, compat: Compat | None = None) -> Plan[_Partial, Operators]:
-    """Return `operators` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `operators` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, attribution=attribution_of(compat)), _combine)
 
 
@@ -181,7 +180,7 @@ def _described(rank_trace: RankTrace, nodes: pl.DataFrame, attribution: Attribut
 
 
 def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame:
-    """Return the start, the end, the device and the owning node of each piece of device work."""
+    """Return the start, the end, the device and the launching node of all device work."""
     owners = attribution.device_owner(rank_trace)
     return owners.join(device_rows(rank_trace), on="event_index", maintain_order="left").select(
         "node", "device", "start_ns", "end_ns"
@@ -189,7 +188,7 @@ def _owned_work(rank_trace: RankTrace, attribution: Attribution) -> pl.DataFrame
 
 
 def _operators_around(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Pair each row of `work` with every counted operator that encloses it, in the order of `work`."""
+    """Pair each row of `work` with every counted operator around its launch, in the order of `work`."""
     parent, is_counted = nodes["parent"].to_numpy(), nodes["is_counted"].to_numpy()
     rows, at = np.arange(work.height), itself_or_above(parent, is_counted, work["node"].to_numpy())
     all_rows, all_nodes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -221,7 +220,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
     around: _Rows,
     is_eligible: pl.Expr,
 ) -> pl.DataFrame:
-    """Return `_sums` with busy times: how long the device work of each row ran, with and without inner operators."""
+    """Return `_sums` with busy times: how long any device work of each row ran, with and without inner operators."""
     sums = _sums(described, keys, is_eligible)
     groups = described.select(keys).join(
         sums.select(keys).with_row_index("group"), on=keys, how="left", nulls_equal=True, maintain_order="left"
@@ -238,7 +237,7 @@ def _sums_and_busy(  # noqa: PLR0913 -- what belongs together, in columns
 
 
 def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -> _Rows:
-    """Return how long at least one piece of each group's work runs, summed over the devices."""
+    """Return how long any work of each group runs, summed over the devices."""
     devices, device = np.unique(work["device"].to_numpy(), return_inverse=True)
     start, end = work["start_ns"].to_numpy()[rows], work["end_ns"].to_numpy()[rows]
     lengths = covered_by_number(groups + group_count * device[rows], start, end, group_count * len(devices))
@@ -248,7 +247,7 @@ def _covered(groups: _Rows, rows: _Rows, work: pl.DataFrame, group_count: int) -
 def _shown(
     rank_trace: RankTrace, table: pl.DataFrame, *, has_device_work: bool, attribution: Attribution
 ) -> pl.DataFrame:
-    """Replace ids with strings; if no device work was recorded, set the device columns to null."""
+    """Replace ids by strings and, if no device work was recorded, set the device columns to null."""
     named = table.with_columns(
         pl.lit(rank_trace.rank, pl.Int32).alias("rank"), rank_trace.texts(table["name"]).alias("operator")
     )

@@ -20,7 +20,7 @@ TOP_OPERATORS = 20
 _QUESTION = QUESTION.question
 _EXPLANATIONS = {
     "device": "Device work launched by the operator itself, and by operators inside it, over all calls and ranks",
-    "host": "Time on the host of the operator itself, and of operators and calls inside it, over all calls and ranks",
+    "host": "Host time of the operator itself, and of operators and calls inside it, over all calls and ranks",
 }
 _PARTS: dict[str, tuple[tuple[str, str, str], ...]] = {
     "device": (
@@ -40,7 +40,7 @@ def plot_operators(
     top: int = TOP_OPERATORS,
     theme: Theme = "light",
 ) -> go.Figure:
-    """Draw a bar for each of the `top` operators by self time on the devices, if it is known, or on the host.
+    """Draw a bar for each of the `top` operators by device self time or, if this is unknown, by host self time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Operators: the question, the terms that its tables use, and the options of its command."""
+"""Operators: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ QUESTION = Analysis(
     question="Where do operators spend time?",
     section="Work",
     definitions=(
-        ("device, itself", "kernels, copies and memsets that the operator itself launched; parallel ones all count"),
-        ("device, with inner", "the same, with the work of operators inside; nested calls of one operator all count"),
+        (
+            "device, itself",
+            "kernels, copies and memsets that the operator itself launched; parallel work all counts in full",
+        ),
+        ("device, with inner", "the same, including the work of operators inside; nested calls all count in full"),
         ("device busy", "time in which at least one kernel, copy or memset of the operator itself runs"),
         ("host, itself", "time in the operator outside inner operators, and outside runtime and driver calls"),
         ("eligible", "whether, by its name, tensor or matrix cores could do some of the operator's work"),
-        ("on tensor cores", "the share of the operator's own device time in kernels that use tensor or matrix cores"),
+        ("on tensor cores", "share of the operator's device self time in kernels that use tensor or matrix cores"),
     ),
     options=(COMPAT,),
 )

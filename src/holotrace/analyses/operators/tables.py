@@ -14,12 +14,12 @@ def operators_by_name(result: Operators) -> pl.DataFrame:
 
 
 def operators_by_shape(result: Operators) -> pl.DataFrame:
-    """Return the time of each operator with each set of input shapes, summed over the ranks."""
+    """Return the time of each operator by input shapes, summed over the ranks."""
     return _times_of_operators(result.per_input_shape, ["operator", "input_shape"])
 
 
 def operators_by_stack(result: Operators) -> pl.DataFrame:
-    """Return the time of each operator and call stack, summed over shapes and ranks."""
+    """Return the time of each operator by call stack, summed over shapes and ranks."""
     return _times_of_operators(result.per_call_stack.drop("input_shape"), ["operator", "call_stack"])
 
 

@@ -13,7 +13,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: Parallelism) -> str:
-    """Name the axis with the most exposed communication, and say how much of it is waiting."""
+    """Name the axis with the most exposed communication, and say how much of this time is waiting."""
     exposed_ns = total(result.per_axis, "exposed_ns")
     if not exposed_ns:
         return "No rank communicates without computing at the same time."
@@ -29,6 +29,6 @@ def _waiting(axis: dict[str, Any]) -> str:
     """Say how much of the exposed time of an axis is waiting, and how much is unknown."""
     exposed_ns, unmatched_ns = axis["exposed_ns"], axis["unmatched_ns"]
     if unmatched_ns == exposed_ns:
-        return "how much of that is waiting is unknown, since no other rank recorded the calls"
+        return "the waiting time is unknown, because no call was recorded on more than one rank"
     unknown = f", and {percent_text(unmatched_ns / exposed_ns)} unknown" if unmatched_ns else ""
-    return f"{percent_text(axis['wait_ns'] / exposed_ns)} of that is waiting{unknown}"
+    return f"{percent_text(axis['wait_ns'] / exposed_ns)} of this time is waiting{unknown}"

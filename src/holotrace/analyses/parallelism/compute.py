@@ -1,4 +1,4 @@
-"""Along which axis of parallelism does communication cost time?"""
+"""On which axis of parallelism does communication cost time?"""
 
 from __future__ import annotations
 
@@ -69,53 +69,53 @@ _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 class Parallelism(Result):
     """The parallelism axes of a job, and the communication on each axis that computation does not hide.
 
-    per_axis         one row per rank and axis, sorted by rank and axis; the axes of a rank add up to its exposed time:
+    per_axis         one row per rank and axis, sorted by both; the axes of a rank add up to its exposed time:
 
         rank          int32
         axis          str    pp, tp, cp, ep, fsdp, dp, world, or unknown
         call_count    int64
-        exposed_ns    int64  the sum of the next three
-        wait_ns       int64  part spent waiting for other ranks
-        transfer_ns   int64  part in which data moves
-        unmatched_ns  int64  part in calls that no other rank recorded, so it may be waiting or transfer
+        exposed_ns    int64  time in which the rank communicates but does not compute; the sum of the three times below
+        wait_ns       int64  waiting for other ranks
+        transfer_ns   int64  moving data
+        unmatched_ns  int64  in calls that no other rank recorded: waiting or moving data
 
     per_step         the same by step, without call_count: rank, step (null outside), axis, exposed_ns and its parts
 
-    per_module       the same over all ranks, by the module that requested it, the longest first:
+    per_module       the same over all ranks, by the module that requested the communication, the longest first:
 
         axis, module (null if unknown), collective, call_count, exposed_ns and its parts
 
-    per_group        one row per process group in use and axis that it serves:
+    per_group        one row per process group in use and axis of this group:
 
         process_group  str
         group_size     int64
         axis           str
         named_by       str        description, equal groups, collectives, or nothing
-        candidates     list[str]  axes that fit
+        candidates     list[str]  possible axes
         collectives    list[str]  collectives that the group runs for this axis
 
     per_stage        one row per rank of a pipeline and step:
 
         rank, step, process_group, stage, stage_count, microbatch_count, step_ns, computation_ns,
-        transfer_ns        int64    exposed transfer of its sends and receives
-        bubble_ns          int64    exposed waiting in them
+        transfer_ns        int64    exposed transfer in sends and receives
+        bubble_ns          int64    exposed waiting in sends and receives
         bubble_fraction    float64  bubble_ns / step_ns
-        expected_fraction  float64  (p - 1) / (m + p - 1) of the schedule with p equal stages and m microbatches
+        expected_fraction  float64  (p - 1) / (m + p - 1) for a schedule with p equal stages and m microbatches
 
     per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
 
-        process_group       str      null if the group of the experts is unknown; all ranks with products are then compared
+        process_group       str      null if the group of the experts is unknown; then, all ranks with products are compared
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
         received_tokens     int64
-        imbalance           float64  received tokens, except those that come back from experts, divided by the group's mean
+        imbalance           float64  tokens received for this rank's experts, divided by the group's mean
         product_count       int64    grouped matrix products
-        computed_tokens     int64    the rows of these products; a token counts once in each product
-        expert_count        int64    the most experts in one product
+        computed_tokens     int64    rows of these products; a token counts once in each product
+        expert_count        int64    largest number of experts in one product
         computed_imbalance  float64  computed_tokens divided by the group's mean
 
-    findings         what is ambiguous, uneven or unknown
+    findings         ambiguous axes, uneven experts, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -133,20 +133,20 @@ class Parallelism(Result):
 
 
 def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism:
-    """Name the axis of every process group, and divide exposed communication among the axes.
+    """Find the axis of every process group, and divide exposed communication among the axes.
 
-    The axis of a group follows from its description (`mesh_tp`, `DATA_PARALLEL_GROUP`). Without a description, the axis follows
-    from described groups of equal size and stride or, as a last resort, from the group's collectives. If two axes fit, both are
-    candidates and the axis is `unknown`. A group that serves several purposes, such as all-to-alls of experts and all-reduces
-    of gradients, has one axis for each purpose.
+    The description of a group (`mesh_tp`, `DATA_PARALLEL_GROUP`) determines its axis. Without a description, the axis is that of
+    described groups of equal size and stride or, as a last resort, the axis that the group's collectives suggest. If two axes
+    fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as all-to-alls of experts and
+    all-reduces of gradients, has one axis for each purpose.
 
-    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond belongs to exactly one call, so the
-    axes add up to the total. While several calls run at once, the time belongs to the axis that comes first in pp, tp, cp, ep,
-    fsdp, dp, world, unknown.
+    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts for exactly one call, so the
+    axes add up to the total. While several calls run at once, the time counts for the first of these axes: pp, tp, cp, ep, fsdp,
+    dp, world, unknown.
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/parallelism.md derives the definitions and compares them with other tools.
 
@@ -159,7 +159,7 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
 
 
 def plan() -> Plan[ParallelRank, Parallelism]:
-    """Return `parallelism` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `parallelism` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(parallel_rank, _combine)
 
 
@@ -246,7 +246,7 @@ def _per_group(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pipelines(groups: pl.DataFrame, calls: pl.DataFrame) -> dict[int, list[int]]:
-    """Return {group: its ranks in order} of the pipelines whose ranks are known."""
+    """Return, for each pipeline with known ranks, the group and its ranks in order."""
     piped = calls.filter(pl.col("axis") == "pp")["group"].unique()
     known = groups.filter(pl.col("group").is_in(piped.implode()) & pl.col("ranks").is_not_null())
     return dict(known.select("group", "ranks").iter_rows())
@@ -266,7 +266,7 @@ def _findings(per_group: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _several_axes(per_group: pl.DataFrame) -> Iterator[str]:
-    """Say which groups serve several purposes, and which collectives belong to each."""
+    """Name the groups with several axes, and the collectives of each axis."""
     purposes = pl.format("{} for {}", pl.col("collectives").list.join(", "), pl.col("candidates").list.join(" or "))
     several = (
         per_group.group_by("group", "process_group", maintain_order=True)
@@ -277,7 +277,7 @@ def _several_axes(per_group: pl.DataFrame) -> Iterator[str]:
         "purposes", maintain_order=True
     ):
         names = of_kind["process_group"].to_list()
-        yield f"{_listed(names)} serve{'s'[: len(names) == 1]} several axes: {purposes_text}"
+        yield f"{_listed(names)} serve{'s'[: len(names) == 1]} several axes of parallelism: {purposes_text}"
 
 
 def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
@@ -285,11 +285,15 @@ def _ambiguous(per_group: pl.DataFrame) -> Iterator[str]:
         pl.col("candidates").list.join(" or ").alias("may_be"), (pl.col("named_by") == "description").alias("is_named")
     )
     for (may_be, is_named), groups in undecided.group_by("may_be", "is_named", maintain_order=True):
-        reason = "its description names all of them" if is_named else f"its collectives fit each of them; {_ADVICE}"
+        reason = (
+            "the description names all of these axes"
+            if is_named
+            else f"the collectives fit all of these axes; {_ADVICE}"
+        )
         yield f"the axis of {_listed(groups['process_group'].to_list())} may be {may_be}: {reason}"
 
 
 def _listed(groups: list[str]) -> str:
-    """Name the first group, and count the others."""
+    """Name the first group, and give the number of the others."""
     others = len(groups) - 1
     return f"process group {groups[0]}" + (f" and {others:,} like it" if others else "")

@@ -1,4 +1,4 @@
-"""How evenly a mixture of experts spreads its tokens over the ranks."""
+"""Measure how evenly a mixture of experts spreads its tokens over the ranks."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PER_EXPERT_RANK = {
     "computed_imbalance": pl.Float64,
 }
 UNEVEN = 1.2
-"""Findings report loads that exceed the mean by a fifth or more."""
+"""Findings report ranks with at least this many times the mean number of tokens."""
 
 
 def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.DataFrame) -> pl.DataFrame:
     """Return the tokens that each rank of an expert-parallel group sends, receives and computes, compared with the mean.
 
         imbalance           tokens that the experts of the rank receive / mean over the ranks of its group
-        computed_imbalance  rows of its grouped matrix products / mean over the ranks of its group
+        computed_imbalance  rows of the rank's grouped matrix products / mean over the ranks of its group
 
-    A token is a row of the tensor that an all-to-all splits; it counts each time it is sent, to its expert and back. A
-    token also counts once in each matrix product of its expert, so a rank's rows are only comparable with other ranks'
-    rows. If the program adds padding, the padding counts too. `imbalance` ignores the way back: each rank gets back as
-    many tokens as it has sent, however uneven the experts are.
+    A token is a row of the tensor that an all-to-all splits. It counts each time it is sent, to its expert and back. It also
+    counts once in each matrix product of its expert, so the number of rows is comparable only between ranks. Padding counts,
+    too. `imbalance` ignores tokens on the way back, because each rank gets back as many tokens as it has sent, even if the
+    experts are uneven.
 
     Args:
         calls: with rank, event_index, axis and process_group.
@@ -67,7 +67,7 @@ def per_expert_rank(calls: pl.DataFrame, tokens: pl.DataFrame, products: pl.Data
 
 
 def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_way_back`: whether the call returns the rows of an earlier exchange."""
+    """Add `is_way_back`: whether the call returns the tokens of an earlier exchange."""
     ordered = exchanged.sort("process_group", "rank", "event_index")
     flags: list[bool] = []
     for _, rows in ordered.group_by("process_group", "rank", maintain_order=True):
@@ -76,7 +76,7 @@ def _with_ways_back(exchanged: pl.DataFrame) -> pl.DataFrame:
 
 
 def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
-    """Yield, for each exchange of one rank in order, whether it is the way back of an earlier exchange."""
+    """Yield, for each exchange of a rank in time order, whether it returns the tokens of an earlier exchange."""
     unanswered: Counter[tuple[int, int]] = Counter()
     for sent, received in exchanges:
         answers = unanswered[received, sent] > 0
@@ -87,8 +87,8 @@ def _are_ways_back(exchanges: Iterable[tuple[int, int]]) -> Iterator[bool]:
 def _to_experts() -> pl.Expr:
     """Return the tokens that a rank's experts receive, divided by the mean of its group.
 
-    A recording may begin while the tokens are at the experts, so the first all-to-all may be a way back. All ranks get
-    back about the same number of tokens, so the direction in which the ranks differ more is the way to the experts.
+    A recording may begin while the tokens are at the experts, so the first all-to-all may be a way back. On the way back, all
+    ranks receive about the same number of tokens. So the direction in which the ranks differ more is the way to the experts.
     """
     there, back = pl.col("there"), pl.col("back")
     is_there = there.max().over("process_group") >= back.max().over("process_group")
@@ -101,9 +101,9 @@ def _over_mean(column: str) -> pl.Expr:
 
 
 def expert_findings(table: pl.DataFrame) -> Iterator[str]:
-    """Name the rank with the highest imbalance, if it has at least a fifth more tokens than the mean of its group."""
+    """Name the rank with the highest imbalance, if it has at least 1.2 times as many tokens as the mean of its group."""
     for column, what in (("imbalance", "receives"), ("computed_imbalance", "computes")):
         loaded = table.filter(pl.col(column) >= UNEVEN).sort(column, "rank", descending=[True, False])
         for row in loaded.unique("process_group", keep="first", maintain_order=True).head(1).iter_rows(named=True):
             group = f" of {row['process_group']}" if row["process_group"] else ""
-            yield f"experts are unevenly loaded: rank {row['rank']}{group} {what} {row[column]:.2f} times the mean number of tokens"
+            yield f"experts get uneven numbers of tokens: rank {row['rank']}{group} {what} {row[column]:.2f} times the mean number"

@@ -27,7 +27,7 @@ _KINDS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 
 
 def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: waiting and transfer on each axis.
+    """Draw a bar for each rank, divided into waiting and transfer on each axis.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -48,7 +48,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
 
 
 def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
-    """Yield waiting, transfer and unmatched time on one axis; they are 0 for ranks without that axis."""
+    """Yield waiting, transfer and unmatched time on one axis, which are 0 for ranks without this axis."""
     times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
     for column, word, hatching in _KINDS:
         durations = times[column].fill_null(0)

@@ -1,9 +1,9 @@
-"""The rows that a rank's experts compute, from the shapes of grouped matrix products.
+"""Count the rows that a rank's experts compute, from the shapes of grouped matrix products.
 
     aten::_grouped_mm(self [M, K], mat2 [G, K, N], offs [G])   M rows among G experts; `offs` is data and is not recorded
     aten::_grouped_mm(self [G, M, K], mat2 [G, K, N])          M rows for each of G experts
 
-Products of [K, M] and [M, N], with which the backward pass computes weight gradients, do not count. Source:
+Products of [K, M] and [M, N] do not count, because the backward pass uses them to compute weight gradients. Source:
 https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/native_functions.yaml
 """
 
@@ -33,9 +33,9 @@ class _Shape(NamedTuple):
 
 
 def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `PRODUCTS` in one row: how many grouped products a rank has, their rows, and the most experts in one product.
+    """Return a row with the `PRODUCTS`: the number of grouped products, their rows, and the most experts in one product.
 
-    The table is empty if no grouped product has recorded shapes.
+    The table is empty if no shapes of grouped products were recorded.
     """
     names = names_matching(rank_trace, _OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns", "end_ns"], names=names)
@@ -52,7 +52,7 @@ def grouped_products(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _shape(text: str) -> _Shape | None:
-    """Return how many rows and experts a product has; None if its rows are not divided among experts."""
+    """Return the number of rows and experts of a product; None if its rows are not divided among experts."""
     dims = json.loads(text)
     left, right = (dims[0], dims[1]) if isinstance(dims, list) and len(dims) > 1 else ([], [])
     if not (_is_shape(left, (2, 3)) and _is_shape(right, (3,))):

@@ -1,4 +1,4 @@
-"""The partial result of one rank: its calls, when they are exposed, its steps, and the modules that requested them."""
+"""The partial result of one rank: its calls, the modules that requested them, its exposed communication, and its steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from holotrace.store.trace import RankTrace
 _MODULE = r"^nn\.Module: "
 _COMMUNICATION_OPERATOR = r"^c10d::"
 _GRADIENT_READY = r"torch::autograd::AccumulateGrad"
-"""DDP's hooks run in these operators, and reduce a bucket when its last gradient is ready.
+"""Operators in which DDP's hooks run, which reduce a bucket when its last gradient is ready.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/reducer.cpp
 """
@@ -39,12 +39,12 @@ Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d
 class ParallelRank(NamedTuple):
     """The partial result of one rank.
 
-    communicating  its calls, to be matched with those of other ranks
+    communicating  the calls of the rank, to match them with the calls of other ranks
     steps          step, start_ns, end_ns, computation_ns
     exposed        step (null outside), start_ns, end_ns: communication that computation does not hide
-    asked_by       event_index, module: the FSDP unit or module that asked for the call (null if unknown), in_forward: whether
-                   the host requested it in the forward pass (null if unknown)
-    tokens         event_index, sent_rows, received_rows of all-to-alls whose splits were recorded
+    asked_by       event_index, module: the FSDP unit or module that requested the call (null if unknown), in_forward: whether
+                   the host requested the call in the forward pass (null if unknown)
+    tokens         event_index, sent_rows, received_rows of all-to-alls with recorded splits
     products       see `holotrace.analyses.parallelism.grouped_products`
     """
 
@@ -85,7 +85,7 @@ def _computation(rank_trace: RankTrace) -> Intervals:
 
 
 def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
-    """Cut exposed ranges at step boundaries, and add the step that each piece belongs to."""
+    """Cut exposed ranges at step boundaries, and add the step of each range."""
     edges = np.concatenate([within["start_ns"].to_numpy(), within["end_ns"].to_numpy()])
     is_inside = covered_before(exposed, edges + 1) > covered_before(exposed, edges)
     starts = np.sort(np.concatenate([exposed[0], edges[is_inside]]))
@@ -96,7 +96,7 @@ def _by_step(exposed: Intervals, within: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the innermost FSDP annotation or module around each call's operator, and whether it is a forward call."""
+    """Return the innermost FSDP annotation or module around each call's operator, and whether the call is in the forward pass."""
     nodes = host_nodes(rank_trace)
     parent, operators = nodes["parent"].to_numpy(), rows_of_events(nodes, _asking_operators(rank_trace, calls))
     is_unit = (nodes["node_class"] == NodeClass.MODULE) | _is_named(rank_trace, nodes, FSDP_ANNOTATION)
@@ -109,7 +109,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for a call on the host, the operator that began when it was requested."""
+    """Return the operator that launched each call or, for calls on the host, the operator that began at the request."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)
@@ -123,7 +123,7 @@ def _is_named(rank_trace: RankTrace, nodes: pl.DataFrame, pattern: str) -> pl.Se
 
 
 def _tokens(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return how many rows each all-to-all with recorded splits sends and receives; a row is a token in MoE layers."""
+    """Return the number of rows that each all-to-all with recorded splits sends and receives; in MoE layers, a row is a token."""
     calls = communication(rank_trace).filter(pl.col("family") == "all_to_all")
     columns = {"in_split_sizes": "sent_rows", "out_split_sizes": "received_rows"}
     table = rank_trace.table("collectives", ["event_index", *columns])
@@ -133,7 +133,7 @@ def _tokens(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _sum_of_splits(text: str | None) -> int | None:
-    """Return the sum of split sizes such as `[3, 5]`; None if the list is empty or the profiler truncated it."""
+    """Return the sum of split sizes such as `[3, 5]`; None if the list is empty or was truncated by the profiler."""
     if text is None or "..." in text:
         return None
     numbers = [int(number) for number in text.strip("[] ").split(",") if number.strip().isdecimal()]

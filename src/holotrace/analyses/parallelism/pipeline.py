@@ -1,4 +1,4 @@
-"""The bubble of a pipeline: how long each stage waits for its neighbours, compared with the theory of its schedule."""
+"""Measure the bubble of a pipeline: how long each stage waits for its neighbours, compared with the theory of the schedule."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def per_stage(
 ) -> pl.DataFrame:
     """Return the bubble of each rank and step.
 
-        bubble             = exposed waiting in sends and receives along the pipeline, without their transfers
+        bubble             = exposed waiting in sends and receives along the pipeline, without transfers
         bubble_fraction    = bubble / step
         expected_fraction  = (p - 1) / (m + p - 1) for p stages and m microbatches, as in GPipe and 1F1B with equal stages
 
-    The number of microbatches in a step is the number of messages from one stage to the next. With v chunks per rank
-    (interleaved 1F1B), there are m * v messages, and the formula holds with m * v for m.
+    The number of messages from one stage to the next in a step gives the number of microbatches. With v chunks per rank
+    (interleaved 1F1B), there are m * v messages, and the formula is correct if m is replaced by m * v.
 
     Source: D. Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", SC'21, section 2.2,
     https://arxiv.org/abs/2104.04473
@@ -43,7 +43,7 @@ def per_stage(
         calls: with rank, step, axis, group, collective and peer.
         steps: rank, step, step_ns and computation_ns.
         parts: rank, step, axis, wait_ns and transfer_ns: exposed time by axis.
-        groups: the pipelines, as {group: its ranks in order}.
+        groups: the pipelines: the ranks of each group, in order.
     """
     stages = _stages(groups)
     on_pipe = parts.filter(pl.col("axis") == "pp").select("rank", "step", "wait_ns", "transfer_ns")
@@ -65,7 +65,7 @@ def _stages(groups: Mapping[int, list[int]]) -> pl.DataFrame:
 
 
 def _microbatches(calls: pl.DataFrame, stages: pl.DataFrame) -> pl.DataFrame:
-    """Return how many messages pass from one stage to the next in each step: the most that any rank sends or receives."""
+    """Return the number of messages from one stage to the next in each step: the largest number on any rank."""
     place = stages.select("group", "rank", "stage")
     messages = calls.filter((pl.col("axis") == "pp") & pl.col("collective").is_in(POINT_TO_POINT))
     ends = messages.join(place, on=["group", "rank"]).join(

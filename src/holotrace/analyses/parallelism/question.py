@@ -1,4 +1,4 @@
-"""Parallelism: the question, and the terms that its tables use."""
+"""Parallelism: the question, and the terms in its tables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ QUESTION = Analysis(
     question="Which axis of parallelism costs time?",
     section="Distributed",
     definitions=(
-        ("axis", "parallelism that a process group serves: pipeline, tensor, context, expert, (fully sharded) data"),
+        (
+            "axis",
+            "kind of parallelism for which a process group is used: pipeline, tensor, context, expert or data (also fsdp)",
+        ),
         ("world", "a group of all ranks, in a job that also has groups of other axes"),
-        ("exposed", "the rank communicates and does not compute; the axes of a rank add up to its exposed time"),
-        ("waiting", "exposed time until the last rank has arrived; the rest is transfer"),
-        ("bubble", "exposed waiting in the sends and receives of a pipeline; their transfers do not count"),
-        ("expected", "bubble of p equal stages and m microbatches, as a part of the step: (p - 1) / (m + p - 1)"),
+        ("exposed", "the rank communicates but does not compute; the axes of a rank add up to its exposed time"),
+        ("waiting", "exposed time until the last rank has arrived; later time is transfer"),
+        ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),
+        ("expected", "bubble of p equal stages and m microbatches, as a share of the step: (p - 1) / (m + p - 1)"),
         ("imbalance", "tokens that a rank's experts receive, divided by the mean of its group"),
     ),
 )

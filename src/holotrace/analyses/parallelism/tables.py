@@ -14,13 +14,13 @@ def exposed_by_axis(result: Parallelism) -> pl.DataFrame:
 
 
 def axes_of_groups(result: Parallelism) -> pl.DataFrame:
-    """Return the axis of each process group, and how it was determined."""
+    """Return the axis of each process group, and how the axis was determined."""
     lists = pl.col("candidates", "collectives").list.join(", ")
     return result.per_group.with_columns(lists)
 
 
 def exposed_by_module(result: Parallelism) -> pl.DataFrame:
-    """Return the exposed communication by the module that asked for it."""
+    """Return the exposed communication by the module that requested it."""
     return result.per_module.filter(pl.col("exposed_ns") > 0)
 
 
@@ -33,14 +33,14 @@ def pipeline_bubble(result: Parallelism) -> pl.DataFrame:
 
 
 def expert_load(result: Parallelism) -> pl.DataFrame:
-    """Return the tokens of each rank of a mixture of experts."""
+    """Return the tokens of each rank in a mixture of experts."""
     return result.per_expert_rank
 
 
 VIEWS = (
     View("Exposed communication of each rank, by axis", exposed_by_axis, "exposed_ns"),
-    View("Bubble of each pipeline stage, mean of the steps", pipeline_bubble, "bubble_fraction"),
-    View("Tokens of each rank of a mixture of experts", expert_load, "imbalance"),
+    View("Bubble of each pipeline stage, averaged over the steps", pipeline_bubble, "bubble_fraction"),
+    View("Tokens of each rank in a mixture of experts", expert_load, "imbalance"),
     View("Process groups and their axes", axes_of_groups, "group_size"),
-    View("Who asked for the exposed communication", exposed_by_module, "exposed_ns", is_detail=True),
+    View("Exposed communication by the module that requested it", exposed_by_module, "exposed_ns", is_detail=True),
 )

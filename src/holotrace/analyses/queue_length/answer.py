@@ -9,6 +9,6 @@ def answer(result: QueueLength) -> str:
     """Name the stream with the longest queue."""
     longest = result.time_weighted.sort("mean_length", descending=True, nulls_last=True).row(0, named=True)
     return (
-        f"The longest queue (rank {longest['rank']}, stream {longest['stream']}) holds {longest['mean_length']:,.1f} launches on average and "
+        f"The longest queue (rank {longest['rank']}, stream {longest['stream']}) has {longest['mean_length']:,.1f} launches on average and "
         f"{longest['max_length']:,} at most."
     )

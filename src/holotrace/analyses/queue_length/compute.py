@@ -36,7 +36,7 @@ _CHANGES = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class QueueLength(Result):
-    """How much work of each stream has been launched but has not begun.
+    """The queue of each stream: work that has been launched but has not begun.
 
     series     one row per change of a queue, sorted by rank, device, stream, time:
 
@@ -44,17 +44,17 @@ class QueueLength(Result):
         device        int32
         stream        int64
         time_ns       int64
-        event_index   uint32   event_index of the launch call, or of the work when it begins
+        event_index   uint32   the launch call, if work enters the queue; the work, if it leaves the queue
         work_index    uint32   event_index of the work
-        queue_length  int64    length from this change on; 0 or more
+        queue_length  int64    length after this change; 0 or more
 
     time_weighted    one row per stream with work, sorted by rank, device, stream; each length is weighted by how long it lasts:
 
         rank, device, stream                       as above
         work_count                                 int64    kernels, copies and memsets of the stream
-        unknown_launch_count                       int64    work without a recorded launch, which is never queued
-        early_start_count                          int64    work that begins before its launch according to the clocks
-        window_ns                                  int64    from the first change to the last
+        unknown_launch_count                       int64    work without a recorded launch, which enters no queue
+        early_start_count                          int64    work that, according to the clocks, begins before its launch
+        window_ns                                  int64    from the first change to the last change
         waiting_fraction                           float64  0..1, share of the window in which work waits
         mean_length, std_length                    float64
         p25_length, median_length, p75_length      float64
@@ -62,7 +62,7 @@ class QueueLength(Result):
         full_ns                                    int64    time in which at least `full_length` launches wait
         full_fraction                              float64  0..1 of the window
 
-    change_weighted  the same statistics over the lengths after each change, unweighted, as in HTA:
+    change_weighted  the same statistics without weights, over the lengths after each change, as in HTA:
 
         rank, device, stream                       as above
         change_count, min_length, max_length       int64
@@ -76,7 +76,7 @@ class QueueLength(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.queue_length(small_job()).answer
-    'The longest queue (rank 1, stream 20) holds 0.7 launches on average and 1 at most.'
+    'The longest queue (rank 1, stream 20) has 0.7 launches on average and 1 at most.'
     """
 
     series: pl.DataFrame
@@ -94,16 +94,15 @@ class _Partial(NamedTuple):
 def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor = IN_PROCESS) -> QueueLength:
     """Count the work in each stream's queue: work that the host has launched but the device has not begun.
 
-    A piece of work enters the queue of its stream when the call that launches it begins, and leaves it when the work
-    begins. Every runtime and driver call counts, and so does every kernel of a graph launch. Work may seem to begin before its
-    launch, because the clocks of host and device disagree. Work that seems to begin before its launch enters and leaves at its
-    launch, so a length is never negative. If work leaves at the very time other work enters, it leaves first.
+    Work enters the queue of its stream when its launch call begins, and leaves the queue when the work begins. Every runtime and
+    driver call counts, and so does every kernel of a graph launch. Because the clocks of host and device disagree, work may seem
+    to begin before its launch. Such work enters and leaves the queue at its launch, so lengths are never negative. If work enters
+    and other work leaves at the same time, the other work leaves first.
 
     Args:
         trace: the job.
-        full_length: the queue counts as full from this length on; after 1,024 waiting launches, CUDA blocks the host at
-            the next one.
-        executor: runs the work on the ranks.
+        full_length: a queue of at least this length is full; if 1,024 launches wait, CUDA blocks the host at the next launch.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: `full_length` is less than 1.
@@ -120,9 +119,9 @@ def queue_length(trace: Trace, *, full_length: int = 1_024, executor: Executor =
 
 
 def plan(*, full_length: int = 1_024) -> Plan[_Partial, QueueLength]:
-    """Return `queue_length` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `queue_length` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if full_length < 1:
-        message = f"full_length={full_length}: a full queue holds at least 1 launch"
+        message = f"full_length={full_length} is below 1"
         raise InvalidOptionError(message)
     one_rank = partial(_one_rank, full_length=full_length)
     return Plan(one_rank, _combine)
@@ -148,11 +147,11 @@ def _launched(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _series(rank: int, launched: pl.DataFrame) -> pl.DataFrame:
-    """Return the length of each queue after each change; one running sum suffices, because all queues end empty."""
+    """Return the length of each queue after each change; one cumulative sum is enough, because all queues end empty."""
     starts, calls = launched["start_ns"].to_numpy(), launched["launch_start_ns"].to_numpy()
     count, indexes = len(launched), launched["event_index"].to_numpy()
     times = np.concatenate([calls, np.maximum(starts, calls)])
-    # At equal times, work leaves before other work enters; work that does not wait still enters before it leaves.
+    # At equal times, work leaves before other work enters; but work that does not wait enters before it leaves.
     keys = 3 * (times - times.min(initial=0))
     keys[:count] += 1
     keys[count:] += np.where(starts > calls, 0, 2)
@@ -200,7 +199,7 @@ def _time_weighted(rank: int, launched: pl.DataFrame, series: pl.DataFrame, full
 
 
 def _lasting(series: pl.DataFrame) -> pl.DataFrame:
-    """Add how long each length lasts: until the stream's next change. The last length of a stream, which is 0, lasts 0 ns."""
+    """Add `lasts_ns`: the time until the next change of the stream's queue; 0 after the last change, when the queue is empty."""
     is_last = pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in _STREAM)
     lasts = pl.when(is_last).then(0).otherwise(pl.col("time_ns").shift(-1) - pl.col("time_ns"))
     return series.select(*_STREAM, "queue_length", lasts.alias("lasts_ns"))

@@ -33,7 +33,7 @@ _PARTS = (
 
 
 def plot_queue_length(result: QueueLength, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each stream: the shares of time in which its queue was empty, had waiting work and was full.
+    """Draw a bar for each stream with the shares of time in which its queue was empty, had waiting work, or was full.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Queue length: the question, the terms that its tables use, and the options of its command."""
+"""Queue length: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ QUESTION = Analysis(
     needs=DEVICE_WORK_KINDS,
     definitions=(
         ("waits", "work waits from the start of its launch call on the host until it starts on the device"),
-        ("length", "how many pieces of work wait for one stream; statistics are weighted by time"),
-        ("work waits", "share of the time with waiting work, from the first launch to the last start"),
-        ("full", "at least 1,024 launches wait, CUDA's limit; the next one blocks the host"),
+        ("length", "number of kernels, copies and memsets that wait for a stream; statistics are weighted by time"),
+        ("work waits", "share of the time from the first launch to the last start in which work waits"),
+        ("full", "at least 1,024 launches wait, which is CUDA's limit; the next launch blocks the host"),
     ),
     options=(
-        Option("full_length", "A queue of this many launches counts as full.", kind=int, default=1_024, minimum=1),
+        Option("full_length", "A queue of at least this many launches is full.", kind=int, default=1_024, minimum=1),
     ),
 )

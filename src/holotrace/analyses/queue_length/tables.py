@@ -9,10 +9,10 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def queues_per_stream(result: QueueLength) -> pl.DataFrame:
-    """Return how much work waited in each stream's queue, and for what share of the time."""
+    """Return the length of each stream's queue, and the share of the time in which work waits."""
     rounded = result.time_weighted.with_columns(pl.col("mean_length").round(2), pl.col("median_length").cast(pl.Int64))
     columns = ("waiting_fraction", "mean_length", "median_length", "max_length", "full_ns", "work_count")
     return one_device_hidden(rounded.select("rank", "device", "stream", *columns, "unknown_launch_count"))
 
 
-VIEWS = (View("Launched work of each stream that has not begun", queues_per_stream, "max_length", is_detail=True),)
+VIEWS = (View("Launched work that has not begun, by stream", queues_per_stream, "max_length", is_detail=True),)

@@ -1,4 +1,4 @@
-"""How far is each operator from what the device can do?"""
+"""How far is each operator from the limits of the device?"""
 
 from __future__ import annotations
 
@@ -39,60 +39,62 @@ class Roofline(Result):
     per_operator   one row per rank, operator, phase, inputs and cost, sorted by rank, the largest gap_ns first:
 
         rank               int32
-        operator           str      the operator whose rule covers the work; null if unknown
+        operator           str      the operator whose costs include the work; null if unknown
         phase              str      forward, backward, recompute or optimizer; null if unknown
-        input_shape        str      JSON, `[[32, 64], []]`; null if not recorded
+        input_shape        str      JSON, such as `[[32, 64], []]`; null if not recorded
         input_type         str      JSON: element types
         input_values       str      JSON: scalar arguments as strings
         call_count         int64
         busy_ns            int64    how long the work of a call runs, summed over the calls
-        work               str      matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic; null if unknown
+        work               str      matrix: tensor cores could do the work; vector: only ordinary cores can; copy: no arithmetic;
+                                    null if unknown
         precision          str      the precision in which the kernel computes: bfloat16, tf32, …; null if unknown
-        flops              int64    operations of one call; null if unknown
+        flops              int64    FLOPs of one call; null if unknown
         bytes_moved        int64    lower bound of the bytes that one call reads and writes; null if unknown
-        dense_flops        int64    operations of its products alone, without bias and mask, as FlopCounterMode counts them
+        dense_flops        int64    FLOPs of matrix products alone, without bias and mask, as FlopCounterMode counts them
         flops_per_s        float64
         moved_bytes_per_s  float64
         flops_per_byte     float64  intensity
-        bound              str      compute or memory: what takes longer at peak rates; null if bytes, or operations of products, are unknown
+        bound              str      compute or memory, whichever takes longer at peak rates; null if bytes, or FLOPs of products,
+                                    are unknown
         floor_ns           int64    lower bound of busy_ns at the peak rates of the device
         roofline_fraction  float64  floor_ns / busy_ns; above 1 only with a contradiction
         gap_ns             int64    busy_ns - floor_ns
-        uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show it
+        uses_tensor_cores  bool     whether a kernel ran on tensor or matrix cores; null if the names do not show this
         reason             str      why flops or bytes are unknown; empty if they are known
         contradiction      str      why floor_ns exceeds busy_ns; null if it does not
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
-        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its forward
-                             operator. Kernels of an inferred layer without a known operator have phase null
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for the module of its forward
+                             operator. For kernels of an inferred layer without a known operator, phase is null
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
-    per_step   one row per rank and step; without steps, one per rank with step null:
+    per_step   one row per rank and step; without steps, one row per rank in which step is null:
 
         rank            int32
         step            int64
-        step_ns         int64    length, with the device work that the step launched
-        model_flops     int64    operations of products without recomputation
-        hardware_flops  int64    operations of products with recomputation
-        dense_flops     int64    the same without bias and mask, as FlopCounterMode counts them
+        step_ns         int64    length, including the device work that the step launched
+        model_flops     int64    FLOPs of matrix products without recomputation
+        hardware_flops  int64    FLOPs of matrix products with recomputation
+        dense_flops     int64    hardware_flops without bias and mask, as FlopCounterMode counts them
         mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown
-        hfu_fraction    float64  0..1, the same with recomputation
-        covered_fraction  float64  0..1, share of the time of the step's operators with known cost
+        hfu_fraction    float64  0..1, share of the step that hardware_flops would take at peak rate; null if a peak is unknown
+        covered_fraction  float64  0..1, share of the time of the step's operators that is in operators of known cost
 
     per_rank   one row per rank:
 
         rank, device_name      as recorded, or the device given as an option
         busy_ns                int64    sum over the operators
-        covered_fraction       float64  0..1, share of busy_ns with known bytes or operations
+        covered_fraction       float64  0..1, share of busy_ns in operators with known bytes or FLOPs
         floor_ns               int64    sum over the operators with a lower bound
         gap_ns                 int64    busy_ns of these operators - floor_ns
         contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
         without_tensor_cores_ns  int64  busy_ns of products whose kernels ran on ordinary cores
-        earlier_ns             int64    time of work launched before the recording, which no row includes
+        earlier_ns             int64    time of work launched before the recording, which is in no row of per_operator
 
-    peaks      the rates that the lower bounds come from, one row per rank and resource:
+    peaks      the rates from which the lower bounds are computed, one row per rank and resource:
 
         rank       int32
         resource   str      a precision, or memory
@@ -101,10 +103,10 @@ class Roofline(Result):
         peak_bytes_per_s  float64  null except for memory
         attainable_flops_per_s  float64  the best rate of products that the vendor measured; null if none was published
         attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
-        attained_bytes_per_s    float64  the best memory rate in this trace, of calls whose data exceed twice the cache
+        attained_bytes_per_s    float64  the best memory rate in this trace, over calls with more data than twice the cache
         source     str      data sheet with its date, or "attained in this trace"
 
-    findings   coverage of every rank, contradictions, unknown devices, and what was not recorded
+    findings   coverage of every rank, contradictions, unknown devices, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -132,16 +134,16 @@ class _Partial(NamedTuple):
 def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN_PROCESS) -> Roofline:
     """Compare the time of each operator with the least time that its work could take on the device.
 
-    Operations and bytes are derived from the recorded shapes by the rules of `holotrace.enrich.operator_costs.rules`; the peak
-    rates are looked up by device name in the table of `holotrace.enrich.device.peaks`.
+    FLOPs and bytes are computed from the recorded shapes by the rules in `holotrace.enrich.operator_costs.rules`; the peak
+    rates are looked up by device name in the table in `holotrace.enrich.device.peaks`.
 
     Args:
         trace: the job.
-        device: full name of a device in the table, for files that do not name their device or name it wrongly.
-        executor: runs the work on the ranks.
+        device: full name of a device in the table, for files with a missing or wrong device name.
+        executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: the table does not have this device.
+        InvalidOptionError: the table does not contain this device.
         MissingDataError: the files of all ranks end before any device work.
 
     Source: docs/reference/analyses/roofline.md derives the definitions and compares them with other tools.
@@ -155,16 +157,16 @@ def roofline(trace: Trace, *, device: str | None = None, executor: Executor = IN
 
 
 def plan(*, device: str | None = None) -> Plan[_Partial, Roofline]:
-    """Return `roofline` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `roofline` in two parts: one runs on each rank, the other combines the results of the ranks."""
     if device is not None and device_named(device) is None:
-        message = f"roofline: the table of devices does not have {device!r}; add it with add_device"
+        message = f"roofline: the device table does not contain {device!r}; add it with add_device"
         raise InvalidOptionError(message)
     return Plan(partial(_one_rank, device=device), _combine)
 
 
 def _one_rank(rank_trace: RankTrace, *, device: str | None) -> _Partial:
     if device_rows(rank_trace).is_empty() and cut_off_text(rank_trace):
-        raise no_device_work(rank_trace, "roofline")  # without device work, host times may cover launches only
+        raise no_device_work(rank_trace, "roofline")  # without device work, host times may include only launches
     rank = pl.lit(rank_trace.rank, pl.Int32).alias("rank")
     name, known = _device(rank_trace, device)
     per_module = summed_operators(rank_trace)

@@ -1,4 +1,4 @@
-"""The figure of the roofline: rate against intensity, on logarithmic axes, below the roof of the device."""
+"""The figure of the roofline: rate against intensity on logarithmic axes, with the roof of the device."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _FEW_DECADES = 2.2
 
 
 def plot_roofline(result: Roofline, *, theme: Theme = "light") -> go.Figure:
-    """Draw the longest operators as dots, whose areas show their times, and the roofs of the first rank.
+    """Draw the longest operators as dots with areas that show their times, and the roofs of the first rank.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> figure = holotrace.figures.plot_roofline(holotrace.roofline(small_job()))
     >>> figure.layout.title.text
-    'How far is each operator from what the device can do?'
+    'How far is each operator from the limits of the device?'
     """
     dots = _dots(result)
     if dots.is_empty():
-        return empty_figure(_QUESTION, "No operator has a known number of operations and bytes.", theme)
+        return empty_figure(_QUESTION, "No operator has a known number of FLOPs and bytes.", theme)
     figure = go.Figure(layout={"template": template(theme)})
     figure.add_traces([_trace(dots.filter(pl.col("work") == work), work) for work in _COLORS])
     figure.add_traces(_roofs(result, dots, theme))
@@ -61,7 +61,7 @@ def _dots(result: Roofline) -> pl.DataFrame:
 
 
 def _ticks(intensities: pl.Series) -> dict[str, int]:
-    """Name only powers of ten if the axis is long: otherwise plotly also names 2 and 5, which touch on a phone."""
+    """Label only powers of ten if the axis is long, because plotly's labels for 2 and 5 would touch on a phone."""
     decades = math.log10(max(intensities) * _SIDE) - math.log10(min(intensities) / _SIDE)
     return {"dtick": 1} if decades > _FEW_DECADES else {}
 
@@ -94,7 +94,7 @@ def _hover(row: dict[str, Any]) -> str:
 
 
 def _roofs(result: Roofline, dots: pl.DataFrame, theme: Theme) -> list[go.Scatter]:
-    """Return the roof of each precision in use: the slope of the memory bandwidth up to the flat peak."""
+    """Return the roof of each precision in use: a slope at the memory bandwidth, then the flat peak."""
     first = result.peaks.filter(pl.col("rank") == pl.col("rank").min())
     slopes = first.filter(pl.col("resource") == MEMORY)["peak_bytes_per_s"]
     if slopes.is_empty():

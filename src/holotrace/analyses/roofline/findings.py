@@ -52,11 +52,11 @@ def _coverage(per_operator: pl.DataFrame, totals: dict[str, Any], *, on_device: 
 def _unknown_device(totals: dict[str, Any], peaks: Peaks, *, on_device: bool) -> str:
     if not peaks.is_attained:
         return ""
-    instead = "the lower bounds come from the best rates in this trace, so they show only what is slower than the rest"
+    instead = "the lower bounds come from the best rates in this trace, so they show only which operators are slower than others"
     if not on_device:
         return f"the operators ran on the host, whose peak rates are unknown; {instead}"
     name = totals["device_name"]
-    which = f"the table of devices does not have {name!r}" if name else "the file does not name its device"
+    which = f"the device table does not contain {name!r}" if name else "the file does not name its device"
     return f"{which}; {instead}. Pass the name of a known device as device=, or add yours with add_device"
 
 
@@ -77,7 +77,7 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
 def _steps_above_the_peak(steps: pl.DataFrame) -> str:
     above = steps.filter(pl.col("hfu_fraction") > 1).height
     return (
-        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the peak rates belong to another device, or its clock is wrong"
+        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the peak rates are those of another device, or its clock is wrong"
         if above
         else ""
     )
@@ -94,7 +94,7 @@ def _without_tensor_cores(totals: dict[str, Any]) -> str:
 def _earlier(totals: dict[str, Any]) -> str:
     earlier = totals["earlier_ns"]
     return (
-        f"{duration_text(earlier)} of work was launched before the recording and belongs to no operator"
+        f"{duration_text(earlier)} of work was launched before the recording, so its operators are unknown"
         if earlier
         else ""
     )

@@ -1,4 +1,4 @@
-"""The module around each call or, in the backward pass, around the forward operator whose gradient it computes."""
+"""Find the module around each call or, for backward calls, around the forward operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def modules_of_calls(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
 
 
 def layers_without_operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the inferred layers of graph replays, with the time of their kernels that have no known operator.
+    """Return the inferred layers of graph replays, with the time of their kernels without a known operator.
 
     Returns:
         module, call_count (replays of the layer), busy_ns; without communication.

@@ -1,4 +1,4 @@
-"""Roofline: the question, the terms that its tables use, and the options of its command."""
+"""Roofline: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -8,24 +8,27 @@ from holotrace.questions.question import Analysis
 QUESTION = Analysis(
     __package__,
     title="Roofline",
-    question="How far is each operator from what the device can do?",
+    question="How far is each operator from the limits of the device?",
     section="Work",
     definitions=(
         ("operations, bytes", "of one call, from the shapes of its inputs; every tensor is read or written once"),
-        ("lower bound", "the longer of operations / peak and bytes / bandwidth, over all calls"),
-        ("above the bound", "time of the operator's work minus its lower bound: what a perfect kernel would save"),
-        ("bound by", "the longer part of the lower bound: compute, or memory"),
-        ("known", "share of the time, not counting communication, in operators whose operations or bytes are known"),
+        ("lower bound", "operations / peak or bytes / bandwidth, whichever is longer, over all calls"),
+        (
+            "above the bound",
+            "time of the operator's work minus its lower bound: the time that a perfect kernel would save",
+        ),
+        ("bound by", "the longer part of the lower bound: compute or memory"),
+        ("known", "share of the time, without communication, in operators whose operations or bytes are known"),
         (
             "MFU, HFU",
-            "share of a step that the products of the model, or all products, take at peak rate; HFU counts recomputation",
+            "share of a step that its matrix products would take at peak rate; HFU includes recomputation, MFU does not",
         ),
-        ("matrix work", "tensor or matrix cores could do it; vector work and copies cannot use them"),
+        ("matrix work", "work that tensor or matrix cores could do; vector work and copies cannot use these cores"),
     ),
     options=(
         Option(
             "device",
-            "Take the peaks of this device, by its full name such as `NVIDIA H100 PCIe`, if the file does not name a device.",
+            "Use the peak rates of this device, given by its full name, such as `NVIDIA H100 PCIe`, if the file does not name its device.",
             metavar="NAME",
         ),
     ),

@@ -1,4 +1,4 @@
-"""How much of the peak each step uses: model FLOPs utilization (MFU) and hardware FLOPs utilization (HFU)."""
+"""Compute the model FLOPs utilization (MFU) and hardware FLOPs utilization (HFU) of each step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holotrace.store.trace import RankTrace
 
 
 def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return the operations of the matrix products of each step, as numbers and as shares of the devices' peak.
+    """Return the FLOPs of matrix products in each step, as numbers and as shares of the devices' peak.
 
     The HFU is the time that the products of a step would take at peak rate, summed over the precisions, divided by the length
     of the step and by the number of devices. The MFU is the HFU without recomputation. MFU and HFU are null if a peak is
-    unknown. Work belongs to the step in which its operator begins. A recording without steps counts as one step.
+    unknown. Work counts for the step in which its operator begins. A recording without steps counts as one step.
     """
     within = windows(rank_trace)
     products = _products(costed, peaks).with_columns(
@@ -40,7 +40,7 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
 
 
 def _products(costed: CostedCalls, peaks: Peaks) -> pl.DataFrame:
-    """Return, for each call, the operations of its products and the time that they would take at peak rate."""
+    """Return, for each call, the FLOPs of its matrix products and the time that they would take at peak rate."""
     peak, is_product = peak_of_work(costed.keys, peaks), pl.col("work") == "matrix"
     flops = pl.when(is_product).then(pl.col("flops")).otherwise(0)
     once = flops - pl.col("repeated_flops").fill_null(0)

@@ -12,11 +12,11 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""The answer names an excess first if it is at least this share of a step."""
+"""The answer begins with the excess time of a rank if it takes at least this share of a step."""
 
 
 def answer(result: SourceLines) -> str:
-    """Name the line that makes a rank late, else the line that keeps devices idle, else the line with the most time."""
+    """Name a line that makes a rank late; if there is none, a line that keeps devices idle; else, the line with the most time."""
     late = _late(result)
     if late is not None:
         called = f"{late['callee']}, called from {late['source_line']}" if late["callee"] else late["source_line"]
@@ -33,7 +33,7 @@ def answer(result: SourceLines) -> str:
 
 
 def idle_text(result: SourceLines) -> str:
-    """Say which line runs most while a device has nothing to do; empty if devices always have work."""
+    """Say which line runs longest while a device has nothing to do; empty if devices always have work."""
     if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
         return ""
     idle = _largest_known(result.per_line, "device_idle_ns")
@@ -41,12 +41,12 @@ def idle_text(result: SourceLines) -> str:
 
 
 def _late(result: SourceLines) -> dict[str, Any] | None:
-    """Return the largest excess of a known line, if it is a large part of a step."""
+    """Return the largest excess of a known line, if it takes at least a tenth of a step."""
     known = result.excess.drop_nulls("file").filter(pl.col("excess_fraction") >= _MUCH).with_columns(source_line())
     return next(known.iter_rows(named=True), None)
 
 
 def _largest_known(per_line: pl.DataFrame, column: str) -> Largest:
-    """Return the known line with the largest sum of a column, and its share of all lines, known or not."""
+    """Return the known line with the largest sum of a column, and its share of the sum over all lines, including unknown ones."""
     first = largest(per_line.drop_nulls("file").with_columns(source_line()), "source_line", column)
     return Largest(first.name, first.total, first.total / (total(per_line, column) or 1))

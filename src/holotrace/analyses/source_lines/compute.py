@@ -31,9 +31,9 @@ _ONLY_OPERATORS = "only operators have call stacks, so time outside operators ha
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
-    Time belongs to the innermost function of the user's Python code that runs on a thread. PyTorch records only the first line
-    of each function, so that line represents the function. Time and work without a known line are in a row whose file, line and
-    function are null.
+    Time counts for the innermost function of the user's Python code that runs on a thread. PyTorch records only the first line
+    of each function, so this line represents the function. Time and work without a known line are in a row in which file, line
+    and function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -42,25 +42,26 @@ class SourceLines(Result):
         line                     int64    first line of the function; for a generator, the line at which it resumed
         function                 str
         call_count               int64    calls of the function; null if only operators have stacks
-        host_self_ns             int64    time in which the line is the user's innermost one, on any thread; all rows of a rank
-                                          add up to the time that its threads recorded
-        host_python_ns           int64    part of it outside operators, runtime calls and waits: Python and built-in functions
-        host_blocked_ns             int64    part of it in which the thread waits for a device, another rank or another thread;
-                                          waiting for a data loader does not count
-        backward_host_self_ns    int64    part of it in the backward pass of operators that the line called
+        host_self_ns             int64    time in which the line is the innermost user line of any thread; the rows of a rank
+                                          add up to the recorded time of its threads
+        host_python_ns           int64    part of host_self_ns outside operators, runtime calls and waits: Python and built-in
+                                          functions
+        host_blocked_ns             int64    part of host_self_ns in which the thread waits for a device, another rank or another
+                                          thread, but not for a data loader
+        backward_host_self_ns    int64    part of host_self_ns in the backward pass of operators that the line called
         host_total_ns            int64    from call to return, recursive calls once; null if only operators have stacks
-        device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost one, or in the
-                                          backward pass of operators that the line called; if they overlap, all count
-        device_self_busy_ns      int64    time in which at least one piece of this work runs on a device
+        device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost user line, or in
+                                          the backward pass of operators that the line called; overlapping work all counts in full
+        device_self_busy_ns      int64    time in which any of this work runs on a device
         backward_device_self_ns  int64    part of device_self_ns in the backward pass
-        device_total_ns          int64    the same, launched from the line or from functions that it called; null if only
-                                          operators have stacks
+        device_total_ns          int64    kernels, copies and memsets launched by the line or by functions that it called; null if
+                                          only operators have stacks
         device_idle_ns           int64    time in which a device has nothing to do while the thread that launches its next work
-                                          runs this line; ends when that launch returns
+                                          runs this line; ends when this launch returns
         callees                  str      the three longest-running functions and operators that the line called, joined by `; `
-        step_fraction            float64  0..1 of the time of the steps in which the line is the innermost one of a thread
+        step_fraction            float64  0..1, share of the steps' time in which the line is the innermost user line of a thread
 
-    per_callee  one row per rank, line and what the line called, in the same order:
+    per_callee  one row per rank, line and callee of the line, in the order of per_line:
 
         rank, file, line, function
         callee          str    operator, function or module directly below the line; null for the line itself; in the backward
@@ -68,15 +69,15 @@ class SourceLines(Result):
         call_count      int64  null for the line itself
         host_self_ns, host_blocked_ns, device_self_ns  int64  as above; the callees of a line add up to the line's times
 
-    excess     what a line calls on one rank for longer than on the median rank, the largest excess first:
+    excess     callees that take longer on one rank than on the median rank, the largest excess first:
 
         rank, file, line, function, callee
-        own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, over the number of steps
-        typical_ns_per_step  int64  the same on the median rank; with an even number of ranks, on the faster of the middle two
-        excess_ns_per_step   int64  their difference, above 0
-        excess_fraction      float64  0..1 of a mean step of the rank
+        own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, divided by the number of steps
+        typical_ns_per_step  int64  own_ns_per_step of the median rank or, of two middle ranks, of the faster one
+        excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, above 0
+        excess_fraction      float64  excess_ns_per_step as a share of the rank's mean step
 
-    findings   missing recordings, and device time without a line
+    findings   missing data, and device time without a line
 
     Device columns are null on ranks without device work.
 
@@ -106,15 +107,15 @@ def source_lines(
 ) -> SourceLines:
     """Divide host time and device time among the lines of the user's code.
 
-    Frames of PyTorch, installed libraries, generated files and Python itself do not count, nor do built-in functions and
-    modules; see `holotrace.enrich.host.frames`. Work of the backward pass belongs to the line of the forward operator whose
-    gradient it computes.
+    Frames of PyTorch, installed libraries, generated files and Python itself are not user code, and neither are built-in
+    functions and modules; see `holotrace.enrich.host.frames`. Work of the backward pass counts for the line of the forward
+    operator.
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: other folders whose files do not count as user code, such as `mylib`. Write each folder as it appears at
-            the beginning of recorded file names.
-        executor: runs the work on the ranks.
+        libraries: other folders with files that are not user code, such as `mylib`, written as at the beginning of recorded
+            file names.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.
 
@@ -129,7 +130,7 @@ def source_lines(
 
 
 def plan(*, libraries: Sequence[str] | None = None) -> Plan[_Partial, SourceLines]:
-    """Return `source_lines` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `source_lines` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(_one_rank, libraries=tuple(libraries or ())), _combine)
 
 
@@ -149,7 +150,7 @@ def _findings(rank_trace: RankTrace, per_line: pl.DataFrame) -> Iterator[str]:
     of_all = int(per_line["device_self_ns"].sum())
     unknown = int(per_line.filter(pl.col("file").is_null())["device_self_ns"].sum())
     if unknown:
-        yield f"{percent_text(unknown / of_all)} of the device time has no line: no user code launched the work, or its launch is unknown"
+        yield f"{percent_text(unknown / of_all)} of the device time has no line, because no user code launched the work, or its launch is unknown"
 
 
 def _combine(partials: dict[int, _Partial]) -> SourceLines:

@@ -1,4 +1,4 @@
-"""How much longer a rank spends per step than the median rank, by line and by callee of the line."""
+"""Compare the time per step of each rank with the median rank, by line and by callee of the line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXCESS = {
 
 
 class RankTimes(NamedTuple):
-    """The times of a rank's lines in its steps (`KEYS` and own_ns, without waits), and the number and length of the steps."""
+    """The times of a rank's lines in steps (`KEYS` and own_ns, without waits), and the number and total length of the steps."""
 
     own: pl.DataFrame
     step_count: int
@@ -30,8 +30,8 @@ class RankTimes(NamedTuple):
 
 
 def excess(ranks: Mapping[int, RankTimes]) -> pl.DataFrame:
-    """Return `EXCESS`, the largest excess first; a rank that does not run a line spends 0 ns on it."""
-    if len(ranks) < 2:  # noqa: PLR2004 -- one rank exceeds no other
+    """Return `EXCESS`, the largest excess first; ranks that do not run a line count with 0 ns."""
+    if len(ranks) < 2:  # noqa: PLR2004 -- no other rank to compare with
         return pl.DataFrame(schema=EXCESS)
     times = pl.concat([_per_step(rank, known) for rank, known in ranks.items()])
     typical = times.group_by(KEYS).agg(
@@ -53,6 +53,6 @@ def _per_step(rank: int, known: RankTimes) -> pl.DataFrame:
 
 
 def _lower_median(values: pl.Expr, count: int) -> pl.Expr:
-    """Return the lower median of these values, padded with zeros to `count` values."""
+    """Return the lower median of these values after padding them with zeros to `count` values."""
     position = (count - 1) // 2 - (count - values.len().cast(pl.Int64))
     return pl.when(position >= 0).then(values.sort().get(position.clip(lower_bound=0))).otherwise(0)

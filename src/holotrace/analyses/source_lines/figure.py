@@ -38,9 +38,9 @@ _PARTS = {
 def plot_source_lines(
     result: SourceLines, *, side: str | None = None, top: int = TOP_LINES, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` lines over all ranks.
+    """Draw a bar for each of the `top` lines, over all ranks.
 
-    By default, `side` is `device` if any work ran on a device, else `host`.
+    The default of `side` is `device` if any work ran on a device, else `host`.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder
@@ -87,7 +87,7 @@ def _hover(row: dict[str, Any]) -> str:
     lines = [
         f"<b>{hover_text(row['source_line'])}</b>",
         f"{percent_text(row['fraction'])} of all",
-        f"host {exact_duration(row['host_self_ns'])}, of which it waits {exact_duration(row['host_blocked_ns'])}",
+        f"host {exact_duration(row['host_self_ns'])}, of which {exact_duration(row['host_blocked_ns'])} waiting",
         f"devices {exact_duration(row['device_self_ns'])}, without work for {exact_duration(row['device_idle_ns'])}",
         f"called: {hover_text(row['callees'])}" if row["callees"] else "",
     ]

@@ -1,4 +1,4 @@
-"""The times of a rank's lines, on the host and on its devices."""
+"""Sum the times of a rank's lines, on the host and on its devices."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LENGTH = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
 
 
 class LineSums(NamedTuple):
-    """The tables of a rank, without the column `rank`, and the times of its lines in its steps."""
+    """The tables of a rank, without the column `rank`, and the times of the lines in the rank's steps."""
 
     per_line: pl.DataFrame
     per_callee: pl.DataFrame
@@ -75,7 +75,7 @@ def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
 
 
 def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Sort lines by time, and callees in the order of their lines; without device work, the device columns are null."""
+    """Sort lines by time, and callees by the order of their lines; without device work, set the device columns to null."""
     longest = ["host_self_ns", "device_self_ns"]
     lines = per_line.sort(*longest, "line", descending=[True, True, False])
     places = lines.select("line", place=pl.int_range(pl.len()))
@@ -87,7 +87,7 @@ def _sorted(per_line: pl.DataFrame, per_callee: pl.DataFrame, *, has_work: bool)
 
 
 def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
-    """Return the line and the callee of each of these rows, and what kind of time it is (backward, waiting, Python)."""
+    """Return the line and the callee of each of these rows, and whether the time is backward, waiting or Python time."""
     at = row.to_numpy()
     return pl.DataFrame(
         {
@@ -101,7 +101,7 @@ def _described(known: HostLines, row: pl.Series) -> pl.DataFrame:
 
 
 def _described_work(known: HostLines, work: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the device work with the line that launched it, the frame of the line, and what the line called."""
+    """Return the device work with the line that launched it, the frame of this line, and the callee of this line."""
     work = work.select("event_index", "start_ns", "end_ns", "device")
     row = of_work(rows, work)["row"]
     frame = pl.Series("frame", known.frame[row.to_numpy()])
@@ -132,7 +132,7 @@ def _device_sums(work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
-    """Return how often each line was called, and its times from call to return; recursive calls count once."""
+    """Return the number of calls of each line, and its times from call to return; recursive calls count once."""
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     rows = np.flatnonzero(is_python & (known.frame[:-1] == np.arange(len(known.ranges))))
     track, start, end = (known.ranges[name].to_numpy()[rows] for name in ("track_id", "start_ns", "end_ns"))
@@ -155,7 +155,7 @@ def _frame_sums(known: HostLines, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_outermost(line: _Rows, track: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.bool_]:
-    """Return which calls are not inside another call of the same line."""
+    """Return, for each call, whether it is outside all other calls of the same line."""
     group = np.unique(np.stack([line, track.astype(np.int64)]), axis=1, return_inverse=True)[1].reshape(-1)
     outermost: npt.NDArray[np.bool_] = nesting(group, start, end).parent == NO_PARENT
     return outermost
@@ -174,7 +174,7 @@ def _per_callee(known: HostLines, host: pl.DataFrame, work: pl.DataFrame) -> pl.
 
 
 def _named_callees(rank_trace: RankTrace, known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace callee rows with names that lack addresses and module numbers, and add up rows with equal names."""
+    """Replace callee rows by names without addresses and module numbers, and add up rows with equal names."""
     names = gathered(known.ranges["name"], table["callee"].to_numpy())
     distinct = names.unique().drop_nulls()
     texts = pl.DataFrame({"name": distinct, "text": shown_names(rank_trace.texts(distinct))})
@@ -230,6 +230,6 @@ def _joined(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _with_texts(known: HostLines, table: pl.DataFrame) -> pl.DataFrame:
-    """Replace the row of each line with its file, line and function."""
+    """Replace the row of each line by its file, line and function."""
     rows = table["line"].to_numpy()
     return table.with_columns(gathered(known.lines[name], rows) for name in ("file", "line", "function"))

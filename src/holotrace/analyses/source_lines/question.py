@@ -1,4 +1,4 @@
-"""Source lines: the question, and the terms that its tables use."""
+"""Source lines: the question, and the terms in its tables."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ QUESTION = Analysis(
     definitions=(
         (
             "line",
-            "innermost of the user's own Python functions on the thread, ignoring PyTorch, installed libraries and built-in functions",
+            "innermost Python function of the user on the thread, ignoring PyTorch, installed libraries and built-in functions",
         ),
         ("host, itself", "time of all host threads in which the line is the innermost line of user code"),
-        ("host in Python", "the part outside operators, runtime calls and waits"),
-        ("host blocked", "the part in which the thread waits for a device, another rank or another thread"),
+        ("host in Python", "part of this time outside operators, runtime calls and waits"),
+        ("host blocked", "part of this time in which the thread waits for a device, another rank or another thread"),
         (
             "device, itself",
-            "work launched while the line was the innermost one or, in the backward pass, by operators that it called",
+            "work launched while the line was the innermost line, or in the backward pass of operators that it called",
         ),
         (
             "no work for a device",
             "time in which a device has nothing to do while the thread that launches its next work runs the line",
         ),
         ("called", "functions and operators that the line called directly, the longest first"),
-        ("longer by", "how much longer a rank spends in the line per step than the median rank, without waits"),
+        ("longer by", "time per step that a rank spends in the line beyond the median rank, without waits"),
     ),
     options=(
         Option(

@@ -29,7 +29,7 @@ def lines_over_ranks(result: SourceLines) -> pl.DataFrame:
 
 
 def longer_than_other_ranks(result: SourceLines) -> pl.DataFrame:
-    """Return what a line calls on one rank for longer than on the median rank, per step."""
+    """Return the callees of lines that take longer per step on one rank than on the median rank."""
     return _with_line(result.excess, "rank")
 
 
@@ -39,7 +39,7 @@ def lines_per_rank(result: SourceLines) -> pl.DataFrame:
 
 
 def callees(result: SourceLines) -> pl.DataFrame:
-    """Return what each line calls on each rank."""
+    """Return the callees of each line on each rank."""
     return known_columns(_with_line(result.per_callee, "rank"))
 
 
@@ -49,7 +49,11 @@ def _with_line(table: pl.DataFrame, *first: str) -> pl.DataFrame:
 
 VIEWS = (
     View("Lines of code, over all ranks", lines_over_ranks, "host_self_ns"),
-    View("What a rank does longer than the median rank, per step", longer_than_other_ranks, "excess_ns_per_step"),
+    View(
+        "Calls that take longer on one rank than on the median rank, per step",
+        longer_than_other_ranks,
+        "excess_ns_per_step",
+    ),
     View("Lines of code of each rank", lines_per_rank, "host_self_ns", is_detail=True),
     View("What each line calls", callees, "host_self_ns", is_detail=True),
 )

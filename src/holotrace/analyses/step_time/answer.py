@@ -9,7 +9,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: StepTime) -> str:
-    """Say how long a step takes, and which part is the largest."""
+    """Say how long a step takes, and which category takes the largest part."""
     part = largest(result.mean, "category", "mean_ns")
     mean_ns = total(result.per_step, "duration_ns") / len(result.per_step)
     takes = f"takes {duration_text(mean_ns)}"

@@ -1,4 +1,4 @@
-"""The names of the categories of step time, the same in the answer, the tables and the figure."""
+"""The names of the categories of step time in the answer, the tables and the figure."""
 
 from __future__ import annotations
 

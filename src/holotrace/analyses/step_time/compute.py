@@ -24,7 +24,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import counted
 
 CATEGORIES = (*ROLES, "other")
-"""Categories in order of priority: time that fits several categories counts toward the first one."""
+"""Categories in order of priority: time that fits several categories counts for the first of them."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -39,20 +39,20 @@ _PER_STEP = pl.Schema(
     }
 )
 
-NO_STEPS = "there are no steps, so the whole recording counts as step 0: call prof.step() after each step"
-"""The finding on a rank without steps."""
+NO_STEPS = "no steps were recorded, so the whole recording counts as step 0; call prof.step() after each step"
+"""The finding about a rank without steps."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StepTime(Result):
-    """What each step spent its time on.
+    """The time of each step, divided into categories.
 
     per_step  one row per rank and step, sorted by rank and start:
 
         rank                   int32
         step                   int64  N of ProfilerStep#N, or the number of the annotation that replaces the step
-        start_ns, end_ns       int64  ns since the Unix epoch; end_ns includes the device work of the step
-        duration_ns            int64  end_ns - start_ns; the eight times below add up to duration_ns
+        start_ns, end_ns       int64  ns since the Unix epoch; the step ends with its last device work
+        duration_ns            int64  end_ns - start_ns, the sum of the eight times below
         kernel_part_ns         int64  a kernel computes
         memcpy_part_ns         int64  a copy runs, and no kernel computes
         memset_part_ns         int64  a memset runs, and none of the above
@@ -60,7 +60,7 @@ class StepTime(Result):
         runtime_part_ns        int64  the host is in the runtime or the driver, and none of the above
         dataloader_part_ns     int64  the host waits for its data loader, and none of the above
         cpu_part_ns            int64  an operator runs on the host, and none of the above
-        other_part_ns          int64  the rest of the step
+        other_part_ns          int64  none of the above
 
     mean      the mean step of each rank, eight rows per rank, in the order above:
 
@@ -69,21 +69,21 @@ class StepTime(Result):
         mean_ns      float64  per step
         fraction     float64  0..1 of the mean step; null if the mean step is 0
 
-    jitter    how each step differs from the typical step of its rank, in the order of `per_step`:
+    jitter    the difference of each step from the typical step of its rank, in the order of `per_step`:
 
         rank                int32
         step                int64
-        step_kind           str    warm-up: long steps at the beginning; outlier: later long steps; steady: all others
+        step_kind           str    warm-up: long steps at the beginning; outlier: later long steps; steady: all other steps
         duration_ns         int64
         typical_ns          int64  median duration of the rank's steady steps
         excess_ns           int64  duration_ns - typical_ns
-        category            str    the category that exceeds the median steady step the most; null if none does
-        category_excess_ns  int64  by how much
-        event               str    the event of this category whose self time most exceeds its median in steady steps,
-                                   for `other` a Python function; null in steady steps or if none is known
-        event_excess_ns     int64  by how much
+        category            str    the category that exceeds its median in steady steps the most; null if none exceeds it
+        category_excess_ns  int64  excess of this category
+        event               str    the event of this category whose self time exceeds its median in steady steps the most (for
+                                   `other`, a Python function); null in steady steps, or if unknown
+        event_excess_ns     int64  excess of this event
 
-    findings  what replaces missing steps, which steps are ignored, and what was not recorded
+    findings  missing steps, ignored steps, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -111,16 +111,16 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories that add up to the step; if several apply, time counts toward the first one.
+    """Divide each step into eight categories that add up to the step; if several apply, time counts for the first of them.
 
-    A step begins on the host and ends with the last device work that it launched; only then does the next step begin. Steps at
-    the end of the recording whose device work was not recorded are ignored.
+    A step begins on the host and ends with the last device work that it launched. The next step begins at this end. Steps at the
+    end of the recording are ignored if their device work was not recorded.
 
     Args:
         trace: the job.
         annotation: name of host annotations (or operators) that replace the steps, numbered from 0.
-        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin, which has no `annotation`.
-        executor: runs the work on the ranks.
+        compat: "torch_tb_profiler" gives the numbers of PyTorch's TensorBoard plugin; not possible with `annotation`.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: there is no such annotation (the message lists all annotations), or `compat` is set as well.
@@ -138,7 +138,7 @@ def step_time(
 
 
 def plan(*, annotation: str | None = None, compat: Compat | None = None) -> Plan[_Partial, StepTime]:
-    """Return `step_time` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `step_time` in two parts: one runs on each rank, the other combines the results of the ranks."""
     attribution = attribution_of(compat)
     attribution.check_annotation(annotation)
     one_rank = partial(_one_rank, annotation=annotation, attribution=attribution)
@@ -192,7 +192,7 @@ def _findings(rank_trace: RankTrace, step_windows: pl.DataFrame, annotation: str
         (is_whole, NO_STEPS),
         (
             ignored,
-            f"{counted(ignored, 'step is', 'steps are')} left out at the end, because device work was not recorded",
+            f"{counted(ignored, 'step is', 'steps are')} ignored at the end, because the device work was not recorded",
         ),
         (device_rows(rank_trace).is_empty(), missing_device_work(rank_trace)),
         (not _has_operators(rank_trace), "no operators were recorded; record with ProfilerActivity.CPU"),

@@ -1,4 +1,4 @@
-"""The figure of the step time: where the time of each step, or of each rank's mean step, went."""
+"""The figure of the step time: the categories of each step, or of each rank's mean step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 from holotrace.errors import UnknownRankError
 
 _QUESTION = QUESTION.question
-_EXPLANATION = "If several of these run at the same time, the first one counts, from left to right"
+_EXPLANATION = "If several categories apply at the same time, the first of them counts, from left to right"
 _COLORS = dict(
     zip(
         CATEGORIES,
@@ -35,7 +35,7 @@ _COLORS = dict(
 
 
 def plot_step_time(result: StepTime, *, rank: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw the steps of one rank or, for several ranks and without `rank`, the mean step of each rank.
+    """Draw the steps of one rank or, if there are several ranks and `rank` is None, the mean step of each rank.
 
     Raises:
         UnknownRankError: the result has no such rank.
@@ -81,7 +81,7 @@ def _part(table: pl.DataFrame, total: pl.Series, category: str, size: int) -> Pa
 
 
 def _rows_of_steps(steps: pl.DataFrame) -> Rows:
-    """Name each step by its number; if several threads or files use the same number, add the position."""
+    """Name each step by its number; if several threads or files use the same number, add a second number."""
     place = pl.int_range(pl.len()).over("step")
     suffix = pl.when(place > 0).then(pl.format(" ({})", place + 1)).otherwise(pl.lit(""))
     keys = steps.select(pl.format("{}{}", "step", suffix)).to_series().to_list()

@@ -1,4 +1,4 @@
-"""How much each step differs from the typical step of its rank, and which category and event took longer."""
+"""Compare each step with the typical step of its rank, and find the category and the event that took longer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def jitter(rank_trace: RankTrace, per_step: pl.DataFrame) -> pl.DataFrame:
 
 
 def _step_kind(is_long: pl.Series) -> pl.Series:
-    """Classify steps: long steps at the beginning are `warm-up`, later long steps are `outlier`, all others are `steady`."""
+    """Classify steps: long steps at the beginning are `warm-up`, later long steps `outlier`, and all other steps `steady`."""
     is_first = is_long.cum_sum() == pl.int_range(1, len(is_long) + 1, eager=True)
     kind = pl.when(is_first).then(pl.lit("warm-up")).when(is_long).then(pl.lit("outlier")).otherwise(pl.lit("steady"))
     return pl.select(kind.alias("step_kind")).to_series()
@@ -74,7 +74,7 @@ def _with_category(kinds: pl.DataFrame, typical: pl.DataFrame) -> pl.DataFrame:
 
 
 def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
-    """Return, for warm-up and outlier steps, the event whose time grew the most, and by how much."""
+    """Return, for warm-up and outlier steps, the event with the largest increase of time, and this increase."""
     is_steady = (steps["step_kind"] == "steady").to_numpy()
     found: list[tuple[int, str, int]] = []
     for (category,), apart in steps.filter(pl.col("step_kind") != "steady").group_by("category"):
@@ -89,7 +89,7 @@ def _grown_events(rank_trace: RankTrace, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFrame:
-    """Give names that differ only in object addresses the same string id, since each step creates new objects."""
+    """Use the same string id for names that differ only in object addresses, because each step creates new objects."""
     ids = times["name"].unique().to_frame()
     texts = ids.with_columns(without_addresses(rank_trace.texts(ids["name"])).alias("text"))
     first = texts.with_columns(pl.col("name").min().over("text").alias("first"))
@@ -97,7 +97,7 @@ def _with_equal_names(rank_trace: RankTrace, times: pl.DataFrame) -> pl.DataFram
 
 
 def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int) -> tuple[int, int, int]:
-    """Return the row, the name whose time exceeds its median over the steady steps the most, and by how much."""
+    """Return the row, the name whose time exceeds its median over the steady steps the most, and this excess."""
     names = times.filter(pl.col("row") == row)["name"].unique().sort()
     if names.is_empty():
         return row, 0, 0
@@ -112,9 +112,9 @@ def _grown_event(times: pl.DataFrame, is_steady: npt.NDArray[np.bool_], row: int
 
 
 def _times_by_name(rank_trace: RankTrace, steps: pl.DataFrame, category: object) -> pl.DataFrame:
-    """Return name, row (of the step in which it begins) and self_ns of the events of a category.
+    """Return name, row (of the step in which the event begins) and self_ns of the events of a category.
 
-    Time that belongs to no category is divided among Python functions, if these were recorded.
+    The events of the category `other` are Python functions, if these were recorded.
     """
     events = pl.concat([_with_self_time(table) for table in _events(rank_trace, category)])
     rows = pl.Series("row", rows_of_windows(steps, events["start_ns"].to_numpy()))
@@ -128,7 +128,7 @@ def _events(rank_trace: RankTrace, category: object) -> Sequence[pl.DataFrame]:
 
 
 def _with_self_time(events: pl.DataFrame) -> pl.DataFrame:
-    """Add self_ns: the duration without inner events of the same thread; on a device, the whole duration."""
+    """Add self_ns: the duration without inner events of the same thread; on a device, the full duration."""
     times = events.select("name", "start_ns", (pl.col("end_ns") - pl.col("start_ns")).alias("self_ns"))
     if "track_id" not in events.columns:
         return times

@@ -1,4 +1,4 @@
-"""Step time: the question, the terms that its tables use, and the options of its command."""
+"""Step time: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ QUESTION = Analysis(
     question="What did each step spend its time on?",
     section="Host",
     definitions=(
-        ("step", "from the start of ProfilerStep#N to the end of the last device work that it launched"),
+        ("step", "from the start of ProfilerStep#N to the end of the last device work that the step launched"),
         (
             "kernels, copies, memsets",
-            "time in which a device runs them; if several run, the first in this order counts",
+            "time in which a device runs such work; if several kinds run, the first in this order counts",
         ),
         ("communication", "time in which a collective runs, and none of the above: exposed communication"),
         ("runtime", "time in which the host is in the CUDA or HIP runtime or driver, and none of the above"),
@@ -22,7 +22,7 @@ QUESTION = Analysis(
         ("operators", "time in which an operator runs on the host, and none of the above"),
         ("outlier", "a step that is over 25 % and 5 robust standard deviations longer than the rank's median step"),
         ("warm-up", "outliers at the beginning of the recording"),
-        ("typical step", "the median of the steady steps: those that are neither warm-up nor outliers"),
+        ("typical step", "the median of the steady steps, which are neither warm-up nor outliers"),
     ),
     options=(ANNOTATION, COMPAT),
 )

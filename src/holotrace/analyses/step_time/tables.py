@@ -20,12 +20,12 @@ def times_of_steps(result: StepTime) -> pl.DataFrame:
 
 
 def steps_set_apart(result: StepTime) -> pl.DataFrame:
-    """Return the warm-up and outlier steps, and what took longer."""
+    """Return the warm-up and outlier steps, with the category and the event that took longer."""
     return with_names(result.jitter.filter(pl.col("step_kind") != "steady"))
 
 
 def jitter_of_steps(result: StepTime) -> pl.DataFrame:
-    """Return how far each step differs from the typical step of its rank."""
+    """Return the difference of each step from the typical step of its rank."""
     return with_names(result.jitter.drop("event", "event_excess_ns"))
 
 

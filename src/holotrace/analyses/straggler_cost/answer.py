@@ -7,26 +7,26 @@ from holotrace.units import percent_text
 
 LEAST_SLOWDOWN = 1.01
 MOST = 0.5
-"""The slowest workers, or the last stage, explain the slowdown if more than this fraction of it vanishes without them."""
+"""The slowest workers, or the last stage, explain the slowdown if their ideal times remove more than this share of the loss."""
 
 
 def answer(result: StragglerCost) -> str:
     """Say how much stragglers slow the job down, and whether the slowest workers or the last stage cause most of it."""
     if len(result.per_worker) == 1:
-        return "1 rank alone does not show what stragglers cost; open all ranks of the job."
+        return "1 rank alone does not show the cost of stragglers; open all ranks of the job."
     if result.slowdown is None:
-        return "No step shows what stragglers cost."
+        return "No step shows the cost of stragglers."
     lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
     if result.slowdown < LEAST_SLOWDOWN:
-        return f"{lost} of the job's time is lost to stragglers: its ranks, stages and microbatches are alike."
+        return f"{lost} of the job's time is lost to stragglers: all ranks, stages and microbatches take about equally long."
     return f"{lost} of the job's time is lost to stragglers; {_reason(result)}."
 
 
 def _reason(result: StragglerCost) -> str:
     worst = result.per_worker.row(0, named=True)
     if (result.worker_share or 0) > MOST:
-        return f"the slowest workers cause most of it, above all rank {worst['rank']}"
+        return f"the slowest workers cause most of this loss, especially rank {worst['rank']}"
     if (result.stage_share or 0) > MOST:
-        return f"the last pipeline stage (stage {result.per_stage['stage'][-1]}) causes most of it"
+        return f"the last pipeline stage (stage {result.per_stage['stage'][-1]}) causes most of this loss"
     kind = result.per_kind["operation_kind"][0]
-    return f"neither the slowest workers nor the last stage cause most of it; uneven times of {kind} cost the most"
+    return f"the loss is spread over workers and stages, and uneven times of {kind} cost the most"

@@ -1,4 +1,4 @@
-"""What do stragglers cost: how much faster would the job be if all its ranks, stages and microbatches took equally long?"""
+"""How much faster would the job be without stragglers, if all ranks, stages and microbatches took equally long?"""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _MERGED = {
     "backward-send": "backward-pp-comm",
     "backward-recv": "backward-pp-comm",
 }
-"""Kinds that S_t counts together, because they are the two ends of a message."""
+"""Kinds that count as one kind in S_t, because they are the two ends of a message."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StragglerCost(Result):
-    """What stragglers cost a job, after "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
+    """The cost of stragglers, after "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
 
-    The job is replayed with the recorded times of its operations (T), with ideal times for all of them (T_ideal), and with
-    mixtures of both. Slowdowns are ratios of mean step times; 1 means no loss.
+    The job is replayed with the recorded times of all operations (T), with ideal times for all operations (T_ideal), and with
+    recorded times for some operations and ideal times for the others. Slowdowns are ratios of mean step times; 1 means no loss.
 
     slowdown      S = T / T_ideal: how much slower stragglers make the job; null if T_ideal is 0
     worker_share  M_W = (T - T without the worst 3 % of workers) / (T - T_ideal); null if nothing is lost
@@ -66,25 +66,25 @@ class StragglerCost(Result):
     per_worker       one row per rank, the slowest first:
 
         rank, dp_rank, stage
-        slowdown         float64  S_w: the smaller of its replica's S and its stage's S
+        slowdown         float64  S_w: the smaller slowdown of the rank's replica and the rank's stage
 
     per_step         one row per step:
 
         step
         step_ns          int64    recorded, from the first start to the last end over all ranks
-        replayed_ns      int64    T: a replay of these operations without launch delays, and without waiting for ranks
-                                  that are not recorded
+        replayed_ns      int64    T: a replay of the operations without launch delays, and without waiting for ranks that were
+                                  not recorded
         ideal_ns         int64    T_ideal
         slowdown         float64  replayed_ns / ideal_ns
-        replay_error_fraction  float64  how far a replay with all recorded times, in which each rank begins the step when
-                                        it did, differs from step_ns
+        replay_error_fraction  float64  difference between step_ns and a replay with all recorded times and start times, as a
+                                        share of step_ns
 
-    per_kind         one row per kind of operation, the most expensive first:
+    per_kind         one row per kind of operation, the costliest first:
 
-        operation_kind   str      sends and receives count together, as forward-pp-comm and backward-pp-comm
+        operation_kind   str      sends and receives count as one kind: forward-pp-comm or backward-pp-comm
         operation_count  int64
-        slowdown         float64  S_t: T if only these operations keep their recorded times, over T_ideal
-        mean_cost_ns     float64  how much these operations prolong an ideal step, mean over the steps
+        slowdown         float64  S_t: T if only these operations keep their recorded times, divided by T_ideal
+        mean_cost_ns     float64  how much longer the mean ideal step becomes if these operations keep their recorded times
 
     per_stage        the same by pipeline stage: stage, rank_count, slowdown, mean_cost_ns
 
@@ -92,12 +92,12 @@ class StragglerCost(Result):
 
     per_worker_step  S_w of each rank and step: rank, step, slowdown
 
-    findings         what is unknown or unusual
+    findings         missing ranks, unmatched calls and unusual steps
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.straggler_cost(small_job()).answer
-    "10.0 % of the job's time is lost to stragglers; the slowest workers cause most of it, above all rank 1."
+    "10.0 % of the job's time is lost to stragglers; the slowest workers cause most of this loss, especially rank 1."
     """
 
     slowdown: float | None
@@ -117,7 +117,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
 
     Args:
         job: a trace, or a table of operations such as `holotrace.read_operations` returns.
-        executor: runs the work on the ranks of a trace.
+        executor: runs the work of each rank, if `job` is a trace.
 
     Raises:
         InvalidOperationsError: the table lacks a column or has invalid values.
@@ -139,7 +139,7 @@ def straggler_cost(job: Trace | pl.DataFrame, *, executor: Executor = IN_PROCESS
 
 
 def plan() -> Plan[RankOperations, StragglerCost]:
-    """Return `straggler_cost` of a trace in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `straggler_cost` of a trace in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(rank_operations, _combine)
 
 
@@ -153,14 +153,14 @@ def _combine(ranks: dict[int, RankOperations]) -> StragglerCost:
 
 
 def _unmatched(operations: pl.DataFrame, dependencies: Dependencies) -> tuple[str, ...]:
-    """Say how long ranks communicate with ranks that are not recorded."""
+    """Say how long ranks communicate with ranks that were not recorded."""
     alone = operations.filter(dependencies.is_alone)
     if alone.is_empty() or operations["rank"].n_unique() == 1:
         return ()
     length = duration_text(int(alone["duration_ns"].sum()))
     finding = (
         f"the waiting in {counted(len(alone), 'call')} ({length} over all ranks) is unknown, because no other rank recorded the "
-        "counterpart; these calls count with the median time of their kind, and no rank is blamed for the rest"
+        "counterpart; these calls are assumed to take the median time of their kind"
     )
     return (finding,)
 
@@ -175,7 +175,7 @@ def _nothing(findings: tuple[str, ...]) -> StragglerCost:
 
 
 def cost_of(operations: pl.DataFrame, dependencies: Dependencies, findings: tuple[str, ...] = ()) -> StragglerCost:
-    """Return what stragglers cost a job of these operations."""
+    """Return the cost of stragglers in a job of these operations."""
     scenarios = Scenarios(operations, dependencies)
     kinds = operations["kind"].replace(_MERGED).alias("operation_kind").set(operations["kind"] == STEP_START, None)
     by_kinds, by_stage, by_replica = (
@@ -203,7 +203,10 @@ _Workers = dict[int, tuple[int, int, list[Int64Array]]]
 def _workers(
     operations: pl.DataFrame, by_stage: Mapping[object, Int64Array], by_replica: Mapping[object, Int64Array]
 ) -> _Workers:
-    """Return {rank: (dp_rank, stage, lengths)}: step lengths if only the rank's replica, or only its stage, keeps its times."""
+    """Return dp_rank, stage and step lengths of each rank.
+
+    The step lengths are those of a job in which only the rank's replica, or only its stage, keeps its recorded times.
+    """
     places = operations.select("rank", "dp_rank", "stage").unique().sort("rank")
     return {
         rank: (dp_rank, stage, [by_replica[dp_rank], by_stage[stage]]) for rank, dp_rank, stage in places.iter_rows()

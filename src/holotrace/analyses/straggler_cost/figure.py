@@ -21,11 +21,11 @@ from holotrace.drawing.theme import Theme, empty_figure, template
 
 _EXPLANATION = "Slowdown of the ideal step if only one worker keeps its recorded times"
 _LEAST_RANGE = 0.1
-"""The colours span at least this range of slowdowns, so that noise looks like noise."""
+"""The colours span at least this range of slowdowns; otherwise, noise would look like large differences."""
 
 
 def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.Figure:
-    """Draw a cell for each rank (row) and step (column), coloured by the slowdown that this rank alone causes.
+    """Draw a cell for each rank (row) and step (column); the colour shows the slowdown that this rank alone causes.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

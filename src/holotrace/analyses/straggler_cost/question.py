@@ -1,4 +1,4 @@
-"""Straggler cost: the question, and the terms that its tables use."""
+"""Straggler cost: the question, and the terms in its tables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ QUESTION = Analysis(
     definitions=(
         (
             "ideal",
-            "computation takes the mean of its kind over ranks, stages, microbatches and steps; transfers the median",
+            "computation takes the mean time of its kind over ranks, stages, microbatches and steps; transfers take the median time",
         ),
         (
             "slowdown",
-            "S: the replayed step / the ideal step; for a part of the job, only this part keeps its recorded times in the replay",
+            "S: replayed step / ideal step; for a part of the job, a replay in which only this part keeps its recorded times",
         ),
-        ("cost", "how much longer the ideal step gets if this part keeps its recorded times, mean of the steps"),
-        ("worker share", "M_W: share of the loss that vanishes if the worst 3 % of the workers take ideal times"),
+        ("cost", "how much longer the mean ideal step becomes if this part keeps its recorded times"),
+        ("worker share", "M_W: share of the loss that vanishes if the slowest 3 % of the workers take ideal times"),
         ("stage share", "M_S: share of the loss that vanishes if the last pipeline stage takes ideal times"),
-        ("replica", "one copy of the model: the stages of one pipeline, or a single rank"),
+        ("replica", "a copy of the model: the stages of one pipeline, or a single rank"),
         (
             "replayed",
-            "the step from the recorded operations, without launch delays and with all ranks beginning together",
+            "a replay of the recorded operations without launch delays, in which all ranks begin the step together",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""How long the steps of a job would take if some operations took their ideal time."""
+"""Compute how long the steps of a job would take if some operations took their ideal time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ WORST_WORKERS = 0.03
 
 
 class Scenarios:
-    """The steps of a job as recorded, with ideal times for all operations, and with ideal times for some.
+    """The lengths of a job's steps with recorded times, with ideal times for all operations, and with ideal times for some.
 
-    Communication with ranks that were not recorded takes its ideal time, since its recorded time may include waiting for these
+    Communication with ranks that were not recorded takes its ideal time, because its recorded time may include waiting for these
     ranks.
 
-    replayed_ns   length of each step as recorded, without launch delays, in the order of the steps' numbers
+    replayed_ns   length of each step with recorded times, but without launch delays, sorted by step number
     unchanged_ns  the same with the recorded times of all communication and the recorded start of each rank in each step
     ideal_ns      the same if all operations take their ideal time
     """
@@ -39,7 +39,7 @@ class Scenarios:
         self.ideal_ns = self._replay.step_ns(self._ideal)
 
     def only(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
-        """Return the length of each step if only these operations kept their times, and all others took their ideal times."""
+        """Return the length of each step if only these operations kept their times, and all others took their ideal time."""
         return self._replay.step_ns(np.where(rows, self._work, self._ideal))
 
     def without(self, rows: npt.NDArray[np.bool_]) -> Int64Array:
@@ -52,7 +52,7 @@ class Scenarios:
         return float(steps.mean() / ideal) if ideal > 0 else None
 
     def share(self, rows: npt.NDArray[np.bool_]) -> float | None:
-        """Return the part of the slowdown that vanishes if these operations take their ideal time; None without a slowdown."""
+        """Return the share of the lost time that vanishes if these operations take their ideal time; None if no time is lost."""
         replayed, ideal = self.replayed_ns.mean(), self.ideal_ns.mean()
         lost = replayed - ideal
         return float((replayed - self.without(rows).mean()) / lost) if lost > 0 else None

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def whole_job(result: StragglerCost) -> pl.DataFrame:
-    """Return the slowdown S and the fractions M_W and M_S, which the paper defines, in one row."""
+    """Return the slowdown S and the fractions M_W and M_S of the paper in one row."""
     types = {"slowdown": pl.Float64, "worker_fraction": pl.Float64, "stage_fraction": pl.Float64}
     row = (result.slowdown, result.worker_share, result.stage_share)
     return pl.DataFrame([row], types, orient="row")
@@ -21,7 +21,7 @@ def slowest_workers(result: StragglerCost) -> pl.DataFrame:
 
 
 def kinds(result: StragglerCost) -> pl.DataFrame:
-    """Return the kinds of operations, the most expensive first."""
+    """Return the kinds of operations, the costliest first."""
     return result.per_kind
 
 
@@ -36,14 +36,14 @@ def replicas(result: StragglerCost) -> pl.DataFrame:
 
 
 def steps(result: StragglerCost) -> pl.DataFrame:
-    """Return the steps: recorded, replayed and ideal."""
+    """Return the recorded, replayed and ideal lengths of the steps."""
     return result.per_step
 
 
 VIEWS = (
-    View("What stragglers cost the job", whole_job, "slowdown"),
+    View("Cost of stragglers", whole_job, "slowdown"),
     View("Workers, the slowest first", slowest_workers, "slowdown"),
-    View("Kinds of operations, the most expensive first", kinds, "mean_cost_ns"),
+    View("Kinds of operations, the costliest first", kinds, "mean_cost_ns"),
     View("Pipeline stages", stages, "slowdown"),
     View("Replicas of the model", replicas, "slowdown"),
     View("Steps", steps, "slowdown", is_detail=True),

@@ -7,7 +7,7 @@ from holotrace.units import duration_text
 
 
 def answer(result: Stragglers) -> str:
-    """Name the rank that the others wait for the longest."""
+    """Name the rank for which the other ranks wait longest."""
     if result.per_rank.is_empty() and result.findings:
         return f"{result.findings[0][:1].upper()}{result.findings[0][1:]}."
     late = late_first(result.per_rank)

@@ -1,4 +1,4 @@
-"""Which rank do the others wait for?"""
+"""For which rank do the other ranks wait?"""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ MOST_CAUSED = 0.5
 fraction `MOST_CAUSED` of all waiting in its collectives."""
 
 MOST_EXPLAINED = 0.5
-"""A straggler is the cause of the waiting if its own waiting explains less than this fraction of its skew."""
+"""A straggler causes the waiting itself if its own waiting explains less than this fraction of its skew."""
 
 LEAST_ELSEWHERE = 0.01
-"""Waits are followed to their causes if a rank spends at least this fraction of its communication outside its main group.
+"""Waits are traced to their causes if a rank spends at least this fraction of its communication outside its main group.
 
-In jobs with sends and receives, waits are always followed: a late rank of a pipeline may hardly communicate with its
+In jobs with sends and receives, waits are always traced, because a late rank of a pipeline may hardly communicate with its
 neighbour.
 """
 
@@ -74,35 +74,36 @@ _PER_STEP = {
 class Stragglers(Result):
     """How long the ranks wait for each other in collectives.
 
-        wait of a rank  from its start to the start of the last rank, as in `collectives`
-        skew of a rank  from the start of the first rank to its start: the longest wait - its wait
+        wait of a rank  from the start of the rank to the start of the last rank, as in `collectives`
+        skew of a rank  from the start of the first rank to the start of the rank: the longest wait - the rank's wait
 
-    per_rank  one row per rank with a collective that another rank also has, sorted by rank:
+    per_rank  one row per rank with a collective that another rank also recorded, sorted by rank:
 
         rank              int32
-        collective_count  int64    collectives compared
-        wait_ns           int64    time that the rank waits for others in these collectives
+        collective_count  int64    compared collectives
+        wait_ns           int64    time that the rank waits for other ranks in these collectives
         mean_wait_ns      float64  mean wait per collective
-        mean_skew_ns      float64  mean time by which the rank arrives later than the first rank
-        last_count        int64    collectives in which the rank alone came last
-        last_fraction     float64  0..1 of the collectives compared
-        caused_wait_ns    int64    time that the others waited in collectives in which the rank came last
-        caused_fraction   float64  0..1 of all waiting in its collectives; null if no rank waits
-        is_straggler      bool     whether it waits at most half as long as the median rank, and causes the most waiting
-        uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank has
-        is_cause          bool     whether it is a culprit; if waits are not followed to their causes, whether it is a
-                                   straggler and `wait_ns + uncompared_ns` explains less than half of its skew
-        role              str      culprit or victim, as in `wait_causes`; if waits are not followed, a cause is a culprit
-        cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if not traced
+        mean_skew_ns      float64  mean skew per collective
+        last_count        int64    collectives in which only this rank came last
+        last_fraction     float64  0..1 of the compared collectives
+        caused_wait_ns    int64    time that the other ranks waited in collectives in which the rank came last
+        caused_fraction   float64  0..1 of all waiting in the rank's collectives; null if no rank waits
+        is_straggler      bool     whether the rank waits at most half as long as the median rank, and causes most of the
+                                   waiting in its collectives
+        uncompared_ns     int64    time of the rank in sends, receives and collectives that no other rank recorded
+        is_cause          bool     whether the rank is a culprit; if waits are not traced to their causes, whether the rank is
+                                   a straggler and `wait_ns + uncompared_ns` explains less than half of its skew
+        role              str      culprit or victim, as in `wait_causes`; if waits are not traced, culprit where is_cause
+        cost_ns           int64    waiting of all ranks that this rank causes, as in `wait_causes`; null if waits are not traced
 
-    Waits are followed to their causes in jobs whose ranks communicate in several groups, or send and receive. If each rank
-    communicates in one group only, the last rank to arrive cannot be late because of another rank.
+    Waits are traced to their causes in jobs whose ranks communicate in several groups, or send and receive. If each rank
+    communicates in only one group, the last rank to arrive cannot be late because of another rank.
 
     per_step  the same per step, sorted by step and rank; `step` is null for collectives outside all steps:
 
         step, rank, collective_count, wait_ns, mean_skew_ns, last_count
 
-    findings  the stragglers, and what could not be compared
+    findings  the stragglers, and collectives that could not be compared
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -115,10 +116,10 @@ class Stragglers(Result):
     findings: tuple[str, ...] = ()
 
     def candidates(self, count: int) -> list[int]:
-        """Return at most `count` ranks that came last at least once, the worst one first.
+        """Return at most `count` ranks that came last at least once, the worst rank first.
 
-        Ranks are sorted by the waiting they cause minus their own waiting, so that a rank that is late only because it waited
-        in another group comes after the rank it waited for.
+        Ranks are sorted by the waiting that they cause minus their own waiting. So a rank that is late only because it waited
+        for another rank comes after that rank.
         """
         late = self.per_rank.filter(pl.col("last_count") > 0)
         net = pl.col("caused_wait_ns") - pl.col("wait_ns")
@@ -141,18 +142,18 @@ def stragglers(
 ) -> Stragglers:
     """Compare when the ranks arrive at each collective: the rank that waits the least is late.
 
-    Collectives are matched across ranks, and the waiting in them is measured on one clock, as in `collectives`. Communication
-    kernels of all libraries and on all streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC
-    count. Sends and receives between two ranks are ignored.
+    Collectives are matched across ranks, and waits are measured on one clock, as in `collectives`. Communication kernels of all
+    libraries and on all streams count; in jobs without such kernels, the host annotations of gloo, MPI and UCC count. Sends and
+    receives between two ranks are ignored.
 
     Args:
         trace: the job.
         steps: count only collectives of these steps.
         annotation: name of host annotations to count as steps, numbered from 0.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: the step or annotation does not exist; the message lists those that do.
+        InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.
 
     Source: docs/reference/analyses/stragglers.md derives the definitions and compares them with other tools.
 
@@ -168,10 +169,9 @@ def stragglers(
 def plan(
     *, steps: Sequence[int] | None = None, annotation: str | None = None, by_durations: bool = False
 ) -> Plan[_Partial, Stragglers]:
-    """Return `stragglers` in two parts: what runs on each rank, and how the results of the ranks combine.
+    """Return `stragglers` in two parts: one runs on each rank, the other combines the results of the ranks.
 
-    With `by_durations`, the wait of a rank is its duration minus the shortest duration in the collective, as in the interface
-    of HTA.
+    With `by_durations`, the wait of a rank is its duration minus the shortest duration in the collective, as in HTA.
     """
     combine = partial(_combine, steps=steps, annotation=annotation, by_durations=by_durations)
     return Plan(partial(_one_rank, annotation=annotation, is_followed=not by_durations), combine)
@@ -197,7 +197,7 @@ def _combine(
 
 
 def _timed(of_ranks: dict[int, OfRank], by_durations: bool) -> tuple[pl.DataFrame, tuple[str, ...]]:  # noqa: FBT001
-    """Return the matched calls with their waits, and what could not be matched."""
+    """Return the matched calls with their waits, and sentences about calls that could not be matched."""
     if by_durations:
         matching = match(of_ranks, sends=False)
         return waits_by_duration(matching.calls), matching.findings
@@ -218,7 +218,7 @@ def _one_rank(rank_trace: RankTrace, *, annotation: str | None, is_followed: boo
 
 
 def _may_be_victim(calls: pl.DataFrame) -> bool:
-    """Whether the rank communicates with different ranks, so that it may be late because it waited elsewhere."""
+    """Return whether the rank communicates in several groups, and so may be late because it waited in another group."""
     group = (
         pl.when(IS_POINT_TO_POINT)
         .then(pl.concat_str(pl.lit("p"), "peer", ignore_nulls=True))
@@ -231,9 +231,9 @@ def _may_be_victim(calls: pl.DataFrame) -> bool:
 
 
 def _roles(partials: dict[int, _Partial], steps: Sequence[int] | None) -> pl.DataFrame | None:
-    """Return the role of each rank, as `roles` does; None if waits are not followed to their causes."""
+    """Return the result of `roles`, the role of each rank; None if waits are not traced to their causes."""
     known = {rank: of_one.histories for rank, of_one in partials.items() if of_one.histories is not None}
-    if len(known) < 2:  # noqa: PLR2004 -- one rank waits for nobody
+    if len(known) < 2:  # noqa: PLR2004 -- no other rank to wait for
         return None
     communicating = {rank: of_one.communication for rank, of_one in partials.items()}
     calls = with_call_rows(job_calls(communicating).calls, communicating)
@@ -263,7 +263,7 @@ def _require_steps(steps: Sequence[int] | None, partials: dict[int, _Partial]) -
 
 
 def _compared(collectives: pl.DataFrame) -> pl.DataFrame:
-    """Return the collectives that a rank shares with another recorded rank, with the rank's wait and skew in each."""
+    """Return each rank's collectives that another rank also recorded, with the rank's wait and skew."""
     wait = pl.col("wait_ns")
     matched = collectives.filter(wait.is_not_null())
     return matched.with_columns(wait.sum().over("instance").alias("waited_by_all")).select(
@@ -329,7 +329,7 @@ def _findings(
 
 
 def late_first(per_rank: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of late ranks: culprits first, then the ranks that the others wait for the longest."""
+    """Return the rows of late ranks: first culprits, then ranks that only arrive last, the costliest first."""
     late = per_rank.filter(pl.col("is_straggler") | pl.col("is_cause"))
     order = ["is_cause", "cost_ns", "caused_wait_ns", "rank"]
     return late.sort(order, descending=[True, True, True, False], nulls_last=True)
@@ -339,7 +339,7 @@ def _late_sentence(row: dict[str, Any], cause: dict[str, Any] | None) -> str:
     if cause is not None and row["is_cause"]:
         return _culprit_sentence(cause)
     return (
-        f"{late_clause(row)}: the others waited {duration_text(row['caused_wait_ns'])} for it "
+        f"{late_clause(row)}: the other ranks waited {duration_text(row['caused_wait_ns'])} for it "
         f"({percent_text(row['caused_fraction'])} of all waiting in its collectives); it came last in "
         f"{row['last_count']:,} of {counted(row['collective_count'], 'collective')}{_doubt(row)}"
     )
@@ -361,7 +361,7 @@ def _doubt(row: dict[str, Any]) -> str:
     if row["is_cause"]:
         return ""
     if row["role"] == VICTIM:
-        return "; it is a victim: it is late because it waits for other ranks itself"
+        return "; it is a victim, because it is late only after waiting for other ranks itself"
     return (
         f"; it also waits itself, {duration_text(row['wait_ns'])} in these collectives and up to "
         f"{duration_text(row['uncompared_ns'])} in other communication, so another rank may be the cause"
@@ -372,7 +372,7 @@ def _nothing_compared(
     partials: dict[int, _Partial], collectives: pl.DataFrame, known_roles: pl.DataFrame | None
 ) -> Iterator[str]:
     if len(partials) == 1:
-        yield f"only rank {next(iter(partials))} was recorded: open all ranks of the job to compare their waiting"
+        yield f"only rank {next(iter(partials))} was recorded; open all ranks of the job to compare their waiting"
         return
     waited = known_roles is not None and bool(known_roles["wait_ns"].sum())
     if known_roles is not None:
@@ -381,13 +381,13 @@ def _nothing_compared(
     communicating = collectives["rank"].n_unique()
     if communicating:
         others = "; wait_causes lists the causes of waiting in sends and receives" if waited else ""
-        yield f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have some){others}"
+        yield f"no collective was recorded on more than one rank ({communicating} of {len(partials)} ranks have collectives){others}"
     elif waited:
-        yield "no rank has collectives: ranks wait only for sends and receives; wait_causes lists the causes"
+        yield "no rank has collectives; wait_causes lists the causes of waiting in sends and receives"
     elif any(len(of_one.communication.calls) for of_one in partials.values()):
-        yield "no rank has collectives, and none is known to wait in its sends and receives"
+        yield "no rank has collectives, and no rank is known to wait in sends and receives"
     else:
-        yield "no collectives were recorded, so whether ranks wait for each other is unknown"
+        yield "no collectives were recorded, so it is unknown whether ranks wait for each other"
 
 
 def _doubts(partials: dict[int, _Partial], collectives: pl.DataFrame, per_rank: pl.DataFrame) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The figure of the stragglers: how much later than the first rank each rank arrives at its collectives."""
+"""The figure of the stragglers: the mean time by which each rank arrives at collectives after the first rank."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IS_LAST = pl.col("is_straggler") & ~pl.col("is_cause")
 
 
 def plot_stragglers(result: Stragglers, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: its mean skew, with stragglers in another colour.
+    """Draw a bar with the mean skew of each rank; stragglers have another colour.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Stragglers: the question, the terms that its tables use, and the options of its command."""
+"""Stragglers: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ QUESTION = Analysis(
     fewest_ranks=2,
     definitions=(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
-        ("mean skew", "how much later the rank arrives than the first"),
-        ("came last", "collectives in which the rank alone waited least"),
+        ("mean skew", "time by which the rank arrives after the first rank, averaged over the collectives"),
+        ("came last", "collectives in which only this rank came last"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         (
             "late",
             "the rank waits at most half as long as the median rank, and causes most of the waiting in its collectives",
         ),
-        ("last", "late, but perhaps only because it waited for another rank"),
-        ("culprit, victim, cost", "as in the causes of waiting, where ranks communicate in several groups"),
+        ("last", "late, but perhaps only because the rank waited for another rank"),
+        ("culprit, victim, cost", "as in the causes of waiting, for ranks that communicate in several groups"),
     ),
     options=(
         Option("steps", "Compare only the collectives of these steps.", metavar="0-7,9", read=numbers),

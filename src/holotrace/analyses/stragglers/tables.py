@@ -9,7 +9,7 @@ from holotrace.questions.tables import View
 
 
 def skew_per_rank(result: Stragglers) -> pl.DataFrame:
-    """Return how late each rank arrives at its collectives, and who waits for it."""
+    """Return how late each rank arrives at its collectives, and how long other ranks wait for it."""
     columns = (
         "role",
         "cost_ns",

@@ -43,24 +43,24 @@ class TemporalBreakdown(Result):
 
         rank                      int32
         device                    int32
-        window_ns                 int64    from the start of the first work to the end of the last
+        window_ns                 int64    from the start of the first work to the end of the last work
         computation_ns            int64    time in which at least one computation kernel runs
         non_computation_ns        int64    time in which work runs, but no computation kernel
         idle_ns                   int64    time in which no work runs
-        unknown_ns                int64    time in which no work was recorded, but a graph replay that lacks its device rows
-                                           may run; these four times add up to window_ns
+        unknown_ns                int64    time in which no recorded work runs, but a graph replay whose kernels were not
+                                           recorded may run; the four times add up to window_ns
         computation_fraction      float64  0..1 of the window; null if window_ns is 0
         non_computation_fraction  float64  0..1 of the window
         idle_fraction             float64  0..1 of the window
         unknown_fraction          float64  0..1 of the window
         start_ns                  int64    start of the window, ns since the Unix epoch
 
-    findings    ranks without device work, and graph replays that lack device rows
+    findings    ranks without device work, and graph replays whose kernels were not recorded
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.temporal_breakdown(small_job()).answer
-    'The devices compute 50.8 % of the time, do only other work 28.2 %, and idle 20.9 %.'
+    'The devices compute 50.8 % of the time, do only other work for 28.2 %, and idle for 20.9 %.'
     """
 
     per_device: pl.DataFrame
@@ -78,7 +78,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
     |x| is the length of the union of the intervals in x, over all streams of the device:
 
         window          = last end - first start
-        unknown         = |graph replays without device rows, outside all work|
+        unknown         = |graph replays without recorded kernels, outside all work|
         idle            = window - |all work| - unknown
         computation     = |computation|
         non_computation = |all work| - computation
@@ -97,7 +97,7 @@ def temporal_breakdown(trace: Trace, *, executor: Executor = IN_PROCESS) -> Temp
 
 
 def plan() -> Plan[_Partial, TemporalBreakdown]:
-    """Return `temporal_breakdown` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `temporal_breakdown` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(_one_rank, _combine)
 
 

@@ -1,4 +1,4 @@
-"""The figure of the temporal breakdown: how each device's time divides into computing, other work and idle time."""
+"""The figure of the temporal breakdown: the shares of computing, other work and idle time of each device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNKNOWN = ("unknown", "unknown", UNRECORDED)
 
 
 def plot_temporal_breakdown(result: TemporalBreakdown, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each device: the shares of computing, other work only, and idle time.
+    """Draw a bar for each device with the shares of computing, other work only, and idle time.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

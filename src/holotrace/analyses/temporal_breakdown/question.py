@@ -1,4 +1,4 @@
-"""Temporal breakdown: the question, the terms that its tables use, and the options of its command."""
+"""Temporal breakdown: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ QUESTION = Analysis(
     definitions=(
         (
             "from first to last work",
-            "from the start of the device's first kernel, copy or memset to the end of its last",
+            "from the start of the device's first kernel, copy or memset to the end of its last one",
         ),
-        ("computing", "time in which at least one computation kernel runs, whatever runs at the same time"),
+        ("computing", "time in which at least one computation kernel runs, even if other work runs at the same time"),
         ("other work only", "time in which communication or copies run, but no computation"),
         ("idle", "time in which no stream of the device runs work"),
         ("unknown", "time in which the device may run a graph replay whose kernels the profiler lost"),

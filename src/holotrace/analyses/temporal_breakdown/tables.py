@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden
 
 
 def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
-    """Return how the time of each device is divided: first the shares, then the times."""
+    """Return the parts of each device's time: first as shares, then as times."""
     unknown = ["unknown_fraction"] if result.per_device["unknown_ns"].sum() else []
     shares = ("computation_fraction", "non_computation_fraction", "idle_fraction", *unknown)
     return one_device_hidden(result.per_device).select(

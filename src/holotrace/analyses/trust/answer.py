@@ -8,11 +8,11 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""The sentences of rules about the whole job already name the ranks."""
+"""The rules about the whole job, whose sentences already name the ranks."""
 
 
 def answer(result: Trust) -> str:
-    """Say how much of the recorded time can be trusted, and why not all of it."""
+    """Say how much of the recorded time can be trusted, and name the largest doubt."""
     recorded_ns, doubtful_ns = total(result.per_rank, "recorded_ns"), total(result.per_rank, "doubtful_ns")
     share = _floor_text(1 - doubtful_ns / recorded_ns) if recorded_ns else "None"
     said = f"{share} of the recorded time can be trusted"
@@ -26,10 +26,10 @@ def answer(result: Trust) -> str:
     more = f" ({others:,} more doubt{'' if others == 1 else 's'})" if others else ""
     if is_timeless:
         where = "" if worst["rule"] in _OF_JOB else f"Rank {worst['rank']}: "
-        return f"No recorded time is in doubt by itself, but the recording as a whole is. {where}{worst['sentence']}{more}."
+        return f"No particular time is in doubt, but the recording as a whole is. {where}{worst['sentence']}{more}."
     return f"{said}; rank {worst['rank']}: {worst['sentence']}{more}."
 
 
 def _floor_text(share: float) -> str:
-    """Format a share; only a share of exactly 1 becomes 100 %."""
+    """Format a share, and round only a share of exactly 1 to 100 %."""
     return percent_text(share) if share == 1 else percent_text(min(share, 0.999))

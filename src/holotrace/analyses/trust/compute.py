@@ -42,20 +42,20 @@ class Trust(Result):
 
         rank                   int32
         recorded_ns            int64    from the first to the last event
-        doubtful_ns            int64    part of it in which a rule is broken
-        trusted_fraction       float64  0..1 of recorded_ns; null if that is 0
-        device_busy_ns         int64    time in which a device of the rank has work running
-        doubtful_busy_ns       int64    part of it in which a rule is broken
-        trusted_busy_fraction  float64  0..1 of device_busy_ns; null if that is 0
+        doubtful_ns            int64    part of recorded_ns in which a rule is broken
+        trusted_fraction       float64  0..1 of recorded_ns; null if recorded_ns is 0
+        device_busy_ns         int64    time in which work runs on a device of the rank
+        doubtful_busy_ns       int64    part of device_busy_ns in which a rule is broken
+        trusted_busy_fraction  float64  0..1 of device_busy_ns; null if device_busy_ns is 0
         doubt_count            int64    rows of `doubts`
 
-    doubts      one row per broken rule, device and stream, sorted by rank, then by what they distort:
+    doubts      one row per broken rule, device and stream, sorted by rank, then by the kind of numbers that may be wrong:
 
         rank              int32    the rank; for a doubt about the whole job, one of its ranks
-        rule              str      name of the rule: its section in docs/reference/analyses/trust.md
+        rule              str      name of the rule, and of its section in docs/reference/analyses/trust.md
         device            int32    null if the doubt is about all devices, or the host
         stream            int64    null if the doubt is about all streams, or the host
-        start_ns, end_ns  int64    when the doubt begins and ends; null if it concerns no particular time
+        start_ns, end_ns  int64    when the doubt begins and ends; null if it is about no particular time
         doubtful_ns       int64    time in which the rule is broken; null if unknown
         case_count        int64    events or times that break the rule
         event_index       uint32   the event to look at first; null if there is none
@@ -75,18 +75,18 @@ class Trust(Result):
 
 
 def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
-    """Check what a recording may have lost, added or timed wrongly, and say how much of it can be trusted.
+    """Check which events a recording may have lost, added or timed wrongly, and measure how much of it can be trusted.
 
-    Each rule returns the times at which the recording breaks it. |x| is the length of the union of the intervals in x:
+    Each rule returns the times at which the recording breaks the rule. |x| is the length of the union of the intervals in x:
 
         trusted      = 1 - |times of all broken rules| / recorded time
         trusted busy = 1 - |times of all broken rules ∩ device work| / |device work|
 
-    The whole recording counts, whichever events are selected.
+    The check covers the whole recording, even if only some events are selected.
 
     Args:
         trace: the job.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Source: docs/reference/analyses/trust.md lists all rules, each with its threshold, reason and source.
 
@@ -99,7 +99,7 @@ def trust(trace: Trace, *, executor: Executor = IN_PROCESS) -> Trust:
 
 
 def plan() -> Plan[ExaminedRank, Trust]:
-    """Return `trust` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `trust` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(examined_rank, _combine)
 
 
@@ -113,7 +113,7 @@ def _rank_row(rank: int, known: ExaminedRank, doubts: Sequence[Doubt]) -> dict[s
     facts = known.recording.file
     start_ns, end_ns = facts.first_ns or 0, facts.last_ns or 0
     doubtful_ns = covered_length(*(np.clip(times, start_ns, end_ns) for times in all_times(doubts)))
-    of_job = all_times(doubts[len(known.doubts) :])  # all of it is within device work
+    of_job = all_times(doubts[len(known.doubts) :])  # all these times are within device work
     doubtful_busy_ns = covered_length(*concatenated([known.doubtful_busy, of_job]))
     return {
         "rank": rank,

@@ -24,7 +24,7 @@ _HEADING = Heading(QUESTION.question, "Share of the time from the first to the l
 
 
 def plot_trust(result: Trust, *, theme: Theme = "light") -> go.Figure:
-    """Draw one bar for each rank: the share of its recording in which no rule is broken, and the share in which one is.
+    """Draw a bar for each rank, divided into the share of the recording without broken rules and the share with broken rules.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Trust: the question, and the terms that its tables use."""
+"""Trust: the question, and the terms in its tables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ QUESTION = Analysis(
     question="Can this trace be trusted?",
     section="Files",
     definitions=(
-        ("doubt", "a rule that the recording breaks, so that some of its times or counts are wrong or unknown"),
+        (
+            "doubt",
+            "a rule that the recording breaks, which means that some of its times or counts are wrong or unknown",
+        ),
         ("recorded", "time from the first to the last event of the rank"),
         (
             "trusted",
-            "share of that time in which no rule is broken; a doubt without a time, such as lost events, has no share",
+            "share of the recorded time in which no rule is broken; doubts without a time, such as lost events, do not count",
         ),
-        ("of device time", "the same share of the time in which a device of the rank works"),
+        ("of device time", "share of the time in which a device of the rank works and no rule is broken"),
     ),
 )

@@ -1,4 +1,4 @@
-"""How long do the annotated parts of the program take, and which kernels do they run?"""
+"""How long do the annotated parts of the program take, and which kernels do they launch?"""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class UserAnnotations(Result):
         rank             int32
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
-        call_count       int64    ranges of that name; on the gpu, one per stream
-        total_ns         int64    summed durations of these ranges; nested annotations all count
+        call_count       int64    ranges of this name; on the gpu, one per stream
+        total_ns         int64    summed durations of these ranges; nested annotations all count in full
         self_ns          int64    part of total_ns without a shorter annotation on the same stream or thread
-        kernel_count     int64    pieces of device work with this innermost annotation; null on the cpu
+        kernel_count     int64    kernels, copies and memsets with this innermost annotation; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
         mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range
         min_ns, max_ns   int64
@@ -128,16 +128,16 @@ def user_annotations(
 ) -> UserAnnotations:
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels launched inside them.
 
-    On each GPU stream, an annotation lasts from the start of the first piece of work launched inside it to the end of the last
-    one. If the profiler did not record annotations on GPU streams, they are derived from the launches. Work belongs to the
-    innermost annotation, which is the shortest one running on its device and stream when the work begins; see
+    On each GPU stream, an annotation lasts from the start of the first work to the end of the last work launched inside it. If
+    the profiler did not record annotations on GPU streams, they are derived from the launches. Work counts for the innermost
+    annotation, which is the shortest annotation on its device and stream when the work begins; see
     `holotrace.enrich.host.annotations`.
 
     Args:
         trace: the job.
-        allow: regular expressions; only annotations whose names contain a match of one of them are returned.
+        allow: regular expressions; only annotations with a matching name are returned.
         merge_steps: count `ProfilerStep#1`, `ProfilerStep#2` … together as `ProfilerStep`.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
         InvalidOptionError: an expression is not valid, or no name matches; the message lists the names.
@@ -154,7 +154,7 @@ def user_annotations(
 
 
 def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Plan[_Partial, UserAnnotations]:
-    """Return `user_annotations` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `user_annotations` in two parts: one runs on each rank, the other combines the results of the ranks."""
     patterns = None if allow is None else tuple(map(_compiled, allow))
     one_rank = partial(_one_rank, patterns=patterns, merge_steps=merge_steps)
     return Plan(one_rank, partial(_combine, allow=allow))
@@ -163,7 +163,7 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
     """Return the durations of each rank's annotations: the rows of `UserAnnotations.per_annotation` of one side.
 
-    The tables omit rank and side, and also self times and kernels, which take the longest to compute.
+    The tables lack the columns rank and side, and also self times and kernels, which take the longest to compute.
     """
     return trace.map(partial(_durations_of_rank, side=side), executor)
 
@@ -247,7 +247,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Fill in 0 for GPU annotations that are not the innermost annotation of any work; order and cast the columns."""
+    """Set the work of GPU annotations that are never innermost to 0; order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")

@@ -19,15 +19,15 @@ from holotrace.units import counted
 TOP_ANNOTATIONS = 20
 _QUESTION = QUESTION.question
 _EXPLANATIONS = {
-    "gpu": "Time on the streams, over all calls and ranks: of the part itself, and of annotated parts inside it",
-    "cpu": "Time on the host, over all calls and ranks: of the part itself, and of annotated parts inside it",
+    "gpu": "Time on the streams, over all calls and ranks, of each part itself and of annotated parts inside it",
+    "cpu": "Time on the host, over all calls and ranks, of each part itself and of annotated parts inside it",
 }
 
 
 def plot_user_annotations(
     result: UserAnnotations, *, side: str | None = None, top: int = TOP_ANNOTATIONS, theme: Theme = "light"
 ) -> go.Figure:
-    """Draw a bar for each of the `top` annotations of one side, by default the GPU if it has any.
+    """Draw a bar for each of the `top` annotations of one side; the default is the GPU, if it has annotations.
 
     >>> import holotrace
     >>> from holotrace.testing import TraceBuilder

@@ -1,4 +1,4 @@
-"""User annotations: the question, the terms that its tables use, and the options of its command."""
+"""User annotations: the question, the terms in its tables, and the options of its command."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ QUESTION = Analysis(
     section="Work",
     definitions=(
         ("annotation", "a part of the program inside torch.profiler.record_function, or a step"),
-        ("on the GPUs", "on each stream, from the start of the first to the end of the last work launched inside"),
-        ("self", "the part of the annotation's time without a shorter annotation on the same stream or thread"),
+        ("on the GPUs", "on each stream, from the start of the first work to the end of the last work launched inside"),
+        ("self", "part of the annotation's time without a shorter annotation on the same stream or thread"),
         ("kernel time", "time of the kernels, copies and memsets whose innermost annotation this is"),
     ),
     options=(
         Option(
             "allow",
-            "Show only annotations whose name matches; may be repeated.",
+            "Show only annotations with a matching name; may be repeated.",
             kind=list[str],
             metavar="REGEX",
         ),

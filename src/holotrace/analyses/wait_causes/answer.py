@@ -13,7 +13,7 @@ from holotrace.units import duration_text, percent_text
 
 
 def answer(result: WaitCauses) -> str:
-    """Name the rank that causes the most waiting, and say why."""
+    """Name the rank that causes the most waiting, and its largest cause."""
     total_ns = int(result.per_cause["cost_ns"].sum())
     known = result.per_rank.filter(result.per_rank["cost_ns"] > 0).sort("cost_ns", "rank", descending=[True, False])
     if known.is_empty():
@@ -23,7 +23,7 @@ def answer(result: WaitCauses) -> str:
     main = largest_causes(result.per_cause).row(by_predicate=pl.col("cause_rank") == worst["rank"], named=True)
     part = percent_text(main["cost_ns"] / worst["cost_ns"])
     over = f"Rank {worst['rank']} causes {share} of all waiting ({duration_text(total_ns)} over all ranks)"
-    return f"{over}; {part} of that is {_cause(main)}."
+    return f"{over}; {part} of this waiting is due to {_cause(main)}."
 
 
 def _cause(row: dict[str, Any]) -> str:

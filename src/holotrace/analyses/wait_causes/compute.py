@@ -1,4 +1,4 @@
-"""Why do ranks wait for each other, and which rank causes it?"""
+"""Why do ranks wait for each other, and which rank is the cause?"""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ _PER_STEP = {"step": pl.Int64, "rank": pl.Int32, "cost_ns": pl.Int64, "wait_ns":
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WaitCauses(Result):
-    """The causes of all waiting between ranks, and what each cause costs.
+    """The causes of all waiting between ranks, and the cost of each cause.
 
     per_cause  one row per step, cause and waiting rank, the largest cost first; the costs add up to all waiting:
 
-        step            int64  of the wait; null outside the steps
-        cause_rank      int32  null if it is unknown
+        step            int64  step of the wait; null outside the steps
+        cause_rank      int32  the rank that causes the wait; null if unknown
         waiting_rank    int32
         cause           str    computation, copy, operator, python, data_loading, garbage_collection, allocation,
                                launch_delay, host_idle, synchronisation, communication, or unknown
         name            str    kernel, operator or Python function; for unknown causes, the reason; null if none
-        module          str    innermost module around it; null if unknown
-        frame           str    innermost function of the user's Python code around it; null if unknown
-        cost_ns         int64
-        error_ns        int64  how far off cost_ns may be
+        module          str    innermost module around the cause; null if unknown
+        frame           str    innermost function of the user's Python code around the cause; null if unknown
+        cost_ns         int64  time that the rank waits because of the cause
+        error_ns        int64  how much cost_ns may be off
         wait_count  int64  calls in which ranks waited directly for this cause, over all steps
         first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
         first_ns        int64  when the late rank arrived at the first of these calls, on its own clock
@@ -79,11 +79,11 @@ class WaitCauses(Result):
 
         rank            int32
         role            str      culprit, victim or null
-        cost_ns         int64    waiting of all ranks together that this rank causes
+        cost_ns         int64    time that all ranks together wait because of this rank
         cost_fraction   float64  0..1 of all waiting; null if no rank waits
-        wait_ns         int64    how long the rank waits
-        passed_on_ns    int64    how long other ranks wait because this rank waited
-        cause, name, module, frame  str  its cause with the largest cost; null without costs
+        wait_ns         int64    time that the rank waits
+        passed_on_ns    int64    time that other ranks wait because this rank waited
+        cause, name, module, frame  str  the rank's cause with the largest cost; null if the rank causes no waiting
 
     per_pair   one row per rank that causes waiting (null if unknown) and rank that waits, sorted by both:
 
@@ -91,23 +91,23 @@ class WaitCauses(Result):
 
     per_step   one row per step and rank, sorted by both: step, rank, cost_ns, wait_ns
 
-    jitter     one row per rank and step, sorted by both: how long the rank waits, and which cause grew
+    jitter     one row per rank and step, sorted by both: the wait of the rank, and the cause that costs more than usual
 
         rank             int32    the rank that waits
         step             int64
         wait_ns          int64
-        typical_wait_ns  int64    how long it waits in its median step
+        typical_wait_ns  int64    wait of the rank in its median step
         wait_excess_ns   int64    wait_ns - typical_wait_ns
-        cause_rank, cause, name, module, frame  the cause whose cost for this rank most exceeds its cost in the median step;
-                                                null if none does
-        cost_excess_ns   int64    by how much
+        cause_rank, cause, name, module, frame  the cause whose cost for this rank exceeds its cost in the median step the
+                                                most; null if none exceeds it
+        cost_excess_ns   int64    excess of this cost
 
-    findings   the culprits, and what is unknown
+    findings   the culprits, and missing data
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.wait_causes(small_job()).answer
-    'Rank 1 causes 100.0 % of all waiting (400 µs over all ranks); 100.0 % of that is kernel gemm.'
+    'Rank 1 causes 100.0 % of all waiting (400 µs over all ranks); 100.0 % of this waiting is due to kernel gemm.'
     """
 
     per_cause: pl.DataFrame
@@ -119,7 +119,7 @@ class WaitCauses(Result):
 
 
 class WaitingRank(NamedTuple):
-    """The partial result of one rank: its communication, what it did before each call, and its steps."""
+    """The partial result of one rank: its communication, its activity before each call, and its steps."""
 
     communicating: OfRank
     histories: Histories
@@ -136,19 +136,19 @@ def wait_causes(
 ) -> WaitCauses:
     """Divide all waiting between ranks among its causes.
 
-    A rank waits in a collective, send or receive for the last rank to arrive. The cause is what took longer on the late rank
-    since the two ranks last met: a kernel, an operator, a Python function, data loading … If the late rank itself waited in
-    that time, the cause of that wait is also the cause of this one, and so on. The costs of all causes add up to the total
-    waiting, to the nanosecond.
+    A rank waits in a collective, send or receive for the last rank to arrive. The cause is the activity that took longer on the
+    late rank since the two ranks last communicated: a kernel, an operator, a Python function, data loading … If the late rank
+    waited in this time itself, the cause of its wait also causes the later wait, and so on. The costs of all causes add up to the
+    total waiting, to the nanosecond.
 
     Args:
         trace: the job.
         steps: divide only the waits in these steps.
         annotation: name of host annotations to count as steps, numbered from 0.
-        executor: runs the work on the ranks.
+        executor: runs the work of each rank.
 
     Raises:
-        InvalidOptionError: the step or annotation does not exist; the message lists those that do.
+        InvalidOptionError: the step or annotation does not exist; the message lists the existing ones.
 
     Source: docs/reference/analyses/wait_causes.md derives the definitions.
 
@@ -162,7 +162,7 @@ def wait_causes(
 
 
 def plan(*, steps: Sequence[int] | None = None, annotation: str | None = None) -> Plan[WaitingRank, WaitCauses]:
-    """Return `wait_causes` in two parts: what runs on each rank, and how the results of the ranks combine."""
+    """Return `wait_causes` in two parts: one runs on each rank, the other combines the results of the ranks."""
     return Plan(partial(waiting_rank, annotation=annotation), partial(_combine, steps=steps, annotation=annotation))
 
 
@@ -226,7 +226,7 @@ def _findings(
     per_cause: pl.DataFrame, per_rank: pl.DataFrame, calls: pl.DataFrame, ranks: Mapping[int, WaitingRank]
 ) -> Iterator[str]:
     if len(ranks) == 1:
-        yield f"only rank {next(iter(ranks))} was recorded: open all ranks of the job to see whom it waits for"
+        yield f"only rank {next(iter(ranks))} was recorded; open all ranks of the job to see for which ranks it waits"
     culprits = per_rank.filter(pl.col("role") == "culprit").sort("cost_ns", descending=True)
     yield from (culprit_clause(row) for row in culprits.head(_MOST_NAMED).iter_rows(named=True))
     unknown = per_cause.filter(pl.col("cause") == "unknown").group_by("name").agg(pl.col("cost_ns").sum())
@@ -234,7 +234,7 @@ def _findings(
         yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
-        yield f"{duration_text(unmatched)} of communication may be waiting: no other rank recorded its counterpart"
+        yield f"{duration_text(unmatched)} of communication may be waiting, because no other rank recorded the counterpart"
     if not _has_stacks(per_cause):
         yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
 
@@ -247,6 +247,6 @@ def _has_stacks(per_cause: pl.DataFrame) -> bool:
 
 
 def culprit_clause(row: dict[str, Any]) -> str:
-    """Say what a rank (a row of `per_rank`) costs the job, and name its largest cause."""
+    """Say how much waiting a rank (a row of `per_rank`) causes, and name the largest cause."""
     share = percent_text(row["cost_fraction"])
     return f"rank {row['rank']} causes {share} of all waiting ({duration_text(row['cost_ns'])}): {cause_text(row)}"

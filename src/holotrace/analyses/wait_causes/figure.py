@@ -1,4 +1,4 @@
-"""The figure of the causes of waiting: how much each rank's delays cost each other rank."""
+"""The figure of the causes of waiting: how long each rank waits because of each other rank."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _UNKNOWN = "unknown"
 
 
 def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme = "light") -> go.Figure:
-    """Draw a cell for each pair of a rank that causes waiting (row) and a rank that waits (column), coloured by the cost.
+    """Draw a cell for each rank that causes waiting (row) and each rank that waits (column); the colour shows the cost.
 
     In jobs with more than `top` ranks, the rows are the `top` ranks that cause the most waiting, and the columns are the `top`
     ranks that wait the most.
@@ -42,11 +42,11 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
     >>> from holotrace.testing import small_job
     >>> figure = holotrace.figures.plot_wait_causes(holotrace.wait_causes(small_job()))
     >>> figure.layout.title.text
-    'Why do ranks wait for each other, and which rank causes it?'
+    'Why do ranks wait for each other, and which rank is the cause?'
     """
     pairs = result.per_pair.with_columns(pl.col("cause_rank").cast(pl.String).fill_null(_UNKNOWN))
     if pairs.is_empty():
-        return empty_figure(_HEADING.question, "The recordings show no rank that waits for another.", theme)
+        return empty_figure(_HEADING.question, "The recordings show no rank that waits for another rank.", theme)
     rows, columns = _largest(pairs, "cause_rank", top), _largest(pairs, "waiting_rank", top)
     shown = pairs.filter(pl.col("cause_rank").is_in(rows), pl.col("waiting_rank").is_in(list(map(int, columns))))
     size, unit = largest_unit(shown["cost_ns"].to_list())
@@ -64,7 +64,7 @@ def plot_wait_causes(result: WaitCauses, *, top: int = MOST_RANKS, theme: Theme 
 
 
 def _largest(pairs: pl.DataFrame, column: str, top: int) -> list[str]:
-    """Return the `top` ranks with the largest costs, in order of their numbers; unknown ranks come last."""
+    """Return the `top` ranks with the largest costs, sorted by number; unknown ranks come last."""
     sums = pairs.group_by(column).agg(pl.col("cost_ns").sum()).sort("cost_ns", column, descending=[True, False])
     names = sums.head(top)[column].cast(pl.String).to_list()
     return sorted(names, key=lambda name: (name == _UNKNOWN, 0 if name == _UNKNOWN else int(name)))

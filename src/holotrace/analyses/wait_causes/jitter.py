@@ -1,4 +1,4 @@
-"""How much longer each rank waits in a step than it typically does, and which cause grew."""
+"""Compare how long each rank waits in a step with its typical wait, and find the cause that costs more than usual."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 
 
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
-    """Compare how long each rank waits in a step, and for which cause, with its other steps.
+    """Compare each rank's waits in a step, and the causes of these waits, with the rank's typical step.
 
-    The typical value is the median over the steps; of two middle values, the lower one.
+    The typical value is the median over the steps; of two middle values, it is the lower one.
 
     Args:
         per_cause: `WaitCauses.per_cause`.
-        steps: {rank: its steps}.
+        steps: the steps of each rank.
 
     Returns:
         `JITTER`, sorted by rank and step.
@@ -67,7 +67,7 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Add typical_ns: the median cost over the steps of the rank, or the lower of two middle values.
 
-    Steps without a row count as 0.
+    In steps without a row, the cost is 0.
     """
     sorted_costs = costs.group_by(keys).agg(
         pl.col("cost_ns").sort(descending=True).alias("sorted"), pl.col("step_count").first().alias("of")

@@ -10,22 +10,22 @@ from holotrace.questions.tables import View
 
 
 def causes(result: WaitCauses) -> pl.DataFrame:
-    """Return what each cause costs all ranks in all steps."""
+    """Return the cost of each cause, over all ranks and steps."""
     return main_causes(result.per_cause).drop("first_ns").rename({"name": "event"})
 
 
 def ranks(result: WaitCauses) -> pl.DataFrame:
-    """Return what each rank costs the others, how long it waits, and how much waiting it passes on."""
+    """Return how much waiting each rank causes, how long it waits itself, and how much waiting it passes on."""
     return result.per_rank.rename({"name": "event"})
 
 
 def pairs(result: WaitCauses) -> pl.DataFrame:
-    """Return how much each rank's delays cost each other rank."""
+    """Return how long each rank waits because of each other rank."""
     return result.per_pair
 
 
 def steps(result: WaitCauses) -> pl.DataFrame:
-    """Return what each rank costs the others in each step."""
+    """Return how much waiting each rank causes in each step."""
     return result.per_step
 
 
@@ -35,15 +35,20 @@ def waits(result: WaitCauses) -> pl.DataFrame:
 
 
 def steps_that_differ(result: WaitCauses) -> pl.DataFrame:
-    """Return how much longer each rank waits in each step than in its median step, and which cause grew."""
+    """Return how much longer each rank waits in each step than in its median step, and the cause that costs more."""
     return result.jitter.drop("frame").rename({"name": "event"})
 
 
 VIEWS = (
-    View("What each cause costs all ranks", causes, "cost_ns"),
+    View("Causes, over all ranks and steps", causes, "cost_ns"),
     View("Culprits and victims", ranks, "cost_ns"),
-    View("What each rank costs each other rank", pairs, "cost_ns", is_detail=True),
-    View("What each rank costs in each step", steps, "cost_ns", is_detail=True),
-    View("How much each step differs, and which cause grew", steps_that_differ, "wait_excess_ns", is_detail=True),
-    View("The causes of each step and waiting rank", waits, "cost_ns", is_detail=True),
+    View("Waiting that each rank causes on each other rank", pairs, "cost_ns", is_detail=True),
+    View("Waiting that each rank causes in each step", steps, "cost_ns", is_detail=True),
+    View(
+        "Steps compared with the median step, and the cause that costs more",
+        steps_that_differ,
+        "wait_excess_ns",
+        is_detail=True,
+    ),
+    View("Causes by step and waiting rank", waits, "cost_ns", is_detail=True),
 )

@@ -35,6 +35,6 @@ def test_repeated_operators_on_the_host_cost_their_time() -> None:
 
     assert case.cost_ns == pytest.approx(200_000)
     assert said(trace, "recomputation").what == (
-        "activation checkpointing computes the forward pass again (20.0 % of the step)"
+        "activation checkpointing computes forward operators a second time (20.0 % of the step)"
     )
     assert not cases_of(job(again=False), "recomputation")

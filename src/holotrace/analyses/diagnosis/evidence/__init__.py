@@ -1,1 +1,1 @@
-"""Facts about one rank that the rules read."""
+"""Facts about one rank that the rules use."""

@@ -1,4 +1,4 @@
-"""Which function of the user's own files calls the helpers that run."""
+"""Find the function in the user's files that training calls, given the helpers that run."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
 NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
-"""Functions that Python makes for an expression; readers look for the function around them."""
+"""Functions that Python creates for an expression; findings name the function around them instead."""
 
 
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
-    """Return, for each event, the user's function that contains the event and that training calls directly.
+    """Return, for each event, the user's function that contains the event and is called directly by a training function.
 
-    This is the outermost function around the event that neither trains nor calls a function that does. Null if there is none:
-    the event happens directly in training.
+    This is the outermost function around the event that is not a training function and calls none. Null if there is none,
+    because the event is directly in a training function.
 
     Args:
         evidence: the rank.
         events: indices of events.
-        training: the names of the functions that train.
+        training: the names of the training functions.
     """
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     parent, name = known.parent, known.ranges["name"].to_numpy()
@@ -47,7 +47,7 @@ def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iter
 def _with_callers(
     parent: npt.NDArray[np.int64], is_user: npt.NDArray[np.bool_], trains: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Return the rows of the functions that train, and of all functions of the user that call them."""
+    """Return the rows of the training functions, and of all user functions that call them."""
     found, rows = [], np.flatnonzero(trains)
     while len(rows):
         found.append(rows)

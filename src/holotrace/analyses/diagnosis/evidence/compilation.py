@@ -1,4 +1,4 @@
-"""Whether torch.compile runs in a job, or could: it exists since PyTorch 2.0."""
+"""Find out whether a job runs torch.compile, or could run it: PyTorch has it since version 2.0."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COMPILED = rf"^Torch-Compiled Region|^CompiledFunction(Backward)?$|{GENERATED_K
 _RELEASE_NS = int(datetime(2023, 3, 15, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
 """PyTorch 2.0 was released on this day: https://pytorch.org/blog/pytorch-2.0-release."""
 _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
-"""Earlier times are not those of a calendar: some tools write the time since the machine started."""
+"""Earlier times are not dates, because some tools write the time since the machine started."""
 
 
 def compilation(evidence: RankEvidence) -> Compilation:
-    """Say whether torch.compile runs in the job, or whether the recording is older than it.
+    """Return whether torch.compile runs in the job, or whether the recording is older than torch.compile.
 
-    Files do not say which version of PyTorch wrote them, but when they were recorded.
+    Files do not contain the version of PyTorch, so the date of the recording decides.
     """
     first_ns = min(evidence.step_windows[0].tolist(), default=0)
     if _FIRST_PROFILER_NS <= first_ns < _RELEASE_NS:

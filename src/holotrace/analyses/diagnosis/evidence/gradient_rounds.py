@@ -1,4 +1,4 @@
-"""How often a rank reduces its gradients before it updates the weights."""
+"""Count how often a rank reduces its gradients before it updates the weights."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 class GradientRounds(NamedTuple):
     """Backward passes that reduce the gradients of DistributedDataParallel.
 
-    per_update         how many such passes there are before each update of the weights, on average
-    needless_fraction  0..1: share of the reduction time in passes other than the last one before an update
+    per_update         number of such passes before each weight update, on average
+    needless_fraction  0..1: share of the reduction time in all passes except the last before each update
     """
 
     per_update: float
@@ -31,16 +31,15 @@ class GradientRounds(NamedTuple):
 
 
 ONE_PER_UPDATE = GradientRounds(1.0, 0.0)
-"""The rounds of a job that reduces its gradients once per update, or never."""
+"""The result for a job that reduces its gradients once per update, or never."""
 
 
 def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
-    """Count how often the same gradients are reduced before each update of the weights.
+    """Count how often the same gradients are reduced before each weight update.
 
-    A round begins with a forward pass of DistributedDataParallel. A round counts as repeated only if it reduces as many bytes
-    as the last round before the update. Reductions for other models, whose gradients differ in size, and small reductions of
-    metrics therefore do not count. An optimizer that runs forward passes itself, such as LBFGS, needs the gradients of each
-    pass.
+    A round begins with a forward pass of DistributedDataParallel. Only rounds that reduce as many bytes as the last round before
+    the update count. This excludes other models, whose gradients differ in size, and small reductions of metrics. If an
+    optimizer runs forward passes itself, as LBFGS does, it needs the gradients of each pass, so all rounds are needed.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():

@@ -1,4 +1,4 @@
-"""The library that communicates on the host although devices work, and the copies that this needs."""
+"""Find the library that communicates on the host although devices work, and the copies that this requires."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from holotrace.schema import EventKind, KernelKind
 
 
 class HostLibrary(NamedTuple):
-    """The library, such as gloo.
+    """A library that communicates on the host, such as gloo.
 
-    copies_ns  time per steady step in which a device only copies for its collectives: no kernel runs, and the rank does not
-               communicate
+    copies_ns  time per steady step in which a device only copies data for the library's collectives, while no kernel runs and
+               the rank does not communicate
     """
 
     name: str
@@ -27,7 +27,7 @@ class HostLibrary(NamedTuple):
 
 
 def host_library(evidence: RankEvidence) -> HostLibrary | None:
-    """Return the library that communicates on the host; None if the devices communicate themselves, or if there are none."""
+    """Return the library that communicates on the host; None if devices communicate themselves, or if no device works."""
     if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
         return None
     names = evidence.rank_trace.strings
@@ -37,7 +37,7 @@ def host_library(evidence: RankEvidence) -> HostLibrary | None:
 
 
 def _copies_ns(evidence: RankEvidence) -> float:
-    """Return how long the copies that the collectives launch run by themselves."""
+    """Return the time per step in which only copies run that the collectives launch."""
     kinds = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
     columns = ["track_id", "start_ns", "end_ns"]
     named = names_matching(evidence.rank_trace, HOST_COLLECTIVE)

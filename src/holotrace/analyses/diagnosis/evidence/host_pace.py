@@ -1,4 +1,4 @@
-"""Whether the host launches steps as fast as the devices finish them."""
+"""Find out whether the host launches steps as fast as the devices finish them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.enrich.steps.steps import windows
 from holotrace.store.trace import RankTrace
 
 FALLS_BEHIND = 1.25
-"""A host whose steps take this many times as long as those of the devices falls behind; steps vary by less than that."""
+"""A host falls behind if its steps take this many times as long as the steps of the devices; equal steps vary by less."""
 
 
 class HostPace(NamedTuple):
@@ -29,7 +29,7 @@ class HostPace(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The time of the host as a multiple of the time of the devices."""
+        """`host_ns` divided by `device_ns`."""
         return self.host_ns / self.device_ns
 
 

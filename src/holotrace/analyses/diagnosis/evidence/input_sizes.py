@@ -1,4 +1,4 @@
-"""The size of a rank's inputs in each step, which reveals ranks with longer sequences or larger batches."""
+"""Measure the size of a rank's inputs in each step, which reveals ranks with longer sequences or larger batches."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 _OPERATORS = r"^aten::(addmm|mm|bmm|baddbmm|convolution|embedding|_grouped_mm)$"
-"""Operators whose inputs grow with the tokens or images of a step; none of them calls another."""
+"""Operators whose inputs grow with the number of tokens or images in a step; none of these operators calls another one."""
 
 _MOST_ELEMENTS = 1 << 50
 
 
 class InputSize(NamedTuple):
-    """The number of products, convolutions and embeddings of one step, and how many elements they read."""
+    """The number of products, convolutions and embeddings in one step, and the number of elements that they read."""
 
     call_count: int
     element_count: int
 
 
 def input_sizes(rank_trace: RankTrace) -> dict[int, InputSize]:
-    """Return {step: its input size}; steps in which some shape is unknown are left out."""
+    """Return the input size of each step; steps with an unknown shape are left out."""
     names = names_matching(rank_trace, _OPERATORS)
     if names.is_empty():
         return {}

@@ -1,4 +1,4 @@
-"""The device work of the steady steps, with its operator and the least time that the device needs for it."""
+"""The device work of the steady steps, with its operators and the least time that the device needs for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 ATTAINABLE_PRODUCTS = 0.6
-"""Share of the peak that well-shaped products reach on tensor cores; in healthy recordings, they reach 0.55 to 0.78."""
+"""Share of the peak that products of well-chosen shapes reach on tensor cores: 0.55 to 0.78 in healthy recordings."""
 ATTAINABLE_BANDWIDTH = 0.7
 """Share of the peak bandwidth that simple kernels reach; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
 
@@ -34,9 +34,9 @@ _SHAPES = ("blocks_per_sm", "registers_per_thread", "shared_memory_bytes", "bloc
 
 
 def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None) -> pl.DataFrame:
-    """Return the computation and the copies of a rank, with their operations, bytes and lower bounds.
+    """Return the computation and the copies of a rank, with their FLOPs, bytes and lower bounds.
 
-    Operations, bytes and the lower bound of a call are divided among its kernels by their time.
+    FLOPs, bytes and the lower bound of an operator call are divided among its kernels in proportion to their time.
 
     Args:
         rank_trace: the rank.
@@ -48,15 +48,15 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
 
         kernel        str      name of the function, without its arguments
         row           int64    row in `call_stacks` of the operator whose costs include the work; -1 if unknown
-        operator      str      its name; null if unknown
+        operator      str      name of this operator; null if unknown
         phase         str      forward, backward, recompute or optimizer; null if unknown
         key           uint32   row in `CostedCalls.keys`; null if unknown
-        cores         str      matrix: tensor cores could do the work; vector: only ordinary cores; copy; null if unknown
-        precision     str      in which the kernel computes; null if unknown
+        cores         str      matrix: tensor cores could do the work; vector: only ordinary cores can; copy; null if unknown
+        precision     str      precision in which the kernel computes; null if unknown
         flops         float64  null if unknown
         bytes_moved   float64  null if unknown
         floor_ns      float64  least time at the peak rates of the device, at most duration_ns; null if unknown
-        uses_tensor_cores  bool  null if the name does not show it
+        uses_tensor_cores  bool  null if the kernel's name does not show it
     """
     chosen = (work["kernel_kind"] != KernelKind.COMMUNICATION).to_numpy()
     rows = pl.Series("row", owners_of_work(rank_trace, work)[chosen])
@@ -83,15 +83,16 @@ def with_launch_shapes(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFram
 
 
 def floor_at(precision: str, device: Device) -> pl.Expr:
-    """Return the lower bound of matrix products if they computed in this precision; null if unknown."""
+    """Return the lower bound of the time of matrix products if they computed in this precision; null if unknown."""
     rate = device.flops_per_s(precision, matrix=True)
     return pl.max_horizontal(1e9 * pl.col("flops") / pl.lit(rate, pl.Float64), _memory_floor(device))
 
 
 def attainable_products(device: Device | None) -> pl.Expr:
-    """Return the share of the peak that products of a row's precision can reach: `ATTAINABLE_PRODUCTS`, or less.
+    """Return the share of the peak that products in the precision of each row can reach: `ATTAINABLE_PRODUCTS` or less.
 
-    AMD measures 54 % on MI300X in bfloat16, at the clock that it sustains under load; see `holotrace.enrich.device.peaks`.
+    For example, AMD measures 54 % for bfloat16 on an MI300X, at its clock under sustained load; see
+    `holotrace.enrich.device.peaks`.
     """
     rates = dict(device.matrix_tflops) if device is not None else {}
     measured = dict(device.attainable_tflops) if device is not None else {}
@@ -102,7 +103,7 @@ def attainable_products(device: Device | None) -> pl.Expr:
 
 
 class CallInputs(NamedTuple):
-    """The recorded inputs of an operator: shape, strides and element type of each."""
+    """The shapes, strides and element types of an operator's recorded inputs."""
 
     dims: list[object]
     strides: list[object]
@@ -110,7 +111,7 @@ class CallInputs(NamedTuple):
 
 
 def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
-    """Return the inputs of each key, a row in `CostedCalls.keys`; lists are empty if not recorded."""
+    """Return the recorded inputs of each key, which is a row in `CostedCalls.keys`; lists that were not recorded are empty."""
     known = costed_calls(rank_trace).keys
     distinct = keys.drop_nulls().unique().sort()
     rows = known[distinct]
@@ -122,7 +123,7 @@ def inputs_of(rank_trace: RankTrace, keys: pl.Series) -> dict[int, CallInputs]:
 
 
 def rows_inside(rank_trace: RankTrace, operators: pl.Series, rows: pl.Series) -> pl.Series:
-    """Return whether each row of `call_stacks` is one of these operators (event indexes) or inside one."""
+    """Return whether each row of `call_stacks` is one of these operators (event indexes) or inside one of them."""
     stacks = call_stacks(rank_trace)
     wanted = np.zeros(stacks.height, np.bool_)
     at = rows_of_events(stacks, operators)

@@ -1,4 +1,4 @@
-"""Calls of libraries that prepare something on the host and launch no device work, or that send Python objects to other ranks."""
+"""Find calls of libraries that only prepare data on the host, and calls that send Python objects to other ranks."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A call that spends more than this share of its time in operators computes; the rest of its time is Python overhead."""
+"""A call that spends more than this share of its time in operators computes; its other time is Python overhead."""
 _WITHOUT_DEVICE = 0.02
-"""The same for jobs that compute on the host: there, all work with tensors runs operators."""
+"""The share is lower for jobs that compute on the host, because all work with tensors runs operators there."""
 
 
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
-    """Return, for each piece of activity in a training function, the library function that it belongs to; null if none.
+    """Return, for each row of activity in a training function, the library function around it; null if there is none.
 
-    This is the outermost function around the piece that belongs to a library other than PyTorch, launches no device work and
-    runs few operators: a tokenizer, an image processor, a video decoder. Training calls it, but does not train in it.
-    PyTorch's functions that send Python objects to other ranks count too, also outside training functions.
+    This is the outermost function around the activity that is in a library other than PyTorch, launches no device work and runs
+    few operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's functions that send Python objects
+    to other ranks are also returned, even outside training functions.
 
     Args:
         evidence: the rank.
         pieces: rows of `RankEvidence.activity`.
-        training: the names of the user's functions that train.
+        training: the names of the user's training functions.
     """
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()

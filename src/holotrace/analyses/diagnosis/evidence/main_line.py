@@ -1,4 +1,4 @@
-"""Which of the user's functions takes most of the time of some host activity."""
+"""Find the user's function that takes most of the time of given host activity."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.evidence.user_functions import user_functions
 
 _WHOLE = 0.95
-"""A function that takes this share of the steps is the training itself; the functions that it calls say more."""
+"""A function that takes this share of the steps is the training loop; the functions that it calls are more informative."""
 _MOST = 0.5
 
 
 def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
-    """Return the function that training calls and that takes at least half of the time of these rows of `activity`.
+    """Return the function, called by a training function, that takes at least half of the time of these rows of `activity`.
 
-    None if no function does, or if Python functions were not recorded.
+    None if there is no such function, or if Python functions were not recorded.
     """
     training = _training_functions(evidence)
     if not training:

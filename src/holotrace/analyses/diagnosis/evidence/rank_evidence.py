@@ -1,4 +1,4 @@
-"""The evidence about one rank that the rules read: what its devices and its host did in the steady steps."""
+"""The evidence about one rank that the rules use: the activity of its devices and its host in the steady steps."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _ON_DEVICES = ("kernel", "memcpy", "memset", "communication")
 
 
 class RankEvidence:
-    """The evidence about one rank. Each property is computed when a rule first reads it.
+    """The evidence about one rank. Each property is computed when it is first read.
 
-    Properties cover only the steady steps, `step_windows`. Intervals are disjoint and in order.
+    Properties cover only the steady steps, `step_windows`. Intervals are disjoint and sorted.
     """
 
     def __init__(self, rank_trace: RankTrace) -> None:
-        """Take the trace of a rank."""
+        """Create the evidence about the rank of this trace."""
         self.rank_trace = rank_trace
         self.rank = rank_trace.rank
 
@@ -75,12 +75,15 @@ class RankEvidence:
 
     @cached_property
     def has_device_work(self) -> bool:
-        """Whether any work ran on a device; otherwise the rules look at the thread that trains."""
+        """Whether any work ran on a device; otherwise, the rules examine the training thread."""
         return not device_rows(self.rank_trace).is_empty()
 
     @cached_property
     def is_unread(self) -> bool:
-        """Whether the file holds device work that cannot be read: another program wrote the file, with PyTorch's operators."""
+        """Whether the file contains device work that cannot be read.
+
+        This is so if it contains PyTorch's operators, but was written by another program than PyTorch's profiler.
+        """
         return bool(other_writer(self.rank_trace)) and EventKind.CPU_OP in self.rank_trace.event_counts()
 
     @property
@@ -90,13 +93,13 @@ class RankEvidence:
 
     @cached_property
     def has_gpu(self) -> bool:
-        """Whether the file shows a GPU: its properties, work on it, or calls of its runtime."""
+        """Whether the file shows that the rank had a GPU: by device properties, device work, or runtime calls."""
         calls = sum(self.rank_trace.event_counts().get(kind, 0) for kind in LAUNCH_KINDS)
         return bool(self.rank_trace.header.device_properties) or self.has_device_work or calls > 0
 
     @cached_property
     def steady(self) -> pl.DataFrame:
-        """The steady steps (window, start_ns, end_ns), without steps that take far longer than the others."""
+        """The steady steps (window, start_ns, end_ns), without steps that take far longer than other steps."""
         windows = device_extended_windows(self.rank_trace)
         lengths = windows.with_columns((pl.col("end_ns") - pl.col("start_ns")).alias("length"), peers=0)
         return windows.filter(~stands_out(lengths, "length", ["peers"])).select("window", "start_ns", "end_ns")
@@ -108,18 +111,18 @@ class RankEvidence:
 
     @cached_property
     def step_lengths_ns(self) -> Sequence[int]:
-        """How long each steady step takes."""
+        """The length of each steady step."""
         lengths: list[int] = (self.steady["end_ns"] - self.steady["start_ns"]).to_list()
         return lengths
 
     @property
     def step_count(self) -> int:
-        """How many steady steps there are, at least 1."""
+        """The number of steady steps, at least 1."""
         return max(1, len(self.step_lengths_ns))
 
     @cached_property
     def time_ns(self) -> int:
-        """The length of all steady steps together."""
+        """The total length of all steady steps."""
         return covered_length(*self.step_windows)
 
     @cached_property
@@ -129,12 +132,12 @@ class RankEvidence:
 
     @cached_property
     def busy(self) -> Intervals:
-        """When any device worked; communication and copies count."""
+        """When any device worked, including communication and copies."""
         return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
 
     @cached_property
     def exposed_communication(self) -> Intervals:
-        """When the rank communicated and no kernel computed."""
+        """When the rank communicated while no kernel computed."""
         return difference(self.roles["communication"], self.roles["kernel"])
 
     @cached_property
@@ -144,12 +147,12 @@ class RankEvidence:
 
     @cached_property
     def unknown(self) -> Intervals:
-        """The periods without recorded work in which a device may have run a graph replay that lacks its device rows."""
+        """When no recorded work ran, but a device may have run a graph replay whose kernels were not recorded."""
         return intersection(difference(self.step_windows, self.busy), unknown_work(self.rank_trace))
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and the idle time in which a device probably runs work that was launched earlier or left out of the file."""
+        """`unknown`, and the idle time in which a device probably ran work from before the recording or missing from the file."""
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -173,7 +176,7 @@ class RankEvidence:
 
     @cached_property
     def in_first_calls(self) -> Intervals:
-        """The idle time in calls that take long because they are the first; see `first_calls`."""
+        """The idle time in calls that are slow because they are the first of their kind; see `first_calls`."""
         return intersection(self.idle, union_of(first_calls(self.rank_trace)))
 
     @cached_property
@@ -229,23 +232,26 @@ class RankEvidence:
         return peaks.with_columns(known["memory_bytes"].alias("capacity_bytes")).to_dicts()
 
     def activity_at(self, time_ns: int | None) -> dict[str, Any]:
-        """Return the row of `activity` at this time; empty if the host did nothing that was recorded."""
+        """Return the row of `activity` at this time; empty before the first row."""
         starts = self.activity["start_ns"].to_numpy()
         row = -1 if time_ns is None else int(np.searchsorted(starts, time_ns, side="right")) - 1
         return self.activity.row(row, named=True) if row >= 0 else {}
 
     @cached_property
     def synchronisations(self) -> pl.DataFrame:
-        """The calls in which the host waits for a device that then runs dry, with the idle time that follows.
+        """The calls in which the host waits for a device that then becomes idle, with the idle time that follows.
 
-        The device runs dry if it is idle when the call returns: without the call, the host would have launched more
-        work. Calls that wait for nothing do not count, unless Python functions were recorded. Recording them slows the host
-        down; a faster host might have had to wait here. The idle time before the call then counts, and as much after it.
-        Calls at the end of a recording without steps, after which the host launches nothing, do not count.
+        The device is idle when such a call returns. Without the call, the host would have launched more work.
+
+        If the device is already idle when the call begins, the host waits for nothing, and the call does not count. But if the
+        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. Such calls count
+        with the idle time before the call, and with the same time after it.
+
+        In a recording without steps, calls after the last launch do not count.
 
         event_index, end_ns       of the call
-        call                      its name
-        name, module, frame       of the operator around it, and of its module and Python function; null if unknown
+        call                      name of the call
+        name, module, frame       the operator around the call, its module and its Python function; null if unknown
         gap_start_ns, gap_end_ns  the idle time
         """
         calls = host_synchronisations(self.rank_trace).select("event_index").unique()
@@ -282,7 +288,7 @@ class RankEvidence:
 
     @cached_property
     def event_counts(self) -> dict[int, int]:
-        """The number of events in the steady steps by kind, device work included."""
+        """The number of events in the steady steps, by kind; device work is included."""
         events = self.rank_trace.table("events", ["kind", "start_ns"])
         row = np.searchsorted(self.step_windows[0], events["start_ns"].to_numpy(), side="right") - 1
         inside = (row >= 0) & (events["start_ns"].to_numpy() < np.append(self.step_windows[1], 0)[row])
@@ -295,14 +301,14 @@ class RankEvidence:
         return int(known.partition(".")[0]) if known else 0
 
     def within(self, table: pl.DataFrame, intervals: Intervals) -> pl.DataFrame:
-        """Cut the rows of a table (start_ns and end_ns, disjoint and in order) to these intervals."""
+        """Cut the rows of a table to these intervals; the rows (start_ns, end_ns) must be disjoint and sorted."""
         shared = overlaps(intervals_of(table), intervals)
         return table[shared.first].with_columns(
             pl.Series("start_ns", shared.start_ns), pl.Series("end_ns", shared.end_ns)
         )
 
     def per_step(self, intervals: Intervals) -> float:
-        """Return the time that intervals cover in the mean steady step, in ns."""
+        """Return how long intervals are in the mean steady step, in ns."""
         return covered_length(*intervals) / self.step_count
 
     def share(self, intervals: Intervals) -> float:
@@ -310,7 +316,7 @@ class RankEvidence:
         return covered_length(*intervals) / self.time_ns if self.time_ns else 0.0
 
     def _launching_tracks(self) -> list[int]:
-        """Return the thread that trains, then all other threads that launch device work or run operators for it."""
+        """Return the training thread, and after it all other threads that launch much device work or run many operators."""
         known = host_ranges(self.rank_trace)
         announced = steps(self.rank_trace)
         main = main_track(known, int(announced["track_id"][0]) if len(announced) else None)
@@ -319,7 +325,7 @@ class RankEvidence:
     def _working_tracks(self) -> list[int]:
         """Return the threads with at least 5 % of the kernel launches or, without device work, of the operators.
 
-        A thread that only pins batches for the data loader launches copies but no kernels, and is left out.
+        A thread that only pins batches for the data loader is left out, because it launches copies but no kernels.
         """
         ranges = host_ranges(self.rank_trace).ranges
         if self.has_device_work:
@@ -343,8 +349,8 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
-    Autograd's threads do not run the user's Python, so a row of `above` without a frame gets the frame of `below` at its start:
-    the line that called `backward`. Python rows without a frame are PyTorch's own functions; they stay without one.
+    Autograd's threads do not run the user's Python. So a row of `above` without a frame gets the frame that `below` has at the
+    same time, which called `backward`. Python rows without a frame are PyTorch's own functions, and get no frame.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

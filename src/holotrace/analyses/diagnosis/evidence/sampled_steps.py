@@ -1,4 +1,4 @@
-"""The steps that the rules examine: all of a short recording, some of a long one."""
+"""Choose the steps that the rules examine: all steps of a short recording, or some steps of a long recording."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from holotrace.store.trace import RankTrace
 
 MOST_EVENTS = 500_000
 MOST_STEPS = 8
-"""In a recording of more than 500,000 events, at most 8 steady steps, evenly spread, are examined."""
+"""In recordings of more than 500,000 events, the rules examine at most 8 steady steps, evenly spread."""
 
 
 def sampled(rank_trace: RankTrace) -> tuple[RankTrace, str]:
-    """Return the rank's trace with only the steps to examine, and a sentence about the other steps; empty if there are none."""
+    """Return the rank's trace with only the steps to examine, and a sentence about the choice; empty if all steps are examined."""
     announced = windows(rank_trace)
     if rank_trace.has_selections or len(announced) <= MOST_STEPS or _event_count(rank_trace) <= MOST_EVENTS:
         return rank_trace, ""

@@ -1,4 +1,4 @@
-"""How long a rank works in each step, to find ranks with more work than others."""
+"""Measure how long a rank works in each step, to find ranks with more work than other ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.schema import KernelKind
 
 
 def working_ns(evidence: RankEvidence) -> dict[int, int]:
-    """Return {step: how long a device computes or copies in it}; without device work, how long operators run in it."""
+    """Return, for each step, how long a device computes or copies; without device work, how long operators run."""
     within = _working(evidence)
     starts, ends = (evidence.steady[column].to_numpy() for column in ("start_ns", "end_ns"))
     lengths = covered_before(within, ends) - covered_before(within, starts)

@@ -1,4 +1,4 @@
-"""How long each function of the user's own files takes."""
+"""Measure how long each function in the user's files takes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holotrace.schema import EventKind
 
 
 def user_functions(evidence: RankEvidence) -> dict[str, int]:
-    """Return {function: mean time per step in ns, with the functions that it calls}; empty without recorded functions."""
+    """Return the mean time per step of each function in ns, including its callees; empty if no functions were recorded."""
     texts = evidence.rank_trace.strings
     ids = pl.Series("name", is_user_frame(texts).arg_true(), pl.UInt32)
     calls = event_ranges(evidence.rank_trace, [EventKind.PYTHON_FUNCTION], ["name", "start_ns", "end_ns"], names=ids)

@@ -1,1 +1,1 @@
-"""The rules of the diagnosis, a module per kind of cause."""
+"""The rules of the diagnosis, with one module per kind of cause."""

@@ -1,4 +1,4 @@
-"""Function names that reveal what a function waits for or does."""
+"""Names that reveal what a function does."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ PICKLES = r"^torch/distributed/\S+: \w+_object(_list)?$"
 """PyTorch's functions that send Python objects to other ranks: all_gather_object, broadcast_object_list …"""
 
 LOCKS = r"<built-in method acquire>"
-"""The function in which a thread waits for a lock of Python."""
+"""The function in which a thread waits for a Python lock."""

@@ -1,4 +1,4 @@
-"""Checks for the input that several rules need, with advice on how to record it."""
+"""Checks whether the input that rules need was recorded, with advice on how to record it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import partial
 from holotrace.analyses.diagnosis.evidence.rank_evidence import RankEvidence
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
-ONLY_THE_HOST = "no GPU work was recorded, so only the rules about the host and between ranks apply"
+ONLY_THE_HOST = "no GPU work was recorded, so only the rules about hosts and about several ranks apply"
 """The only caveat for a rank whose file shows no GPU."""
 
-_UNREAD = "the file's device work was not read; PyTorch's profiler writes device work that can be read"
+_UNREAD = "the device work in this file could not be read; record with PyTorch's profiler instead"
 
 _ONE_RANK = "one rank alone does not show who waits for whom; open all ranks of the job together"
 
@@ -33,7 +33,7 @@ def needs_stacks(evidence: RankEvidence) -> str | None:
 
 
 def needs_results(*names: str) -> Callable[[JobEvidence], str | None]:
-    """Return the `needs` of a rule: a function that says what is missing if one of these analyses has no result."""
+    """Return a rule's `needs` function, which says what is missing if one of these analyses has no result."""
     return partial(_missing_results, names=names)
 
 

@@ -41,7 +41,7 @@ def _on_the_host(evidence: RankEvidence) -> Iterator[Case]:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"activation checkpointing computes the forward pass again ({percent_text(words['share'])} of {words['of']})",
+        f"activation checkpointing computes forward operators a second time ({percent_text(words['share'])} of {words['of']})",
         "If memory allows, checkpoint fewer blocks, or compute only cheap operators again (selective checkpointing: "
         "torch.utils.checkpoint.create_selective_checkpoint_contexts).",
     )
@@ -53,7 +53,7 @@ RULES = (
         "forward work that the backward pass computes again",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Checkpointing everything costs a quarter to a third of the step; it is often necessary.",
+        reason="Checkpointing all blocks costs a quarter to a third of the step, and is often necessary.",
         source="https://docs.pytorch.org/docs/stable/checkpoint.html",
         check=recomputation,
         say=_say,

@@ -1,1 +1,1 @@
-"""What each case costs: its part of the rank's time, and replays of the step with the cause removed."""
+"""Compute the cost of each case: the time that it claims, and the time saved in a replay of the step without the cause."""

@@ -1,4 +1,4 @@
-"""What a late rank costs: replays of a few steps of all ranks, in which the late rank works like its median peer."""
+"""Compute the cost of a late rank by replaying a few steps of all ranks as if this rank worked like its median peer."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _MOST_EVENTS = 600_000
 
 
 class _Replay(NamedTuple):
-    """The measured length of the window of one step of the job, and the time that its replay saves."""
+    """The measured length of a step's window on all ranks, and the time that its replay saves."""
 
     window_ns: int
     saved_ns: int
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Return the diagnosis with the stakes of late ranks from replays, if these reproduce the steps within 3 %.
+    """Return the diagnosis with the stakes of late ranks from replays, if unchanged replays are accurate to 3 %.
 
-    The stake is the mean step times the share of time that the replays save in all replayed windows together, because a rank
-    may be late in some steps only. Windows are longer than steps: each begins with its first rank and ends with its last. The
-    stake is at most the part of the step that no other finding claims.
+    The stake is the mean step times the share of time that the replays save, over all replayed windows together, because a rank
+    may be late in some steps only. (A window is longer than a step: it begins when the first rank begins the step, and ends when
+    the last rank ends it.) The stake is at most the time of the step that no other finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -55,7 +55,7 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return replays of a few steps in which one of these ranks works like its median peer; empty without usable steps."""
+    """Return, by rank, replays of a few steps as if the rank worked like its median peer; empty without usable steps."""
     replays: dict[int, list[_Replay]] = {}
     first = next(iter(trace.ranks.values()))
     numbers = windows(first)["window"].to_list()
@@ -68,9 +68,9 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield the time that each of these ranks saves in addition to the ranks before it.
+    """Yield the time that each of these ranks saves in addition to the previous ranks.
 
-    In each replay, one more rank works like its median peer, because two late ranks may hide each other.
+    Each replay lets one more rank work like its median peer, because two late ranks may hide each other.
     """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
@@ -92,10 +92,10 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    Findings of other rules are ordered by upper bounds that no replay has lowered. For a fair order, a late rank
-    is ordered by twice its stake, or by its own upper bound if that is smaller. If the job is hardly faster without a rank's delay, the delay is due to
-    chance, and the finding is left out. A finding with a known line of code keeps its bound instead, because other late ranks
-    may hide the effect of the line.
+    Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, a late rank is sorted by twice
+    its stake or by its former upper bound, whichever is smaller. If the job is hardly faster without a rank's delay, the delay is
+    due to chance, and the finding is left out. If the line of code is known, the finding stays with its upper bound, because other
+    late ranks may hide the effect of the line.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]
@@ -113,7 +113,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        if rows[place]["stake_ns"] is None:  # sorted by another cost before: it stays before the next finding
+        if rows[place]["stake_ns"] is None:  # `ranking` sorted it by its later cost: keep it before the next finding
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]
@@ -121,9 +121,9 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
 
 
 def _is_refuted(row: Mapping[str, Any]) -> bool:
-    """Return whether a late rank costs almost nothing, or saves so little in some steps that chance explains the rest.
+    """Return whether a late rank costs almost nothing, or whether its cost varies so much that chance may explain it.
 
-    A known line of code is more than chance, even if it is slow only now and then.
+    A finding with a known line of code is not due to chance, even if the line is slow only now and then.
     """
     if row["rule"] != _RULE or row["basis"] != "what-if":
         return False

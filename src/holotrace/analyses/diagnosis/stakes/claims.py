@@ -12,11 +12,11 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """The part of a case's time that no other case has claimed, summed over all steps.
+    """The time of a case that no earlier case has claimed, summed over all steps.
 
-    claimed_ns    time that no case before it claims, times the share that can be saved
+    claimed_ns    explained time that no earlier case claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps
-    absorbed_by   the rule that claimed the largest part before it; "" if at least half of the explained time was left
+    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half of this time was left
     """
 
     claimed_ns: float
@@ -27,9 +27,9 @@ class Claim(NamedTuple):
 def claims(cases: Sequence[tuple[Rule, Case]], steps: Intervals) -> list[Claim]:
     """Return the claim of each case, in the order of `cases`.
 
-    Cases claim time in the order of their rules' `precedence`, the lowest first; within one precedence, the case that can save
-    the most time comes first. A case that saves only a share of its time still claims all of it: two fixes that each halve a
-    kernel's time do not save all of it.
+    Cases claim time in the order of their rules' `precedence`, the lowest first. If the precedence is equal, the case that can save
+    the most time comes first. A case that can save only a share of its time still claims all of this time, because two fixes that
+    each halve a kernel's time do not save all of the kernel's time.
     """
     explained = [intersection(case.explained, steps) for _, case in cases]
     lengths = [covered_length(*intervals) for intervals in explained]

@@ -1,4 +1,4 @@
-"""Predict what fixing the causes saves, by replaying the critical path's graph of a steady step without them."""
+"""Predict how much time fixing a cause saves, by replaying the critical path's graph of a steady step without the cause."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from holotrace.enrich.job_graph.what_if.job_what_if import REPLAY_TOLERANCE
 from holotrace.errors import HolotraceError, InvalidOptionError
 
 _MOST_PREDICTED = 5
-"""Only the costliest cases of a rank are replayed, because a replay visits the whole graph of a step."""
+"""Only this many of a rank's costliest cases are replayed, because each replay goes through the whole graph of a step."""
 
 _MOST_SCALED = 2.0
-"""If a case explains less than half as much in the replayed step as in the mean step, that step hardly shows what it costs."""
+"""The saving in the mean step is at most this many times the saving in the replayed step, which may explain too little time."""
 
 
 class _Step(NamedTuple):
-    """A steady step that can be replayed: its graph, its Python functions, and the unchanged replay with its length."""
+    """A steady step that can be replayed: its graph, its Python functions, and an unchanged replay with the replay's length."""
 
     graph: PathGraph
     functions: pl.DataFrame
@@ -35,9 +35,9 @@ class _Step(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """What the replays of one step save.
+    """The savings in replays of one step.
 
-    saved_ns  per case: how much shorter the replayed step of the rank gets without it, in ns
+    saved_ns  per case: how much shorter the replayed step becomes without the case, in ns
     end_ns    the end of the replayed step; None if no step was replayed
     """
 
@@ -46,10 +46,10 @@ class Predictions(NamedTuple):
 
 
 def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]]) -> Predictions:
-    """Replay a step of the rank without each case.
+    """Replay a step of the rank once for each of the costliest cases, without the case.
 
-    The saved time is None for cases without a change, for all but the costliest cases, and if a replay without changes does not
-    reproduce the step.
+    The saved time is None for all other cases, for cases without a change, and if an unchanged replay does not reproduce the
+    step.
     """
     saved: list[float | None] = [None] * len(cases)
     rows = [row for row, (_, case, claim) in enumerate(cases) if case.change is not None and claim.claimed_ns > 0]
@@ -64,11 +64,11 @@ def predictions(evidence: RankEvidence, cases: Sequence[tuple[Rule, Case, Claim]
 
 
 def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: int) -> float:
-    """Return what the mean step saves without a case if the replayed step, which ends at `end_ns`, saves `saved_ns`.
+    """Return the saving of a case in the mean step, given its saving `saved_ns` in the replayed step that ends at `end_ns`.
 
-    A cause may cost more in some steps than in others. So if the replay saves some share of the time that the case explains in the
-    replayed step, the same share of its time in the mean step counts, but at most twice the saved time. What the replay saves beyond
-    the explained time counts as it is.
+    A cause may cost more in some steps than in others. If the replay saves some share of the explained time of the replayed step,
+    the mean step is assumed to save the same share of its explained time, but at most twice the saved time. If the replay saves
+    more than the explained time, the excess is added unchanged.
     """
     replayed = evidence.steady.filter(pl.col("start_ns") < end_ns, pl.col("end_ns") >= end_ns)
     here_ns = covered_length(*intersection(case.explained, union_of(replayed)))
@@ -80,7 +80,7 @@ def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: in
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the last step but one; None if its replay differs from the measured length by more than 3 %."""
+    """Return the second to last step; None if the length of its replay is more than 3 % off."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)
@@ -92,7 +92,7 @@ def _step(evidence: RankEvidence) -> _Step | None:
 
 
 def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
-    """Return the time that the changes save together; None if they select nothing in this step."""
+    """Return the time that all changes together save; None if they select no event in this step."""
     replay = step.replay
     for change in changes:
         if change is not None:
@@ -101,7 +101,7 @@ def _saved_ns(step: _Step, changes: Sequence[Change | None]) -> float | None:
 
 
 def _changed(step: _Step, replay: Replay, change: Change) -> Replay | None:
-    """Apply a change, also to Python functions; None if it selects nothing."""
+    """Apply a change to the step, including its Python functions; None if the change selects no event."""
     after = None
     with suppress(InvalidOptionError):
         after = changed(step.graph, replay, change)

@@ -1,4 +1,4 @@
-"""Drop the cases that a replay refutes, because the step is hardly shorter without their cause."""
+"""Drop the cases that a replay refutes: without their cause, the step is hardly shorter."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from holotrace.analyses.diagnosis.stakes.predictions import in_mean_step, predic
 from holotrace.enrich.host.source_lines import records_python
 
 _REFUTED = 0.05
-"""A cause is refuted if its replay saves less than this share of what it claims."""
+"""A cause is refuted if its replay saves less than this share of the claimed time."""
 
 
 def may_apply(rule: Rule, case: Case) -> bool:
-    """Whether a case reaches the threshold, or may reach it once a replay shows that the case costs more time."""
+    """Return whether a case reaches the threshold, or may reach it if a replay shows that the case costs more time."""
     return case.value >= rule.threshold or (case.further is not None and covered_length(*case.explained) > 0)
 
 
 def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[tuple[Rule, Case, float | None]]:
-    """Return the cases that no replay refutes, each with what its replay saves in the mean step (None if it was not replayed)."""
+    """Return the cases that no replay refutes, each with its saving in the mean step; None if the case was not replayed."""
     claimed = claims(found, evidence.step_windows)
     predicted = predictions(evidence, [(rule, case, claim) for (rule, case), claim in zip(found, claimed, strict=True)])
     kept = []
@@ -36,19 +36,19 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # `whole` would be wrong here: it takes `further` time from the first steps, wherever it was lost.
+                # Use `case` here: the `further` time in `whole` is from the first steps, although any step may have lost it.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
 
 
 def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: float | None) -> bool:
-    """Whether a case keeps its claimed cost although the replay saves less."""
+    """Return whether a case keeps its claimed cost, although the replay saves less."""
     return saved_ns is not None and case.is_certain and saved_ns * evidence.step_count < claim.claimed_ns
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the explained time, add the difference from `further`, earliest time first."""
+    """If the replay saves more than the explained time, add the difference from `further`, beginning with the earliest time."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -60,23 +60,23 @@ def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) ->
 
 
 def _length_before(intervals: Intervals) -> npt.NDArray[np.int64]:
-    """Return, for each interval, the summed length of all intervals before it."""
+    """Return, for each interval, the total length of all earlier intervals."""
     lengths = intervals[1] - intervals[0]
     before: npt.NDArray[np.int64] = np.cumsum(lengths) - lengths
     return before
 
 
 def _is_idle(evidence: RankEvidence, case: Case) -> bool:
-    """Whether most of a case's time is idle time, which may have other causes as well."""
+    """Return whether most of a case's time is idle time, which may have other causes as well."""
     explained = intersection(case.explained, evidence.step_windows)
     return 2 * covered_length(*intersection(explained, evidence.idle)) > covered_length(*explained)
 
 
 def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: float | None) -> bool:
-    """Whether a replay without the cause saves almost nothing, so that another cause may claim the time.
+    """Return whether a replay without the cause saves almost nothing, so another cause may claim the time.
 
-    Less than half of the rule's threshold also counts as almost nothing, unless Python functions were recorded: recording them
-    slows the host and so hides part of the cost.
+    A saving below half of the rule's threshold counts as almost nothing, too. This does not apply if Python functions were
+    recorded, because the profiler then slows the host, which hides part of the cost.
     """
     if saved_ns is None:
         return False

@@ -34,7 +34,7 @@ def test_copies_are_found_with_their_function_and_time() -> None:
     assert (case.count, case.place.operator) == (4, "aten::contiguous")
     sentences = said(trace, "host_copies")
     assert sentences.what == (
-        "2 calls per step only copy, convert or fill tensors and take 30.0 % of the step, mostly aten::contiguous, in "
+        "2 calls per step that only copy, convert or fill tensors take 30.0 % of the step, mostly aten::contiguous, in "
         f"{_LINE}; 1 of them directly follow another copy of the same size"
     )
 

@@ -226,7 +226,7 @@ def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
     write = calling_job(("train.py(4): keep_best", "<built-in method write_record>", 200))
     parse = calling_job(("train.py(4): parse", "<built-in function loads>", 200))
 
-    assert "Write files in the background" in said(write, "slow_function").advice
+    assert "Write files less often, or in the background" in said(write, "slow_function").advice
     assert "worker process" in said(parse, "slow_function").advice
 
 

@@ -125,7 +125,7 @@ def test_what_the_recording_costs_comes_after_the_job() -> None:
     [
         (2026, "Torch-Compiled Region: 0/0", "torch.compile already runs"),
         (2026, "aten::relu", "or fuse kernels with torch.compile"),
-        (2021, "aten::relu", "The recording is older than torch.compile"),
+        (2021, "aten::relu", "Or update to PyTorch 2.0 or newer"),
     ],
 )
 def test_the_advice_knows_whether_torch_compile_runs_or_exists(year: int, region: str, said: str) -> None:

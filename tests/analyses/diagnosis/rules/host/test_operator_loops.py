@@ -35,7 +35,7 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
     assert case.value == pytest.approx(0.6, abs=0.01)
     assert (case.count, case.place.source_line) == (400, _LINE)
     sentences = said(trace, "operator_loops")
-    assert sentences.what == f"training runs small operators in a loop: aten::item 200 times in each call of {_LINE}"
+    assert sentences.what == f"the script runs small operators in a loop: aten::item 200 times in each call of {_LINE}"
     assert "whole tensors" in sentences.advice
 
 
@@ -107,7 +107,7 @@ def test_a_module_called_for_one_sample_after_the_other_is_a_loop() -> None:
     assert case.value == pytest.approx(70 * 38 / 3_000)
     assert (case.count, case.place.module, case.place.source_line) == (70, "Score_0", "net.py(5): predict")
     assert said(trace, "operator_loops").what == (
-        "training calls Score_0 in a loop: 70 times in each call of net.py(5): predict"
+        "the script calls Score_0 in a loop: 70 times in each call of net.py(5): predict"
     )
 
 

@@ -50,7 +50,7 @@ def test_a_reduction_per_microbatch_costs_all_but_the_last() -> None:
     found = finding(accumulating([4096] * 4))
     assert found is not None
     assert found["stake_fraction"] == pytest.approx(90 / 400, abs=0.01)
-    assert "4 times for each update" in str(found["finding"])
+    assert "4 times per weight update" in str(found["finding"])
     assert "no_sync" in str(found["advice"])
 
 

@@ -46,7 +46,7 @@ def findings(trace: holotrace.Trace) -> dict[str, str]:
 def test_a_rank_with_longer_sequences_is_named_with_the_ratio() -> None:
     """Rank 2 gets 900 tokens and the others 300; the inputs (8 · tokens + 8 elements) differ by a factor of 2.995."""
     assert findings(job([[300, 300, 900]] * 4)) == {
-        "uneven_inputs": "the other ranks wait for rank 2, whose inputs have 3 times as many elements as those of its peers"
+        "uneven_inputs": "the other ranks wait for rank 2, whose inputs have 3 times as many elements as the inputs of its peers"
     }
 
 
@@ -65,7 +65,7 @@ def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
     turns = [[900 if rank == step % 3 else 300 for rank in range(3)] for step in range(6)]
 
     assert findings(job(turns)) == {
-        "uneven_inputs": "ranks take turns waiting for the rank whose inputs have 3 times as many elements as those of its peers"
+        "uneven_inputs": "ranks take turns waiting for the rank whose inputs have 3 times as many elements as the inputs of its peers"
     }
 
 

@@ -45,7 +45,7 @@ def queue_length_summary(series: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
 def time_blocked(trace: Trace, series: Mapping[int, pd.DataFrame], max_queue_length: int) -> pd.DataFrame:
     """Return how long each stream's queue was full; omits streams whose queue was never full."""
     if max_queue_length < 1:
-        message = f"max_queue_length={max_queue_length}: a full queue holds at least 1 launch"
+        message = f"max_queue_length={max_queue_length} is below 1"
         raise InvalidOptionError(message)
     ranks = trace.select(list(series)).ranks if series else {}
     rows = [

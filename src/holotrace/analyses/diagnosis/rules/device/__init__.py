@@ -1,1 +1,1 @@
-"""Rules about the work of devices, and their memory."""
+"""Rules about kernels, streams and device memory."""

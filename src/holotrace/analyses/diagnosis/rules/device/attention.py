@@ -25,7 +25,7 @@ _ATTAINABLE, _ATTAINABLE_AMPERE = 0.3, 0.4
 _AMPERE = 8
 """Major compute capability of A100 and other Ampere GPUs."""
 _BEST = 0.75
-"""Share of the peak that the fastest fused attention reaches; FlashAttention-3 on H100; https://arxiv.org/abs/2407.08608"""
+"""Share of the peak that the fastest fused attention, FlashAttention-3 on H100, reaches (https://arxiv.org/abs/2407.08608)."""
 _MATH = r"scaled_dot_product_attention_math"
 _PRODUCT, _SOFTMAX, _OTHER_PRODUCT = (
     r"^aten::(baddbmm|bmm)$",
@@ -35,7 +35,7 @@ _PRODUCT, _SOFTMAX, _OTHER_PRODUCT = (
 
 
 def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for attention, forward and backward, that runs as two products with a softmax between them."""
+    """Yield a case for attention that runs as two products with a softmax between them, forward and backward together."""
     operators = pl.concat([_math_attention(evidence), _written_out(evidence)]).unique()
     rows = _work_of(evidence, operators)
     if rows.is_empty() or evidence.peaks is None:
@@ -55,7 +55,7 @@ def unfused_attention(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _work_of(evidence: RankEvidence, operators: pl.Series) -> pl.DataFrame:
-    """Return the device work of these forward operators, and of the gradients of the operators inside them."""
+    """Return the device work of these forward operators and of their backward operators."""
     work = evidence.costed
     calls = work["row"].filter(work["row"] != NO_PARENT).unique().sort()
     if operators.is_empty() or calls.is_empty():
@@ -70,7 +70,7 @@ def _work_of(evidence: RankEvidence, operators: pl.Series) -> pl.DataFrame:
 
 
 def _math_attention(evidence: RankEvidence) -> pl.Series:
-    """Return the calls of the implementation of `scaled_dot_product_attention` that is not fused."""
+    """Return the calls of the unfused implementation of `scaled_dot_product_attention`."""
     return _named(evidence, _MATH)["event_index"]
 
 
@@ -103,7 +103,7 @@ def _named(evidence: RankEvidence, pattern: str) -> pl.DataFrame:
 
 
 def _precision(evidence: RankEvidence, products: pl.DataFrame) -> str | None:
-    """Return the precision that a fused kernel would use: 16 bits if any product uses 16 bits, presumably by mixed precision."""
+    """Return the precision that a fused kernel would use: 16 bits if any product of the model uses 16 bits."""
     all_products = evidence.costed.filter(pl.col("cores") == "matrix")["precision"].drop_nulls()
     low = next((name for name in ("bfloat16", "float16") if (all_products == name).any()), None)
     return low or products.row(int(np.argmax(products["duration_ns"].to_numpy())), named=True)["precision"]
@@ -113,8 +113,8 @@ def _say(_: Sequence[RankCase]) -> Said:
     return Said(
         "attention runs as separate kernels: a product, a softmax and another product, with the whole matrix of scores in "
         "memory",
-        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs, with is_causal=True instead of a causal mask, or "
-        "FlexAttention for other masks; do not force SDPBackend.MATH.",
+        "Use torch.nn.functional.scaled_dot_product_attention with 16-bit inputs and without SDPBackend.MATH; pass is_causal=True "
+        "instead of a causal mask, and use FlexAttention for other masks.",
     )
 
 
@@ -124,7 +124,7 @@ RULES = (
         "attention as two products with a softmax between them, in separate kernels",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Fused attention reads the inputs and writes the result once; gains below 3 % are within the noise of a step.",
+        reason="Fused attention reads the inputs and writes the result once. Gains below 3 % are smaller than the variation of steps.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
         check=unfused_attention,
         say=_say,

@@ -1,4 +1,4 @@
-"""The rule about kernels on two streams that run one after the other, although the device has room for both."""
+"""The rule about kernels on two streams that run one after the other, although they could run at once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from holotrace.schema import KernelKind
 from holotrace.units import percent_text, times_text
 
 _SOON_NS = 20_000
-"""Work that waited for other work starts within this time after the other work ends."""
+"""A kernel that starts later than this after another kernel ended did not wait for it."""
 _READY_NS = 30_000
-"""Work that was ready this long before the other work ended waited neither for the host nor for its own stream."""
+"""A kernel that was ready this long before another kernel ended waited neither for the host nor for its own stream."""
 _CLOCK_NOISE_NS = 1_000
 _OF_BEFORE = ("stream", "start_ns", "end_ns", "launch_start_ns", "last_use")
 """Columns of the run for which another run waits; they are kept with the suffix `_before`."""
@@ -30,11 +30,11 @@ _WAIT_CALL = r"(?i)stream_?wait_?event"
 
 
 def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the kernels of one stream that wait for those of another, though both together do not fill the device.
+    """Yield a case for kernels that wait for kernels of another stream, although both together do not fill the device.
 
-    Let two runs of kernels fill the fractions a and b of the SMs. If they overlap, they take as long as the longer run if a + b
-    is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs the results of the other.
-    If a call made a stream wait, streams that take turns kernel by kernel presumably need each other's results.
+    Suppose that two runs of kernels fill the fractions a and b of the SMs. Overlapped, they take as long as the longer run if
+    a + b is at most 1, otherwise (a + b) times as long. The recording rarely shows whether one run needs the results of the
+    other. If a call made a stream wait, streams that take turns kernel by kernel presumably need each other's results.
     """
     kernels = _kernels(evidence)
     if kernels.select("device", "stream").n_unique() == kernels["device"].n_unique():
@@ -65,7 +65,7 @@ def streams_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _kernels(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the kernels that compute, in order of their start on each device, with `use`: the share of the SMs that they fill.
+    """Return the kernels that compute, sorted by device and start; `use` is the share of the SMs that a kernel fills.
 
     Kernels of unknown size count as filling all SMs.
     """
@@ -75,11 +75,11 @@ def _kernels(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _runs(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Return the runs: consecutive kernels of one stream, with no kernel of another stream between them; sorted by start.
+    """Return the runs, sorted by start: kernels of one stream with no kernel of another stream between them.
 
-    run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched, and the kernels before it on its stream
-    had ended), first_use and last_use (the shares of the SMs that the first and the last kernel fill), the launches of both, and
-    the first kernel with its event.
+    run, device, stream, start_ns, end_ns, ready_ns (when the first kernel was launched and the previous kernels of its stream
+    had ended), first_use and last_use (the shares of the SMs that the first and the last kernel fill), first_launch and
+    last_launch (the launches of these two kernels), and the first kernel with its event and its launch time.
     """
     ended_ns = pl.col("end_ns").cum_max().shift().over("device", "stream")
     numbered = kernels.with_columns(
@@ -112,7 +112,7 @@ def _waits(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add the fraction of the SMs that each of two runs fills while both could run, and the time that running both at once saves."""
+    """Add the mean share of the SMs that each of the two runs fills while both could run, and the time that overlap saves."""
     parts = []
     for (device,), of_device in waits.group_by("device", maintain_order=True):
         on_device = kernels.filter(pl.col("device") == device)
@@ -125,7 +125,7 @@ def _with_use(kernels: pl.DataFrame, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array) -> npt.NDArray[np.float64]:
-    """Return the mean fraction of the SMs that a device's kernels fill in each of these periods."""
+    """Return, for each of these periods, the mean share of the SMs that the kernels fill."""
     times = np.concatenate([kernels["start_ns"].to_numpy(), kernels["end_ns"].to_numpy()])
     changes = np.concatenate([kernels["use"].to_numpy(), -kernels["use"].to_numpy()])
     order = np.argsort(times, kind="stable")
@@ -137,9 +137,9 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait: whether a call made some stream wait between the launches of the two runs.
+    """Return whether the host requested each wait, with a call between the two launches that made some stream wait.
 
-    If the recording has no calls that make a stream wait, all waits count as requested.
+    If the recording contains no such call, assume that the host requested all waits.
     """
     calls = _wait_calls(evidence)["start_ns"].sort()
     if calls.is_empty():
@@ -155,10 +155,10 @@ def _wait_calls(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
-    """Leave out streams that take turns repeatedly with kernels that are small enough to overlap.
+    """Leave out waits of streams that keep taking turns, although their kernels are small enough to overlap.
 
-    Streams that keep taking turns probably pass results to each other. A script that waits too early does so only once, where
-    its branches begin or end.
+    Such streams probably pass results to each other. A script that waits too early usually waits once, where its branches
+    begin or end.
     """
     fits = pl.col("is_asked") & (pl.col("first_use") + pl.col("last_use_before") <= 1)
     turns = set(waits.filter(fits)["run"])
@@ -168,7 +168,7 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Let each run overlap with only one other: keep the waits that save the most time and leave the most SMs free."""
+    """Keep at most one wait per run: the one that saves most time and leaves most SMs free."""
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))
@@ -180,7 +180,7 @@ def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(waits: pl.DataFrame) -> Intervals:
-    """Return the end of each previous run and the beginning of each waiting run: the parts that could have overlapped."""
+    """Return the times that could have overlapped: the end of each previous run and the beginning of each waiting run."""
     shared = waits["shared_ns"].to_numpy()
     ends, begins = waits["end_ns_before"].to_numpy(), waits["start_ns"].to_numpy()
     return union(np.concatenate([ends - shared, begins]), np.concatenate([ends, begins + shared]))
@@ -196,13 +196,13 @@ def _place(evidence: RankEvidence, wait: dict[str, Any]) -> Place:
 def _say(cases: Sequence[RankCase]) -> Said:
     case = cases[0]
     (waiting, before), (use, use_before) = case.words["streams"], case.words["uses"]
-    turns = f"kernels on stream {waiting} wait for those on stream {before} ({times_text(round(case.words['count']))} per step)"
+    turns = f"kernels on stream {waiting} wait for kernels on stream {before} ({times_text(round(case.words['count']))} per step)"
     room = f"they fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}"
     if case.words["is_asked"]:
         return Said(
             f"{turns}, although {room}; they may need each other's results, which the trace does not show",
-            "If they do not need each other's results, launch both first, and call wait_stream or wait_event right before the "
-            "result is used, so that they run at once; if they do, a second stream gains nothing.",
+            "If the kernels are independent, launch both first, and call wait_stream or wait_event right before the result is "
+            "used, so that they run at once. Otherwise, use a single stream.",
         )
     return Said(
         f"{turns}, although no call made them wait and {room}",
@@ -214,7 +214,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "streams_in_turn",
-        "kernels that wait for those of another stream although both together leave SMs free",
+        "kernels that wait for kernels of another stream, although both together leave SMs free",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Below 5 % of the step, rearranging streams is not worth the effort.",

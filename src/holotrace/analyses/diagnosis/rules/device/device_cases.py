@@ -18,20 +18,20 @@ from holotrace.enrich.host.source_lines import records_python
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 LEAST_SHARE = 0.03
-"""Rules about device work apply if fixing the cause saves this share of the step or more."""
+"""Rules about device work apply if fixing the cause saves at least this share of the step."""
 
 LAYOUT_KERNELS = r"(?i)nchwToNhwc|nhwcToNchw|batched_transpose|AddPadding"
 """Kernels with which cuDNN and MIOpen convert their inputs and results; https://docs.nvidia.com/deeplearning/performance/
 dl-performance-convolutional/index.html (tensor layouts)."""
 
 FIXED_NS = 2_000
-"""Time that any kernel takes to start and drain on the device; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
+"""Time that every kernel needs to start and drain; https://developer.nvidia.com/blog/cuda-graphs measures 2 µs."""
 
 _LEAST_VALUE = 0.02
-"""Cases below this value get no replay, because the thresholds of all rules in this folder are higher."""
+"""Cases below this value are not replayed, because the thresholds of all rules in this folder are higher."""
 
 _PAUSE_NS = 200_000
-"""Between two operators of one function, Python takes less time than this, even under the profiler."""
+"""A longer time between two operators is not just Python running one function, even under the profiler."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -41,8 +41,8 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return `saved_ns` and `most_ns` for `case_of`.
 
-    The kernels could typically reach the fraction `share` of the peak, and `best` at most. Both savings are 0 if the lower
-    bound is unknown.
+    Such kernels typically reach the fraction `share` of the peak, and at most the fraction `best`. If the lower bound of a
+    kernel's time is unknown, both savings are 0.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -55,7 +55,7 @@ def share_of(part: pl.Series, whole: pl.Series) -> float:
 
 
 def matches(names: pl.Series, pattern: str) -> pl.Series:
-    """Return whether each name contains the pattern, false for null; each distinct name is searched once."""
+    """Return whether each name contains the pattern, false for null; search each distinct name only once."""
     distinct = names.drop_nulls().unique()
     found = distinct.filter(distinct.str.contains(pattern))
     return names.is_in(found.implode()).fill_null(value=False)
@@ -71,16 +71,16 @@ def case_of(
 ) -> Case:
     """Build a case from these rows of `RankEvidence.costed`.
 
-    Recording Python functions makes the host up to twice as slow. In a replay, faster device work may then save no time,
-    although it would save time without the profiler. Recordings of Python functions are therefore not replayed.
+    A profiler that records Python functions makes the host up to twice as slow. Faster device work may then save nothing in a
+    replay, although it would save time without the profiler. Such recordings are therefore not replayed.
 
     Args:
         evidence: the rank.
-        rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. With the optional column `most_ns`,
-            the largest possible saving, `saved_ns` is the typical saving and decides whether the rule applies.
+        rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have `most_ns`, the
+            largest possible saving, then `saved_ns` is the typical saving, which decides whether the rule applies.
         subject: tells several cases of one rule apart.
         words: other values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
-        waits: time without device work that the cause also explains, all of which fixing it saves.
+        waits: time without device work that the cause also explains; fixing the cause saves all of it.
     """
     busy = union_of(rows)
     explained = busy if waits is None else union(*concatenated([busy, waits]))
@@ -106,7 +106,7 @@ def case_of(
 
 
 def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
-    """Return the place of a row of `RankEvidence.costed`, with what the host did when it launched this work."""
+    """Return the kernel, operator, module and line of a row of `RankEvidence.costed`, as of the launch."""
     activity = evidence.activity_at(row["launch_start_ns"])
     return Place(
         activity.get("module"),
@@ -119,14 +119,14 @@ def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
 
 
 def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return the idle gaps of at most 2 µs right before these rows, which the device itself needs between kernels."""
+    """Return the idle gaps of at most 2 µs right before these kernels; the device needs such gaps between kernels."""
     begins, ends = evidence.idle
     chosen = (ends - begins <= FIXED_NS) & np.isin(ends, rows["start_ns"].to_numpy())
     return begins[chosen], ends[chosen]
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return when no device works and the host makes the calls in `rows`, one after another."""
+    """Return when no device works while the host makes the calls in `rows`, one after another."""
     spans = host_spans(evidence, rows)
     return intersection(union_of(spans), evidence.idle)
 
@@ -157,7 +157,7 @@ def _change(evidence: RankEvidence, rows: pl.DataFrame, factor: float, *, with_h
 
 
 def _host_events(evidence: RankEvidence, rows: pl.DataFrame) -> pl.Series:
-    """Return the operators and calls of the host inside the spans of these rows."""
+    """Return the operators and launch calls that ran while the host made only the calls in `rows`."""
     spans = host_spans(evidence, rows).rename({"end_ns": "last_ns"})
     ranges = event_ranges(evidence.rank_trace, _HOST_KINDS, ["event_index", "track_id", "start_ns", "end_ns"])
     inside = ranges.sort("start_ns").join_asof(spans, on="start_ns", by="track_id", check_sortedness=False)

@@ -28,27 +28,27 @@ from holotrace.units import percent_text
 
 _ELEMENTWISE = r"elementwise_kernel|triton_poi_|CUDAFunctor|pointwise"
 _FUSIBLE = rf"{_ELEMENTWISE}|CatArrayBatchedCopy|native::reduce_kernel"
-"""Kernels that a compiler fuses with element-wise ones: normalisations and rotary embeddings consist of all three kinds."""
+"""Kernels that a compiler fuses: element-wise kernels, and the concatenations and reductions between them.
+
+Normalisations and rotary embeddings consist of all three kinds."""
 _LONGEST_GAP_NS = 50_000
-"""Between two kernels of a chain, the host only launches, which takes 5 µs, or up to 50 µs under the profiler."""
+"""Two kernels with a longer gap are not in one chain: a launch takes 5 µs, or up to 50 µs under the profiler."""
 _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
-"""Initialisation, copies and sums of gradients, which may follow each other without being a chain."""
+"""Operators that may follow each other without being a chain: initialisation, copies, and sums of gradients."""
 _ATTAINABLE_WINDOWS = 0.3
 """Share of the peak bandwidth that normalisations and pooling of images reach in channels-last layout."""
 _BEST_WINDOWS = 0.6
-"""The largest share of the peak bandwidth that normalisations and pooling reach.
+"""The largest share of the peak bandwidth that normalisations and pooling reach: two thirds of a simple kernel's share.
 
-This is two thirds of a simple kernel's share, because a normalisation reads its input twice and writes once.
+A normalisation reads its input twice and writes its result once.
 """
 _OF_IMAGES = r"batch_norm|pool"
 _SLOW_MEMORY = 0.3
 _IRREGULAR = (
     r"pool|batch_norm|embedding|index|scatter|gather|sort|topk|unique|nonzero|masked|cumsum|upsample|roll|grid_sampl"
 )
-"""Operators that read scattered or overlapping elements, or their inputs twice, so that they cannot reach the peak
-bandwidth.
-"""
+"""Operators that cannot reach the peak bandwidth: they read scattered or overlapping elements, or read their inputs twice."""
 _SHORTEST_CALL_NS = 20_000
 
 
@@ -65,7 +65,7 @@ def unfused_chains(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _chains(work: pl.DataFrame) -> pl.DataFrame:
-    """Return the element-wise kernels that follow each other on a stream, at least 8 in a row, with the number of the chain."""
+    """Return the chains of at least 8 consecutive fusible kernels on a stream, one row per kernel, with the chain's number."""
     is_left_out = (work["phase"] == "optimizer").fill_null(value=False) | matches(work["operator"], _NO_LINK)
     fits = matches(work["kernel"], _FUSIBLE) & ~is_left_out
     on_stream = work.select("device", "stream", "start_ns", "end_ns", place=pl.int_range(pl.len()), fits=fits)
@@ -85,7 +85,7 @@ def _waits_between(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def casts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for copies between element types."""
+    """Yield a case for copies that convert the element type."""
     rows = _copies(evidence, differ_in_type=True).with_columns(saved_ns=DURATION.cast(pl.Float64))
     if len(rows):
         key = rows["key"][int(rows["duration_ns"].arg_max() or 0)]
@@ -95,7 +95,7 @@ def casts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def transposes(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for copies between layouts of the same element type."""
+    """Yield a case for copies that change only the layout."""
     rows = _copies(evidence, differ_in_type=False).with_columns(saved_ns=DURATION.cast(pl.Float64))
     if len(rows):
         yield case_of(evidence, rows, waits=gaps_before(evidence, rows))
@@ -117,7 +117,7 @@ def _copies(evidence: RankEvidence, *, differ_in_type: bool) -> pl.DataFrame:
 
 
 def channels_first(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for conversions between the layouts of images, and the slow normalisations and pooling around them."""
+    """Yield a case for conversions of images between layouts, and for the slow normalisations and pooling around them."""
     work = evidence.costed
     is_conversion = pl.col("kernel").str.contains(LAYOUT_KERNELS) & ~pl.col("kernel").str.contains("AddPadding")
     if work.filter(is_conversion).is_empty():
@@ -150,8 +150,8 @@ def slow_memory_kernels(evidence: RankEvidence) -> Iterator[Case]:
 def _say_chains(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,.0f} element-wise and similar kernels per step run one after another, up to {words['longest']} in a row, "
-        "although one kernel could do the work of each chain",
+        f"{words['count']:,.0f} element-wise and similar kernels per step run in chains of up to {words['longest']}, "
+        "although a single kernel could replace each chain",
         "Compile this function with torch.compile, which fuses element-wise operations.",
     )
 
@@ -168,8 +168,8 @@ def _say_casts(cases: Sequence[RankCase]) -> Said:
 def _say_transposes(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{cases[0].words['count']:,.0f} kernels per step only copy tensors into another layout",
-        "Look for .contiguous(), .clone() and reshape() of permuted tensors; create the tensor in the layout that its reader "
-        "needs, or compile the model with torch.compile.",
+        "Look for .contiguous(), .clone() and reshape() of permuted tensors. Create each tensor in the layout that the next "
+        "operator needs, or compile the model with torch.compile.",
     )
 
 
@@ -185,9 +185,9 @@ def _say_channels_first(cases: Sequence[RankCase]) -> Said:
 def _say_slow_memory(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['operator']} moves its data at {percent_text(words['attained'])} of the peak bandwidth of the memory "
+        f"{words['operator']} reaches only {percent_text(words['attained'])} of the peak memory bandwidth "
         f"(kernel {words['kernel']})",
-        "Make its inputs contiguous, or compile this part with torch.compile to get another kernel.",
+        "Make its inputs contiguous, or compile this function with torch.compile to get another kernel.",
     )
 
 
@@ -199,7 +199,7 @@ RULES = (
         "runs of eight or more element-wise kernels, concatenations and reductions on one stream, except the optimizer's",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Models rarely have eight element-wise operations in a row by design; each reads and writes memory again.",
+        reason="Few models need eight element-wise operations in a row, and each operation reads and writes memory again.",
         source=_TUNING,
         check=unfused_chains,
         say=_say_chains,
@@ -230,7 +230,7 @@ RULES = (
     ),
     Rule(
         "channels_first",
-        "kernels that convert images between layouts around convolutions, and slow normalisations and pooling with them",
+        "kernels that convert images between layouts for convolutions, and the slow normalisations and pooling around them",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="In channels-last layout, tensor cores need no conversions at all.",
@@ -241,10 +241,10 @@ RULES = (
     ),
     Rule(
         "slow_memory_kernels",
-        "operators bound by memory, longer than 20 µs, below 30 % of the peak bandwidth",
+        "memory-bound operators that take more than 20 µs and reach less than 30 % of the peak bandwidth",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Simple kernels reach 70 % and reductions 40 %; below 5 % of the step, a better kernel hardly pays off.",
+        reason="Simple kernels reach 70 %, and reductions 40 %. Below 5 % of the step, a better kernel gains little.",
         source=_TUNING,
         check=slow_memory_kernels,
         say=_say_slow_memory,
@@ -253,4 +253,4 @@ RULES = (
         confidence="medium",
     ),
 )
-"""The rules about kernels that better code would not need."""
+"""The rules about kernels that better code would avoid or speed up."""

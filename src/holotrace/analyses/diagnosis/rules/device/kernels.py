@@ -1,4 +1,4 @@
-"""Rules about kernels that have too few blocks, have a low occupancy, or are very short."""
+"""Rules about kernels with too few blocks, low occupancy or very short run times."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from holotrace.schema import KernelKind
 from holotrace.units import duration_text, number_text, percent_text
 
 _LONG_NS = 10_000
-"""Shorter kernels are bound by their launch, whatever their shape."""
+"""The time of shorter kernels is mostly the cost of the launch."""
 _TINY_NS = 5_000
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
 _ENOUGH_OCCUPANCY = 0.5
 _PRODUCTS = r"(?i)gemm|conv|cutlass|attention|attn|fmha|flash|matmul|(^|_)(mm|bmm|dot)(_|$)"
-"""Kernels that multiply matrices keep their data in registers, so they need few warps."""
+"""Kernels that multiply matrices. They need few warps, because they keep their data in registers."""
 _WARP = 32
 _MOST_BLOCKS = 32
 _REGISTER_UNIT = 256
 
 
 def small_grids(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each kernel with less than one block for every two SMs; only kernels of 10 µs and more count."""
+    """Yield a case for each kernel of 10 µs or more that has less than one block for every two SMs."""
     shaped = with_launch_shapes(evidence.rank_trace, evidence.costed)
     is_small = (pl.col("blocks_per_sm") < _FEW_BLOCKS) & (DURATION >= _LONG_NS)
     # With a block on every SM, the kernel takes proportionally less time, but at least its lower bound.
@@ -56,7 +56,7 @@ def small_grids(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
-    """Return the fraction of each row's time in which no other stream runs a kernel on its device."""
+    """Return, for each kernel in `rows`, the share of its time in which no other stream of its device runs a kernel."""
     shares = np.ones(len(rows))
     for (device, stream), of_stream in rows.with_row_index("place").group_by("device", "stream"):
         others = kernels.filter((pl.col("device") == device) & (pl.col("stream") != stream))
@@ -68,9 +68,9 @@ def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
 
 
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each long kernel of which few warps fit on an SM, except matrix products.
+    """Yield a case for each long kernel that fits few warps on an SM, except matrix products.
 
-    The names of user-written kernels do not show whether they use tensor cores; the rule includes such kernels.
+    User-written kernels are included, although their names do not show whether they use tensor cores.
     """
     limits = _limits(evidence)
     if limits is None:
@@ -85,7 +85,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
     ).with_columns(**limits)
     blocks = pl.min_horizontal("by_registers", "by_shared_memory", "by_threads", pl.lit(_MOST_BLOCKS))
     occupancy = (blocks * pl.col("threads") / pl.col("most_threads")).alias("occupancy")
-    # More warps hide more latency: at best, the kernel speeds up in proportion, down to its lower bound.
+    # More warps hide more latency. At best, the kernel's time falls in proportion, down to its lower bound.
     least = pl.max_horizontal(DURATION * pl.col("occupancy") / _ENOUGH_OCCUPANCY, FLOOR / BEST_BANDWIDTH)
     low = candidates.with_columns(occupancy).filter(pl.col("occupancy") <= _LOW_OCCUPANCY)
     rows = low.with_columns(saved_ns=(DURATION - least).clip(lower_bound=0))
@@ -96,7 +96,7 @@ def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _limits(evidence: RankEvidence) -> dict[str, pl.Expr] | None:
-    """Return how many blocks each resource lets fit on an SM; None if the file does not describe the device."""
+    """Return how many blocks fit on an SM, by limiting resource; None if the file does not describe the device."""
     (properties,) = properties_of(evidence.rank_trace, [evidence.devices[0]["device"]]) if evidence.devices else ({},)
     names = ("regsPerMultiprocessor", "sharedMemPerMultiprocessor", "maxThreadsPerMultiprocessor")
     registers, shared, threads = (properties.get(name) for name in names)
@@ -122,9 +122,9 @@ def _limit(row: dict[str, Any]) -> str:
 
 
 def tiny_kernels(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for kernels below 5 µs, whose time is mostly fixed cost, and for the short gaps before them."""
+    """Yield a case for kernels below 5 µs and the short gaps before them; most of this time is fixed cost."""
     tiny = evidence.costed.filter((pl.col("kernel_kind") == KernelKind.COMPUTATION) & (DURATION < _TINY_NS))
-    # Fused into large kernels, tiny kernels take only their lower bound.
+    # At best, fusing tiny kernels into large ones leaves only the lower bound of their time.
     rows = tiny.with_columns(
         saved_ns=pl.min_horizontal(DURATION, pl.lit(FIXED_NS)).cast(pl.Float64), most_ns=DURATION - FLOOR.fill_null(0)
     )
@@ -137,23 +137,23 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"{words['kernel']} has {number_text(words['blocks_per_sm'], digits=2)} blocks per SM, so most SMs are idle while it runs",
-        "Split its work into more blocks (smaller tiles, or split along the reduced dimension), or run it on a second stream "
-        "beside other work.",
+        "Split its work into more blocks (use smaller tiles, or split the reduced dimension), or overlap it with other work on a "
+        "second stream.",
     )
 
 
 _MORE_WARPS = {
     "registers": "Lower the registers per thread (fewer values per thread, or maxnreg in Triton and __launch_bounds__ in CUDA).",
     "shared memory": "Lower the shared memory per block (smaller tiles or fewer pipeline stages).",
-    "threads": "Use blocks whose threads divide those of an SM, for example 128 or 256.",
-    "block size": "Use larger blocks (128 threads or more), since an SM holds only 32 blocks.",
+    "threads": "Choose a block size that divides the number of threads of an SM, for example 128 or 256.",
+    "block size": "Use larger blocks (128 threads or more), because an SM runs at most 32 blocks.",
 }
 
 
 def _say_occupancy(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['kernel']} fills only {percent_text(words['occupancy'])} of the warps of an SM, limited by its {words['limit']} "
+        f"{words['kernel']} occupies only {percent_text(words['occupancy'])} of the warps of an SM, limited by its {words['limit']} "
         f"({words['registers_per_thread']} registers per thread, {words['shared_memory_bytes']:,} bytes of shared memory and "
         f"{words['threads']} threads per block)",
         _MORE_WARPS[words["limit"]],
@@ -163,9 +163,9 @@ def _say_occupancy(cases: Sequence[RankCase]) -> Said:
 def _say_tiny(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,.0f} kernels per step take {duration_text(words['mean_ns'])} on average, so starting and finishing "
-        "them takes up much of the device's time",
-        "Fuse them with torch.compile, batch equal operations on small tensors (torch._foreach_*, bmm), or replace loops over "
+        f"{words['count']:,.0f} kernels per step take only {duration_text(words['mean_ns'])} on average, and starting and "
+        "finishing them costs much of this time",
+        "Fuse them with torch.compile, batch the same operation on small tensors (torch._foreach_*, bmm), or replace loops over "
         "tensors with one operation.",
     )
 
@@ -185,17 +185,17 @@ RULES = (
         "small_grid",
         "kernels of 10 µs and more with less than one block for every two SMs",
         threshold=LEAST_SHARE,
-        reason="With a block for every second SM, half of the device is idle; losses below 3 % are within the noise of a step.",
+        reason="With one block for every two SMs, half of the device is idle. Losses below 3 % are smaller than the variation of steps.",
         check=small_grids,
         say=_say_small,
         confidence="medium",
     ),
     _rule(
         "low_occupancy",
-        "kernels of 10 µs and more, except products, whose registers, shared memory or block size leave an SM at most a "
-        "quarter of its warps",
+        "kernels of 10 µs and more, except matrix products, that occupy at most a quarter of an SM's warps because of their "
+        "registers, shared memory or block size",
         threshold=0.05,
-        reason="Kernels bound by memory need about half of the warps to hide its latency; products need far fewer.",
+        reason="Memory-bound kernels need about half of the warps to hide the latency of memory; matrix products need far fewer.",
         check=low_occupancy,
         say=_say_occupancy,
         needs=_needs_properties,
@@ -205,7 +205,7 @@ RULES = (
         "tiny_kernels",
         "kernels of less than 5 µs that together take much of the step",
         threshold=0.2,
-        reason="Starting and draining a kernel takes about 2 µs; below a fifth of the step, other causes weigh more.",
+        reason="Starting and draining a kernel takes about 2 µs. Below a fifth of the step, other causes matter more.",
         check=tiny_kernels,
         say=_say_tiny,
         precedence=2,

@@ -1,4 +1,4 @@
-"""Rules about device memory: calls of the allocator, the peak, and memory that is reserved but not used."""
+"""Rules about device memory: the allocator's calls to the driver, the peak, and memory that is reserved but unused."""
 
 from __future__ import annotations
 
@@ -30,19 +30,22 @@ _LEAST_UNUSED = 0.02
 
 
 def empties_cache(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for calls that give memory back to the driver and fetch it again, if every step empties the cache."""
+    """Yield a case for the calls that return memory to the driver and request it again, if every step empties the cache."""
     if _emptying_calls(evidence) >= evidence.step_count:
         yield from _allocations(evidence, first=_FREE)
 
 
 def allocator_retries(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for memory that the allocator fetches from the driver in steady steps, unless the job empties the cache."""
+    """Yield a case for the allocator's other calls to the driver in steady steps; none if every step empties the cache."""
     if _emptying_calls(evidence) < evidence.step_count:
         yield from _allocations(evidence)
 
 
 def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
-    """Yield the case of the allocator's calls; it points to the longest one whose name matches `first`, if any does."""
+    """Yield the case for the allocator's calls to the driver.
+
+    It points to the longest call whose name matches `first` or, if none matches, to the longest call of all.
+    """
     pieces = evidence.while_idle.filter(pl.col("cause") == _ALLOCATION)
     if pieces.is_empty():
         return
@@ -60,7 +63,7 @@ def _allocations(evidence: RankEvidence, first: str = "") -> Iterator[Case]:
 
 
 def _emptying_calls(evidence: RankEvidence) -> int:
-    """Count the calls of `empty_cache` in steady steps; without recorded Python, count calls that free memory outside operators."""
+    """Count the calls of `empty_cache` in steady steps or, if none were recorded, the calls that free memory outside operators."""
     ids = names_matching(evidence.rank_trace, _EMPTY_CACHE)
     kinds = (EventKind.PYTHON_FUNCTION, EventKind.CPU_OP)
     named = evidence.rank_trace.events_of(kinds, ["start_ns"], names=ids)
@@ -71,13 +74,13 @@ def _emptying_calls(evidence: RankEvidence) -> int:
 
 
 def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
-    """Return how many of these times are in steady steps."""
+    """Count the times that are in steady steps."""
     first, last = (np.searchsorted(np.sort(starts.to_numpy()), side) for side in evidence.step_windows)
     return int((last - first).sum())
 
 
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
-    """Say whether most calls in `frees` are outside operators; inside an operator, the allocator frees memory to retry."""
+    """Return whether most calls in `frees` are outside operators; inside operators, the allocator frees memory to retry."""
     if frees.is_empty():
         return False
     columns = ["event_index", "start_ns", "end_ns", "kind"]
@@ -89,7 +92,7 @@ def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
 
 
 def near_limit(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each device whose allocated memory comes close to its capacity; this costs no time yet."""
+    """Yield a case without a cost for each device whose memory is almost full."""
     for device in evidence.memory_peaks:
         share = device["peak_bytes"] / device["capacity_bytes"] if device["capacity_bytes"] else 0.0
         if share >= _NEAR_LIMIT:
@@ -97,7 +100,7 @@ def near_limit(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def fragmentation(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each device on which the allocator reserves much more than was ever allocated."""
+    """Yield a case for each almost full device on which the allocator reserves more memory than tensors ever used at once."""
     for device in evidence.memory_peaks:
         capacity, reserved = device["capacity_bytes"], device["reserved_bytes"]
         if capacity and reserved and reserved >= _FULL * capacity:
@@ -106,7 +109,7 @@ def fragmentation(evidence: RankEvidence) -> Iterator[Case]:
 
 
 _FULL = 0.8
-"""Unused reserved memory hurts only when the device is almost full."""
+"""A device is almost full if the allocator reserves this share of its memory; only then does unused reserved memory hurt."""
 
 
 def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -> Case:
@@ -114,7 +117,7 @@ def _without_cost(device: dict[str, Any], value: float, words: dict[str, Any]) -
 
 
 def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, int]]:
-    """Return the operators that allocated most of the memory alive at the peak, with their bytes."""
+    """Return the operators that allocated most of the memory in use at the peak, each with its bytes."""
     at_peak = memory_timeline().one_rank(evidence.rank_trace).at_peak
     here = at_peak.filter((pl.col("device_type") == device["device_type"]) & (pl.col("device") == device["device"]))
     return list(here.head(_MOST_NAMED).select("operator", "bytes").iter_rows())
@@ -123,9 +126,9 @@ def _holders(evidence: RankEvidence, device: dict[str, Any]) -> list[tuple[str, 
 def _say_empties(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"every step empties the allocator's cache, and then requests the memory from the driver again ({words['calls']:,.0f} "
-        f"calls per step){in_line(cases[0].place)}",
-        "Remove torch.cuda.empty_cache() from the training loop; the allocator reuses its memory without it.",
+        f"every step empties the allocator's cache, so the allocator must request memory from the driver again "
+        f"({words['calls']:,.0f} calls per step){in_line(cases[0].place)}",
+        "Remove torch.cuda.empty_cache() from the training loop; the allocator reuses freed memory by itself.",
     )
 
 
@@ -141,7 +144,7 @@ def _say_retries(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"the allocator still requests memory from the driver in steady steps ({words['calls']:,.0f} calls per step)"
         f"{in_line(cases[0].place)}",
-        "Keep the shapes of tensors equal from step to step, or set PYTORCH_ALLOC_CONF=expandable_segments:True "
+        "Use the same tensor shapes in every step, or set PYTORCH_ALLOC_CONF=expandable_segments:True "
         "(PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
     )
 
@@ -152,17 +155,17 @@ def _say_limit(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"device {words['device']} had {size_text(words['peak_bytes'])} of its {size_text(words['capacity_bytes'])} allocated at "
         f"the peak ({percent_text(words['peak_bytes'] / words['capacity_bytes'])}), most of it {holders}{_reserved_text(words)}",
-        "Free memory before the allocator has to retry: checkpoint activations, shard the optimizer's state, or lower the "
-        "precision. PYTORCH_ALLOC_CONF=expandable_segments:True lets it use fragments.",
+        "Use less memory before the allocator has to retry: checkpoint activations, shard the optimizer's state, or lower the "
+        "precision. PYTORCH_ALLOC_CONF=expandable_segments:True reduces fragmentation.",
     )
 
 
 def _reserved_text(words: Mapping[str, Any]) -> str:
-    """Say how much more the allocator holds in blocks that no tensor uses, if that is known and matters."""
+    """If known and large enough, say how much memory the allocator reserves in blocks that no tensor uses."""
     unused = (words["reserved_bytes"] or 0) - words["peak_bytes"]
     if unused < _LEAST_UNUSED * words["capacity_bytes"]:
         return ""
-    return f"; the allocator holds another {size_text(unused)} in blocks that no tensor uses (fragments or cache)"
+    return f"; the allocator reserves another {size_text(unused)} that no tensor uses (fragments or cache)"
 
 
 def _by(operator: str) -> str:
@@ -173,7 +176,7 @@ def _say_fragmentation(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"the allocator reserves {size_text(words['unused'])} more memory on device {words['device']} than tensors ever use at once, "
-        "and the device is almost full",
+        "although the device is almost full",
         "Set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.10).",
     )
 
@@ -193,7 +196,7 @@ def _needs_memory(evidence: RankEvidence) -> str | None:
     return (
         None
         if any(device["capacity_bytes"] for device in devices)
-        else "the file does not say how much memory devices have"
+        else "the file does not give the memory size of the devices"
     )
 
 
@@ -202,10 +205,10 @@ _ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-manage
 RULES = (
     Rule(
         "empties_cache",
-        "calls to the driver's allocator while no device works, in a job that empties the cache in every step",
+        "the allocator's calls to the driver while no device works, in a job that empties the cache in every step",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator need not call the driver in steady steps.",
+        reason="In steady steps, the allocator does not need to call the driver.",
         source=_ALLOCATOR,
         check=empties_cache,
         say=_say_empties,
@@ -214,10 +217,10 @@ RULES = (
     ),
     Rule(
         "allocator_retries",
-        "calls to the driver's allocator in steady steps while no device works",
+        "the allocator's calls to the driver in steady steps while no device works, in a job that does not empty the cache",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="The allocator need not call the driver in steady steps.",
+        reason="In steady steps, the allocator does not need to call the driver.",
         source=_ALLOCATOR,
         check=allocator_retries,
         say=_say_retries,
@@ -226,10 +229,10 @@ RULES = (
     ),
     Rule(
         "memory_limit",
-        "the most memory that was allocated on a device",
+        "peak of the memory allocated on a device",
         threshold=_NEAR_LIMIT,
         unit="of the device's memory",
-        reason="Above 90 %, fragments and libraries leave the allocator nothing to retry with.",
+        reason="Fragments and libraries use the remaining 10 %, so the allocator soon has to free memory and retry.",
         source=_ALLOCATOR,
         check=near_limit,
         say=_say_limit,
@@ -237,10 +240,10 @@ RULES = (
     ),
     Rule(
         "fragmentation",
-        "memory that the allocator reserves beyond the peak of the allocated memory, on a device that is 80 % full",
+        "reserved memory in excess of the peak of allocated memory, on a device that is at least 80 % full",
         threshold=0.2,
         unit="of the device's memory",
-        reason="A cache of some gigabytes is normal, but an almost full device cannot spare a fifth of its memory for one.",
+        reason="A cache of some gigabytes is normal, but an almost full device cannot spare a fifth of its memory.",
         source=_ALLOCATOR,
         check=fragmentation,
         say=_say_fragmentation,

@@ -1,4 +1,4 @@
-"""Rules about matrix products: alignment, precision, tensor cores, and how far they are from their lower bound."""
+"""Rules about matrix products: alignment, precision, tensor cores, and low rates."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _MOSTLY = 0.9
 _LEAST_SPEEDUP = 3
 """Mixed precision makes training up to three times as fast; https://developer.nvidia.com/automatic-mixed-precision"""
 _FLOAT8_FLOPS_PER_BYTE = 500
-"""Products with lower intensity than this are bound by memory at the rates of FP8 on Hopper: 1979 TFLOP/s / 3.35 TB/s."""
+"""Below about this intensity, FP8 products are memory-bound on Hopper (1979 TFLOP/s / 3.35 TB/s = 590)."""
 
 
 def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for slow products with matrices whose rows do not begin at multiples of 16 bytes."""
+    """Yield a case for slow products of matrices whose rows do not begin at multiples of 16 bytes."""
     slow = evidence.costed.filter(
         _IS_MATRIX
         & ~_IS_ATTENTION
@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return an unaligned row's length, and the number that should divide it, in elements; None if all rows are aligned."""
+    """Return the length of unaligned rows, and the number that should divide it, in elements; None if all rows are aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -89,7 +89,7 @@ def _is_matrix(dims: object) -> bool:
 
 
 def _row_length(inputs: CallInputs, index: int) -> int | None:
-    """Return the distance between two rows (or columns, if those are contiguous) in elements."""
+    """Return the distance between two rows (or between two columns, if columns are contiguous) in elements."""
     dims, strides = inputs.dims[index], inputs.strides[index] if index < len(inputs.strides) else None
     if not _is_matrix(strides):
         return dims[-1]  # type: ignore[index,no-any-return]
@@ -98,7 +98,7 @@ def _row_length(inputs: CallInputs, index: int) -> int | None:
 
 
 def shapes_text(inputs: CallInputs) -> str:
-    """Return the shapes of the matrices of a product: `4096 x 1008 by 1008 x 8191`."""
+    """Return the shapes of the two matrices of a product, such as `4096 x 1008 by 1008 x 8191`."""
     matrices = [dims for dims in inputs.dims if _is_matrix(dims)][-2:]
     return " by ".join(" x ".join(map(str, dims)) for dims in matrices)  # type: ignore[call-overload]
 
@@ -119,7 +119,7 @@ def mixed_precision_off(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for large 16-bit products on a device with FP8, unless the host falls behind the device."""
+    """Yield a case for large 16-bit products on a device with FP8; none if the host falls behind the device."""
     device, pace = evidence.peaks, host_pace(evidence)
     if device is None or not device.flops_per_s("float8", matrix=True) or (pace and pace.ratio >= FALLS_BEHIND):
         return
@@ -127,7 +127,7 @@ def float8_possible(evidence: RankEvidence) -> Iterator[Case]:
     is_large = (
         _IS_MATRIX & ~_IS_ATTENTION & pl.col("precision").is_in(_SIXTEEN_BITS) & (intensity > _FLOAT8_FLOPS_PER_BYTE)
     )
-    # A product comes no closer to its lower bound in FP8, so the speedup is at most the ratio of the two lower bounds.
+    # In FP8, a product reaches at most the same share of the peak rate, so the ratio of the lower bounds limits the speedup.
     in_float8 = floor_at("float8", device)
     rows = evidence.costed.filter(is_large).with_columns(
         saved_ns=(FLOOR - in_float8).clip(0), most_ns=(DURATION * (1 - in_float8 / FLOOR)).clip(0)
@@ -149,20 +149,20 @@ def _faster_as(evidence: RankEvidence, device: Device, precision: str, instead_o
 
 
 def _saved_as(device: Device, precision: str, share: float) -> pl.Expr:
-    """Return the time saved if products reach this share of the peak rate in this precision."""
+    """Return the time saved if products reach this share of the peak rate of this precision."""
     return (DURATION - floor_at(precision, device) / share).clip(0).fill_null(0)
 
 
 def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
-    """Return the time saved if products ran at this device's typical rate, and at its best rate."""
+    """Return the time saved if products reached this device's typical rate, and the time saved at its best rate."""
     return attained(attainable_products(evidence.peaks), BEST_PRODUCTS)
 
 
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
-    The rule judges by the names of operators and kernels. Kernels whose names do not show their cores might use tensor
-    cores. Attention does not count: its float32 kernels use tensor cores by default.
+    The rule judges by the names of operators and kernels. A kernel might use tensor cores if its name does not show which
+    cores it uses. Attention does not count, because its float32 kernels use tensor cores by default.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)
@@ -173,18 +173,18 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
         return
     saved = DURATION * (1 - 1 / _speedup(evidence.peaks, types[0]))
     rows = products.filter(~pl.col("uses_tensor_cores")).with_columns(saved_ns=saved)
-    # Without shapes, it is unknown how much faster these products get, and how much other kernels gain from smaller types.
+    # Without shapes, the speedup of these products is unknown, and so is the gain of other kernels from smaller types.
     yield replace(case_of(evidence, rows, words={"types": types}), is_estimate=True)
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the speedup of products that the device's peak rates allow, at least 3; 3 if they are unknown."""
+    """Return the speedup of products that the peak rates of the device allow, at least 3; 3 if the rates are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
 
 def _mostly_ordinary(products: pl.DataFrame) -> bool:
-    """Whether the names of the kernels show ordinary cores for most of the time of the products."""
+    """Return whether kernels whose names show ordinary cores take most of the products' time."""
     ordinary = products.filter(~pl.col("uses_tensor_cores"))
     return len(ordinary) > 0 and float(ordinary["duration_ns"].sum()) >= _MOSTLY * float(products["duration_ns"].sum())
 
@@ -233,7 +233,7 @@ def slow_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_few_channels(inputs: CallInputs) -> bool:
-    """Say whether this is a convolution with too few channels to fill tensor cores, such as the first one of an image model."""
+    """Return whether this is a convolution with too few channels for tensor cores, such as an image model's first one."""
     images = [dims for dims in inputs.dims if isinstance(dims, list) and len(dims) >= _IMAGE_DIMENSIONS]
     return any(isinstance(dims[1], int) and dims[1] < _LEAST_CHANNELS for dims in images)
 
@@ -245,7 +245,7 @@ def _say_unaligned(cases: Sequence[RankCase]) -> Said:
         f"matrix products run far below the speed of the tensor cores, because rows of {length:,} elements are not aligned "
         f"({words['operator']}, {words['shapes']})",
         f"Pad this dimension to a multiple of {multiple}, ideally of 64: {-(-length // 64) * 64:,} instead of {length:,}. It is "
-        "often the vocabulary, the width of a head or the number of classes.",
+        "often the vocabulary size, the width of a head or the number of classes.",
     )
 
 
@@ -262,7 +262,7 @@ def _say_unused(cases: Sequence[RankCase]) -> Said:
     also = ', or torch.set_float32_matmul_precision("high") to stay in float32' if "tf32" in words["types"] else ""
     scaled = "" if words["types"][0] == "bfloat16" else ", with torch.amp.GradScaler"
     return Said(
-        f"no kernel uses tensor cores, although {words['operator']} and other products could",
+        f"no kernel uses tensor cores, although {words['operator']} and other matrix products could",
         f"Run the forward pass under torch.autocast(device_type, torch.{words['types'][0]}){scaled}{also}. With "
         "record_shapes=True, the next recording shows what this saves.",
     )
@@ -286,7 +286,7 @@ def _say_mixed(cases: Sequence[RankCase]) -> Said:
 
 def _say_float8(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"large matrix products compute in 16 bits, and the device also has FP8 ({cases[0].words['operator']} and others)",
+        f"large matrix products compute in 16 bits, although the device has FP8 ({cases[0].words['operator']} and others)",
         "If the model tolerates it, convert its large linear layers to FP8 (torchao.float8.convert_to_float8_training, or "
         "Transformer Engine), and compare the loss.",
     )
@@ -296,7 +296,7 @@ def _say_ordinary(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
         f"16-bit matrix products run without tensor cores ({words['operator']}, kernel {words['kernel']})",
-        "Make the dimensions multiples of 8 and the inputs contiguous; then the library has kernels for tensor cores.",
+        "Make the dimensions multiples of 8 and the inputs contiguous, so the library can choose kernels for tensor cores.",
     )
 
 
@@ -309,9 +309,9 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
         else 'Let torch.compile(mode="max-autotune") or torch.backends.cudnn.benchmark = True choose the kernels'
     )
     return Said(
-        f"matrix products and convolutions reach only {percent_text(words['attained'])} of what the device can do "
+        f"matrix products and convolutions reach only {percent_text(words['attained'])} of the device's peak rates "
         f"({words['operator']}{shapes})",
-        f"{tuning}, and join small products into larger ones.",
+        f"{tuning}, and combine small products into larger ones.",
     )
 
 
@@ -332,10 +332,10 @@ _MATMUL = "https://docs.nvidia.com/deeplearning/performance/dl-performance-matri
 RULES = (
     Rule(
         "unaligned_products",
-        "products on tensor cores that reach less than 40 % of the device's peak rates, with a matrix whose rows are not multiples of 16 bytes",
+        "tensor-core products of matrices whose rows are not multiples of 16 bytes, if they reach less than 40 % of the device's peak rates",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Aligned products reach 55 % and more; losses below 3 % are within the noise of a step.",
+        reason="Aligned products reach 55 % and more. Losses below 3 % are smaller than the variation of steps.",
         source=_MATMUL,
         check=unaligned_products,
         say=_say_unaligned,
@@ -347,7 +347,7 @@ RULES = (
         "float32 products on ordinary cores, on a device whose tensor cores have TF32",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="TF32 is up to eight times as fast; gains below 3 % are within the noise of a step.",
+        reason="TF32 is up to eight times as fast. Gains below 3 % are smaller than the variation of steps.",
         source="https://docs.pytorch.org/docs/stable/notes/cuda.html",
         check=tf32_off,
         say=_say_tf32,
@@ -359,7 +359,7 @@ RULES = (
         "products in float32 or TF32, on a device with bfloat16 or float16",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Training in another precision is worth testing only for a clear gain.",
+        reason="It takes effort to test whether the model trains well in another precision, so the gain must be clear.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=mixed_precision_off,
         say=_say_mixed,
@@ -368,10 +368,10 @@ RULES = (
     ),
     Rule(
         "tensor_cores_unused",
-        "products of unknown shapes, in a job without any kernel on tensor cores, on devices that have them",
+        "products of unknown shapes, in a job whose kernels use no tensor cores although its devices have them",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Without shapes, the peak rates only bound the gain, so only large gains count.",
+        reason="Without shapes, the gain is only an estimate, so only large gains count.",
         source=_MATMUL,
         check=tensor_cores_unused,
         say=_say_unused,
@@ -382,7 +382,7 @@ RULES = (
         "large 16-bit products that dominate the step, on a device with FP8",
         threshold=0.2,
         unit=OF_THE_STEP,
-        reason="FP8 needs care with numerics, so it must save a fifth of the step.",
+        reason="FP8 needs care with numerics. This is worth the effort only if FP8 saves a fifth of the step.",
         source="https://pytorch.org/blog/training-using-float8-fsdp2/",
         check=float8_possible,
         say=_say_float8,
@@ -395,7 +395,7 @@ RULES = (
         "16-bit products whose kernels do not use tensor cores",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Products bound by memory do not count, because tensor cores could not speed them up.",
+        reason="Memory-bound products do not count, because tensor cores could not speed them up.",
         source=_MATMUL,
         check=ordinary_cores,
         say=_say_ordinary,
@@ -406,7 +406,7 @@ RULES = (
         "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Well-shaped products reach 55 to 78 %; below a tenth of the step, trying other kernels hardly pays off.",
+        reason="Products of well-chosen shapes reach 55 to 78 %. Below a tenth of the step, other kernels gain little.",
         source=_TUNING,
         check=slow_products,
         say=_say_slow,

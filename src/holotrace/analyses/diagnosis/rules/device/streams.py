@@ -20,10 +20,10 @@ _MOSTLY = 0.8
 
 
 def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for asynchronous copies to a device that could compute in the meantime, but does not.
+    """Yield a case for asynchronous copies to a device that could compute at the same time, but does not.
 
-    Copies from pageable memory do not count, because they are not asynchronous. Computation can hide at most its own
-    duration.
+    Copies from pageable memory do not count, because they are not asynchronous. Computation can hide at most as much copying as
+    it takes time itself.
     """
     moves = evidence.work.filter(pl.col("kernel_kind") == KernelKind.MEMORY)
     names = evidence.rank_trace.texts(moves["name"])
@@ -53,30 +53,26 @@ def copies_in_turn(evidence: RankEvidence) -> Iterator[Case]:
 
 def _say_copies(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
-    why = (
-        "on the stream of the kernels"
-        if words["shares_stream"]
-        else "on a stream of their own that the kernels wait for"
-    )
+    why = "on the stream of the kernels" if words["shares_stream"] else "on another stream, for which the kernels wait"
     return Said(
         f"the device computes nothing while it copies {size_text(words['bytes'])} per step from the host, in "
         f"{words['count']:,.0f} copies {why}",
         "Copy the next batch on a second stream (torch.cuda.Stream, non_blocking=True, pinned memory) while the device computes "
-        "the current one, and let the computation wait for its own batch only (wait_stream).",
+        "the current batch, and let each batch's computation wait only for the copy of that batch (wait_stream).",
     )
 
 
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device that computation does not hide for at least 80 % of their time, although it could",
+        "asynchronous copies to the device that overlap no computation for at least 80 % of their time, although they could",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Copying on a second stream takes extra code, which is not worth it below 5 % of the step.",
+        reason="Copying on a second stream takes extra code. Below 5 % of the step, this is not worth the effort.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,
         say=_say_copies,
         needs=needs_device,
     ),
 )
-"""The rules about streams."""
+"""The rule about copies."""

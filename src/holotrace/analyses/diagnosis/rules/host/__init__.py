@@ -1,1 +1,1 @@
-"""Rules about a host that keeps its devices waiting."""
+"""Rules about hosts that keep devices waiting."""

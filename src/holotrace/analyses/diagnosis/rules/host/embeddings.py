@@ -1,4 +1,4 @@
-"""The rule about embeddings whose gradients are dense, in jobs that compute on the host."""
+"""The rule about embeddings with dense gradients, in jobs that compute on the host."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOOKUP = r"^aten::embedding$"
 _DENSE = r"^aten::embedding_dense_backward$"
 _PRODUCT = r"(?i)mm(_|Backward\d+)?$|linear|matmul"
 _FEW = 0.1
-"""Sparse gradients are worth while if a step reads at most this share of the rows; the same row may be read more than once."""
+"""Sparse gradients are worthwhile if a step reads at most this share of the rows, counting a row each time it is read."""
 
 
 class _Table(NamedTuple):
-    """An embedding: its shape, and how many rows a lookup reads."""
+    """The shape of an embedding, and the number of rows that a lookup reads."""
 
     rows: int
     width: int
@@ -33,7 +33,7 @@ class _Table(NamedTuple):
 
 
 def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each embedding of which a step reads few rows, while the backward pass and the optimizer visit all."""
+    """Yield a case for each embedding if a step reads few of its rows, but the backward pass and the optimizer process all rows."""
     if not evidence.computes_on_host or names_matching(evidence.rank_trace, _DENSE).is_empty():
         return
     inputs = evidence.rank_trace.table("operator_inputs", ["event_index", "input_dims"])
@@ -48,9 +48,9 @@ def dense_gradients(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _visits(known: pl.DataFrame, table: _Table) -> pl.DataFrame:
-    """Return the operators that visit all rows of the table; none if a product reads a matrix of its shape.
+    """Return the operators that process all rows of the table; none if a product reads a matrix of the table's shape.
 
-    Such a product may read the same weights, as a tied output layer does; it needs dense gradients.
+    Such a product may use the same weights, for example in a tied output layer, and then needs dense gradients.
     """
     shapes = (f"[{table.rows},{table.width}]", f"[{table.width},{table.rows}]")
     multiplied = known.filter(pl.col("name").str.contains(_PRODUCT))["dims"]
@@ -60,7 +60,7 @@ def _visits(known: pl.DataFrame, table: _Table) -> pl.DataFrame:
 
 
 def _sparsely_read(evidence: RankEvidence, inputs: pl.DataFrame) -> list[_Table]:
-    """Return the embeddings of which a lookup reads few rows."""
+    """Return the embeddings from which each lookup reads few rows."""
     names = evidence.rank_trace.table("events", ["event_index", "name"])
     called = inputs.join(names, on="event_index")
     lookups = called.filter(evidence.rank_trace.texts(called["name"]).str.contains(_LOOKUP).fill_null(value=False))
@@ -83,20 +83,21 @@ def _table(dims: str) -> _Table | None:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"a step reads at most {words['read']:,} of the {words['rows']:,} rows of an embedding, but its gradient and the optimizer visit "
-        f"all rows for {percent_text(words['share'])} of the step, mostly {cases[0].place.operator}{in_line(cases[0].place)}",
-        "Pass sparse=True to nn.Embedding and update it with torch.optim.SparseAdam, Adagrad or SGD; weight decay and momentum need all "
-        "rows. If it must stay dense, pass fused=True to the optimizer.",
+        f"a step reads at most {words['read']:,} of the {words['rows']:,} rows of an embedding, but its gradient and the optimizer process "
+        f"all rows, which takes {percent_text(words['share'])} of the step, mostly {cases[0].place.operator}{in_line(cases[0].place)}",
+        "Pass sparse=True to nn.Embedding, and update it with torch.optim.SparseAdam, Adagrad or SGD, without weight decay or momentum. "
+        "If gradients must stay dense, pass fused=True to the optimizer.",
     )
 
 
 RULES = (
     Rule(
         "dense_embedding_gradients",
-        "embeddings of which a step reads few rows, while gradients and the optimizer visit all, in jobs without device work",
+        "embeddings whose gradients and optimizer process all rows although a step reads few of them, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="With at most a tenth of the rows read, sparse gradients save most of this time; below a tenth of the step, that is little.",
+        reason="If a step reads at most a tenth of the rows, sparse gradients save most of this time. Below a tenth of the step, they gain "
+        "little.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html",
         check=dense_gradients,
         say=_say,

@@ -1,4 +1,4 @@
-"""The rule about calls that take long because they are the first of their process."""
+"""The rule about calls that are slow because they are the first in their process."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def _say(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"the GPU waits for {calls} up the device or load{'s' if cases[0].count == 1 else ''} kernels on first use "
         f"(longest: {words['call']}{within}{in_line(place)}, {duration_text(words['longest_ns'])})",
-        f"{warm_up} A process pays this time once, so it says nothing about later steps.",
+        f"{warm_up} These calls are slow only once per process, so later steps are faster.",
     )
 
 
 RULES = (
     Rule(
         "first_calls",
-        "idle time in calls that take at least 1 ms only once: they create the device's context, or load libraries and kernels",
+        "idle time in calls of at least 1 ms that a process makes once, to create the device's context or load libraries and kernels",
         threshold=0.10,
         unit=OF_THE_STEP,
         reason="In warmed-up steps, such calls take microseconds.",

@@ -1,4 +1,4 @@
-"""Rules about operators that the host computes in jobs without device work: needless copies, and float64."""
+"""Rules about operators in jobs that compute on the host: needless copies, and float64."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _VIEWS = (
     r"^aten::(view|_unsafe_view|permute|transpose|t|as_strided|expand|unsqueeze|squeeze|select|slice|chunk|split|unbind|detach|alias"
     r"|movedim|swapaxes|view_as|expand_as|narrow|unflatten)$"
 )
-"""Operators that return another view of the same elements."""
+"""Operators that return a view of their input."""
 
 _MUCH_COPYING = 0.1
 _MUCH_DOUBLE = 0.25
@@ -42,11 +42,11 @@ _NEARLY_ALL = 0.9
 _NARROWER = r'"(float|c10::Half|c10::BFloat16)"'
 _LISTS = '"TensorList"'
 _SAVED_BY_FLOAT32 = 0.5
-"""float64 takes twice the memory, and a vector unit holds half as many elements."""
+"""float32 takes half the memory of float64, and a vector unit processes twice as many elements at once."""
 
 
 def host_copies(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function whose operators copy, convert or fill tensors on the host for long."""
+    """Yield a case for each function that spends much time in operators which only copy, convert or fill tensors."""
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or not evidence.computes_on_host:
         return
@@ -66,7 +66,7 @@ def host_copies(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Return the operators that Python calls, in order: name, elements (of the first input; null if unknown)."""
+    """Return the operators that Python calls, in order: name, and elements of the first input (null if unknown)."""
     owns = pieces.unique("event_index", keep="first", maintain_order=True)
     names = of_events(evidence.rank_trace.table("events", ["event_index", "name"]), owns["event_index"])["name"]
     called = owns.filter(evidence.rank_trace.texts(names) == owns["name"])
@@ -85,7 +85,7 @@ def _first_size(dims: str | None) -> int | None:
 
 
 def _again(calls: pl.DataFrame) -> int:
-    """Count the copies that directly follow a copy of as many elements, with at most views between the two."""
+    """Count the copies that follow a copy of as many elements, with nothing but views between the two."""
     working = calls.filter(~pl.col("name").str.contains(_VIEWS))
     is_same = pl.col("elements") == pl.col("elements").shift()
     return int(working.select((pl.col("is_copy") & pl.col("is_copy").shift() & is_same).sum()).item() or 0)
@@ -94,8 +94,8 @@ def _again(calls: pl.DataFrame) -> int:
 def double_precision(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the operators on the host that compute in float64.
 
-    If nearly all operators with inputs of a known floating type do, so do those whose inputs are lists of tensors, such as a fused
-    optimizer: the profiler does not record the types of their elements.
+    The profiler does not record the types of lists of tensors, which a fused optimizer takes, for example. Operators on such lists
+    count if nearly all of the time in operators with known floating types is spent in float64.
     """
     if not evidence.computes_on_host:
         return
@@ -118,7 +118,7 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
 def case_of_operators(
     evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0
 ) -> Case:
-    """Return the case for these operators; it names the costliest one."""
+    """Return the case for these operators; it names the operator that takes most time."""
     times = union_of(pieces)
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     first = pl.col("event_index", "start_ns").first()
@@ -143,7 +143,7 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
         f"; {words['again']:,.0f} of them directly follow another copy of the same size" if words["again"] >= 1 else ""
     )
     return Said(
-        f"{words['count']:,.0f} calls per step only copy, convert or fill tensors and take {percent_text(words['share'])} of the "
+        f"{words['count']:,.0f} calls per step that only copy, convert or fill tensors take {percent_text(words['share'])} of the "
         f"step, mostly {words['name']}{in_line(place)}{again}",
         next(advice for pattern, advice in _WAYS_OUT.items() if re.search(pattern, words["name"])),
     )
@@ -152,10 +152,10 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 _WAYS_OUT = {
     _LAYOUT: "Drop .clone() where nothing changes the tensor in place, and .contiguous() before operators that accept other "
     "layouts; keep one layout across consecutive operators.",
-    _GROWTH: "Allocate the whole tensor once and write into slices of it, or collect the parts in a list and join them once at "
+    _GROWTH: "Allocate the full tensor once and write into slices of it, or collect the pieces in a list and concatenate them once at "
     "the end.",
-    _ONE_HOT: "Look the rows up with torch.nn.functional.embedding instead of multiplying by a one-hot matrix.",
-    _CASTS: "Create tensors in the type in which they are used, and keep one type across consecutive operators.",
+    _ONE_HOT: "Look up the rows with torch.nn.functional.embedding instead of multiplying by a one-hot matrix.",
+    _CASTS: "Create each tensor in the type that its operators need, and keep one type across consecutive operators.",
     _FILLS: "Create the tensor once outside the loop, and use expand() instead of repeat().",
 }
 """Advice by the operator that takes most of the time."""
@@ -173,10 +173,10 @@ def _say_double(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "host_copies",
-        "operators that only copy, convert or fill tensors on the host, by function, in jobs without device work",
+        "functions whose operators only copy, convert or fill tensors, in jobs without device work",
         threshold=_MUCH_COPYING,
         unit=OF_THE_STEP,
-        reason="Models copy a little in each step, for example to split heads; a tenth of the step in one function is more than that.",
+        reason="Models copy a little in each step, for example to split heads, but this takes less than a tenth of the step.",
         source="https://docs.pytorch.org/docs/stable/tensor_view.html",
         check=host_copies,
         say=_say_copies,
@@ -188,7 +188,7 @@ RULES = (
         "operators with float64 inputs on the host, in jobs without device work",
         threshold=_MUCH_DOUBLE,
         unit=OF_THE_STEP,
-        reason="Single statistics in float64 cost little; a quarter of the step means that the model computes in float64.",
+        reason="A few statistics in float64 cost little. If float64 takes a quarter of the step, the model computes in float64.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.from_numpy.html",
         check=double_precision,
         say=_say_double,

@@ -1,4 +1,4 @@
-"""Rules about a host that keeps its devices waiting: data loading, garbage collection, slow Python functions."""
+"""Rules about hosts that keep devices waiting: data loading, garbage collection, slow Python functions."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from holotrace.schema import EventKind
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-"""Between two operators, Python runs for a few microseconds; a hundred microseconds are separate work."""
+"""Python that runs at least this long between two operators is separate work; otherwise, it takes a few microseconds."""
 
 _READY_NS = 300_000
-"""Taking a batch that workers have prepared costs up to this much per step, under a profiler that records Python."""
+"""Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
 _OF_MODELS = 0.25
-"""A function that spends more than this share of its time in operators is model code; the rest of its time is Python overhead."""
+"""A function that spends more than this share of its time in operators is model code; its other time is Python overhead."""
 _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _LARGE_SHARE = 0.1
@@ -42,17 +42,17 @@ _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
 
 _HELD_UP = "held_up"
-"""The subject of a finding about time in PyTorch's own functions, outside the operators that they call."""
+"""Subject of a finding about time in PyTorch's own functions, but outside the operators that these functions run."""
 
 _OF_TORCH = r"^<built-in method \w+ of (torch\._C\.|(Tensor|Parameter|type) object)|" + TORCH_WAITING
 """PyTorch's own methods in which a thread runs operators or autograd, or waits for other ranks."""
 
 _CONVERTS = r"^<built-in method (tensor|as_tensor|asarray|tolist|frombuffer)\b"
-"""Methods of PyTorch that convert Python lists, element by element."""
+"""PyTorch's functions that convert to or from Python lists, element by element."""
 
 
 def data_loading(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which the host waits for its data loader, unless batches were ready."""
+    """Yield a case for the idle time in which the host waits for its data loader; none if the batches were ready."""
     for case in _cases(evidence, evidence.while_idle.filter(pl.col("cause") == "data_loading"), ""):
         if evidence.per_step(case.explained) >= _READY_NS or case.value >= _LARGE_SHARE:
             yield case
@@ -66,8 +66,8 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
 
-    Other rules report short pieces of Python between operators, and functions that resume after a graph break. A function of a
-    library counts like one of the user if training calls it, and it runs hardly any operators.
+    Other rules report short intervals of Python between operators, and functions that resume after a graph break. A library
+    function counts like a user function if the training code calls it and it runs hardly any operators.
     """
     shares = _operator_shares(evidence)
     training = shares.filter(pl.col("operator_share") > _OF_TRAINING)["name"].drop_nulls()
@@ -89,7 +89,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFrame:
-    """Return `while_idle`, with calls of libraries as functions of their own: `frame`; and `caller`: the user's function."""
+    """Return `while_idle` with library functions in `frame`, and the user's function that calls them in `caller`."""
     pieces = evidence.while_idle
     of_library = library_calls(evidence, pieces, training.to_list())
     frame, is_own = pl.col("frame"), pl.col("name") == pl.col("frame")
@@ -101,7 +101,7 @@ def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFra
 
 
 def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Shorten the short pieces by the time that recording their Python functions adds; they are left out if nothing remains."""
+    """Subtract the time that recording Python functions adds, in proportion to the first 0.1 ms of each interval."""
     if not records_python(evidence.rank_trace):
         return pieces
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
@@ -112,9 +112,9 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each piece of Python: the function that training calls, with all its helpers.
+    """Return the subject of each interval: the function that the training code calls, which includes its helpers.
 
-    Time in a training function itself is divided by the built-in functions that it calls.
+    Time in a training function itself is split by the built-in functions that it calls.
     """
     is_part = ~pl.col("frame").is_in(training.implode())
     callers = called_by_training(evidence, own["event_index"], training.to_list())
@@ -124,7 +124,7 @@ def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) ->
 
 
 def _builtins_with_operators(evidence: RankEvidence) -> pl.Series:
-    """Return the names of built-in functions that run an operator: PyTorch's own, such as `<built-in function linear>`."""
+    """Return the names of PyTorch's built-in functions that run an operator, such as `<built-in function linear>`."""
     known = host_ranges(evidence.rank_trace)
     is_operator = (known.ranges["kind"] == EventKind.CPU_OP).to_numpy()
     parents = np.unique(known.parent[is_operator & (known.parent >= 0)])
@@ -133,7 +133,7 @@ def _builtins_with_operators(evidence: RankEvidence) -> pl.Series:
 
 
 def _mostly_writes(pieces: pl.DataFrame) -> bool:
-    """Whether most of the time is spent in functions that write files."""
+    """Return whether most of the time is spent in functions that write files."""
     time = pl.col("end_ns") - pl.col("start_ns")
     sums = pieces.group_by("name", "frame").agg(time.sum().alias("time_ns"))
     writes = pl.concat_str("name", "frame", separator=" ", ignore_nulls=True).str.contains(WRITES)
@@ -141,10 +141,10 @@ def _mostly_writes(pieces: pl.DataFrame) -> bool:
 
 
 def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
-    """Return the long pieces of Python in the user's functions.
+    """Return the long intervals of Python in the user's functions.
 
-    Outside training functions, adjacent pieces count as one, because a loop that calls a built-in function consists of
-    thousands of short pieces: the profiler records each call.
+    Outside training functions, adjacent intervals count as one: the profiler records each call of a built-in function, so a
+    loop that calls one consists of thousands of short intervals.
     """
     is_python = (pl.col("cause") == "python") & pl.col("frame").is_not_null()
     joins = is_python & ~pl.col("frame").is_in(training.implode())
@@ -155,28 +155,28 @@ def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
 
 
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
-    """Return in how many steps a function is slow, if it runs in all steps and is slow in at most half of them."""
+    """Return how many steps a function slows down, if it runs in all steps and is slow in at most half of them."""
     ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
     is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran
     return {"steps": ran, "slow_steps": slow, "confidence": "low"} if is_rare else {}
 
 
 def _steps_of(evidence: RankEvidence, rows: pl.DataFrame) -> int:
-    """Return in how many steady steps these rows begin."""
+    """Return the number of steady steps in which any of these rows begins."""
     windows = (evidence.steady["start_ns"].to_numpy(), evidence.steady["end_ns"].to_numpy())
     inside = holding(windows, rows["start_ns"].to_numpy())
     return len(set(inside[inside >= 0].tolist()))
 
 
 def _operator_shares(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the share of its time that each user function spends in operators: name, operator_share."""
+    """Return each user function with the share of its time that it spends in operators: name, operator_share."""
     time = pl.col("end_ns") - pl.col("start_ns")
     operators = time.filter(pl.col("cause") == "operator").sum()
     return evidence.activity.group_by(name="frame").agg((operators / time.sum()).alias("operator_share"))
 
 
 def _without_torch(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the time in PyTorch's own methods, unless they convert Python lists."""
+    """Leave out the time in PyTorch's own methods, but keep conversions of Python lists."""
     if pieces.is_empty():
         return pieces
     texts = evidence.rank_trace.strings
@@ -229,16 +229,16 @@ def _in(case: RankCase) -> str:
 def _say_loading(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{who_waits(cases[0])} for data loading ({_in(cases[0])})",
-        "Load batches in worker processes (DataLoader with num_workers > 0, persistent_workers=True) and prefetch them; "
-        "if workers already run, make each sample cheaper or add workers.",
+        "Load and prefetch batches in worker processes (DataLoader with num_workers > 0, persistent_workers=True). If workers "
+        "already run, add workers, or make each sample cheaper to load.",
     )
 
 
 def _say_collection(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{who_waits(cases[0])} while Python collects garbage ({_in(cases[0])})",
-        "Call gc.freeze() after setting up and gc.disable() during training, collect between epochs or every few hundred "
-        "steps, and on all ranks in the same step.",
+        "Call gc.freeze() after setup and gc.disable() during training. Collect garbage between epochs or every few hundred "
+        "steps, on all ranks in the same step.",
     )
 
 
@@ -246,47 +246,48 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     if words["is_held_up"]:
         return Said(
-            f"{who_waits(cases[0])} while something blocks the thread in {_in(cases[0])}, which takes microseconds by itself",
+            f"{who_waits(cases[0])} while something blocks the thread in {_in(cases[0])}, which otherwise takes microseconds",
             "Look for Python threads that hold the GIL (hand-written loaders, loggers), and for other processes on the cores of "
             "this rank.",
         )
     if words["runs_operators"]:
         return Said(
             f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, between the operators that it calls",
-            "Look at what this function does between its operators, with py-spy or line_profiler; torch.compile leaves Python out.",
+            "Profile this function with py-spy or line_profiler to see what it does between operators, or compile it with "
+            "torch.compile, which removes the Python code.",
         )
     if "slow_steps" in words:
         return Said(
             f"{who_waits(cases[0])} while Python runs {_in(cases[0])}, which is slow in only {words['slow_steps']} of "
             f"{words['steps']} steps",
-            "If the function does the same in each step, something else slows it down: look for other processes on its cores, and "
-            "for Python threads that hold the GIL.",
+            "If the function does the same work in each step, something else slows it down: look for other processes on the cores of "
+            "this rank, and for Python threads that hold the GIL.",
         )
     return Said(f"{who_waits(cases[0])} while Python runs {_in(cases[0])}", _way_out(cases[0]))
 
 
 def _way_out(case: RankCase) -> str:
-    """Say what to do about a slow function, by what it does and where it is called."""
+    """Return advice about a slow function, which depends on what it does and where it is called."""
     if case.words["pickles"]:
         return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange them less often."
     if case.words["writes"]:
-        return "Write files in the background, or less often; torch.distributed.checkpoint.async_save does so for checkpoints."
+        return "Write files less often, or in the background; for checkpoints, use torch.distributed.checkpoint.async_save."
     if case.place.module is not None:
         return (
-            f"If {case.place.module} needs its result, compute it with operators on whole tensors instead of loops in Python or "
-            "NumPy; if not, do it less often or outside the step."
+            f"If {case.place.module} needs the result, compute it with operators on whole tensors instead of loops in Python or "
+            "NumPy. Otherwise, call the function less often or outside the step."
         )
-    return "Move this work out of the training step, into a worker process, or do it less often."
+    return "Move this work out of the training step or into a worker process, or do it less often."
 
 
 RULES = (
     Rule(
         "data_loading",
-        "time in which no device works and the training thread waits for its data loader",
+        "time in which no device works while the training thread waits for its data loader",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="Loading in the background costs well below 1 % of a step, the time to take a batch from a queue. Less than "
-        "0.3 ms per step counts only if it is at least a tenth of the step.",
+        reason="If data is loaded in the background, fetching a batch takes well below 1 % of a step. Waits below 0.3 ms per step "
+        "count only if they take at least a tenth of the step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=data_loading,
         say=_say_loading,
@@ -294,7 +295,7 @@ RULES = (
     ),
     Rule(
         "garbage_collection",
-        "time in which no device works and Python collects garbage",
+        "time in which no device works while Python collects garbage",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Collecting a young generation takes microseconds; only full collections reach 2 % of a step.",
@@ -306,10 +307,10 @@ RULES = (
     ),
     Rule(
         "slow_function",
-        "a Python function of the user that runs while no device works",
+        "a Python function of the user that runs for long while no device works",
         threshold=_LEAST_FUNCTION,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, a function is hardly worth moving.",
+        reason="Below 5 % of a step, moving a function saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=slow_functions,
         say=_say_function,

@@ -1,4 +1,4 @@
-"""Rules about a host that launches work too slowly: many operators, Python between them, an optimizer with many kernels."""
+"""Rules about hosts that launch work too slowly: many operators, Python between them, optimizers with many kernels."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _IS_SHORT = pl.col("end_ns") - pl.col("start_ns") < _LONG_NS
 """Longer intervals of Python are separate work, not overhead between operators."""
 
 _MUCH_PYTHON = 0.1
-"""Python between operators is a finding of its own if it takes at least this share of the step."""
+"""Python between operators is a separate finding if it takes at least this share of the step."""
 
 FUNCTION_NS = 1_200
 """Nanoseconds that a profiler adds to each Python function that it records."""
@@ -50,21 +50,21 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event if it records Python functions, by the causes of the idle time that it
-lengthens. For half of 24 jobs in examples/gpu whose devices idle even without the profiler, the measured delay is 0.9 to 1.7 times
-this estimate."""
+"""Nanoseconds that a profiler adds to each host event if it records Python functions: the outer keys are the causes of the idle
+time that this lengthens. Of 24 jobs in examples/gpu whose devices idle even without the profiler, half have a measured delay of
+0.9 to 1.7 times this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
-"""By default, optimizers on the host update one tensor at a time; if they take less than 5 % of the step, that is good enough."""
+"""By default, optimizers on the host update one tensor at a time, which is good enough if they take less than 5 % of the step."""
 _FEW_KERNELS = 20
-"""About as many kernels as a multi-tensor optimizer launches for a group of parameters."""
+"""A multi-tensor optimizer launches about this many kernels for a group of parameters."""
 
 _BREAKS = r"^Torch-Compiled Region: \d+/\d+"
 _BACKWARD = rf"^{OF_AUTOGRAD}|run_backward"
-"""If the optimizer is compiled, too, the backward pass runs between two compiled regions, but that is not a graph break."""
+"""The backward pass. It is not a graph break, although it runs between two compiled regions if the optimizer is compiled, too."""
 AFTER_BREAK = r"torch_dynamo_resume_in_"
-"""torch.compile gives this name to the rest of a function after a graph break."""
+"""Prefix of the name that torch.compile gives to the code of a function after a graph break."""
 _COMPILING = r"^dynamo$|dynamo_timed|convert_frame|compile_fx|backend_compile|compile_(inner|attempt)"
 
 
@@ -80,7 +80,7 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
-    """Whether the operator computes on the CPU: it launches nothing, and its long intervals are most of the time in `pieces`."""
+    """Return whether the operator computes on the CPU: it launches nothing, and its long intervals take most of the time."""
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
     long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
@@ -93,9 +93,9 @@ def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: st
 
 
 def _with_little_python(evidence: RankEvidence, case: Case, without_operators: Remove) -> Case:
-    """Add the time of Python between operators to a case, if it is too short for a case of its own.
+    """Add the time of Python between operators to a case, if this time is too short for a separate finding.
 
-    A CUDA graph saves the time of the operators and of Python.
+    A CUDA graph saves both the time of the operators and the time of Python.
     """
     overhead = next(python_overhead(evidence), None)
     if overhead is None or overhead.value >= _MUCH_PYTHON:
@@ -106,26 +106,23 @@ def _with_little_python(evidence: RankEvidence, case: Case, without_operators: R
 
 
 def python_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which Python runs between operators, for short intervals."""
+    """Yield a case for the idle time in short intervals of Python between operators."""
     pieces = evidence.while_idle.filter(pl.col("cause").is_in(_IN_PYTHON) & _IS_SHORT)
     yield from _unless_profiled(evidence, _IN_PYTHON, _case(evidence, pieces, None))
 
 
 def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Iterator[Case]) -> Iterator[Case]:
-    """Lower the measured values by the fraction of idle time that recording Python functions adds.
-
-    The costs are not lowered.
-    """
+    """Lower the measured values, but not the costs, by the fraction of idle time that recording Python functions adds."""
     left = 1 - _share_of_profiler(evidence, causes)
     for case in cases:
         yield replace(case, value=case.value * left)
 
 
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
-    """Estimate which fraction of the idle time with these causes is due to the profiler.
+    """Estimate the fraction of the idle time with these causes that is due to the profiler.
 
-    The profiler's overhead in events with other causes is first charged to the idle time with those causes. Whatever exceeds
-    that idle time is charged here, because it delays the host, too.
+    Overhead in events with other causes lengthens the idle time with those causes. If the overhead is longer than that idle
+    time, the excess counts here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -147,7 +144,7 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that recording Python functions adds, estimated as a share of each short idle interval.
 
-    Of a long interval, only the beginning counts: it is separate work, which the profiler hardly makes longer.
+    Of long intervals, only the first 0.1 ms count: they are separate work, which the profiler hardly lengthens.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
     pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))
@@ -168,7 +165,7 @@ def compiling(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def optimizer_not_fused(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if the optimizer launches many more kernels than a fused one."""
+    """Yield a case if the optimizer launches more kernels than a fused optimizer."""
     ranges = named_ranges(evidence, OPTIMIZER)
     times = intersection(union_of(ranges), evidence.step_windows)
     if not evidence.has_device_work:
@@ -225,11 +222,11 @@ def _updates_on_host(evidence: RankEvidence, ranges: pl.DataFrame, times: Interv
 
 
 def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time between the compiled regions of a step, if each step runs several.
+    """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
-    Work after the last region counts if torch.compile names it as the rest of a function after a break. Idle time within regions
-    also counts, up to the time for which the devices were busy during the breaks before it: without them, the host would be ahead
-    by that time.
+    Work after the last region counts if its name shows that it is code of a function after a graph break. Idle time within
+    regions also counts, for as long as the devices were busy during earlier breaks: without these breaks, the host would be ahead
+    by this time.
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -247,10 +244,10 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
-    """Return the time between the first and the last region of each step, outside all regions, and idle time that follows it.
+    """Return the times between the regions of each step, and the idle time within regions that these breaks cause.
 
-    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by the time for
-    which the devices were busy during the break. So as much idle time within the next regions counts, too.
+    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by the time that
+    the devices were busy during the break. So the same length of idle time within the next regions counts, too.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))
@@ -263,12 +260,12 @@ def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
 
 
 def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
-    """Return by how much the host would be ahead when each region begins, without the breaks of the step before it.
+    """Return, for each region, how far ahead the host would be at its beginning without the earlier breaks of the step.
 
     Args:
         step: the step of each region.
-        busy_ns: how long the devices were busy during the break before it.
-        idle_ns: how long the devices are idle within it, which uses up the lead.
+        busy_ns: how long the devices were busy during the break before the region.
+        idle_ns: how long the devices are idle within the region, which uses up the lead.
     """
     leads, lead_ns = np.zeros(len(step), np.int64), 0
     for row, gained_ns in enumerate(busy_ns):
@@ -279,7 +276,7 @@ def _leads_ns(step: _Times, busy_ns: _Times, idle_ns: _Times) -> _Times:
 
 
 def _after_idle(idle: Intervals, length_ns: _Times) -> _Times:
-    """Return when the devices have been idle for these times since the beginning; the end of idle time if they never are."""
+    """Return when the total idle time since the beginning reaches each of these lengths, or when the last idle time ends."""
     starts, ends = idle
     if not len(starts):
         return np.zeros_like(length_ns)
@@ -329,16 +326,16 @@ _INTO_GRAPHS = (
     "torch.compile."
 )
 _COMPILED_INTO_GRAPHS = (
-    'torch.compile already runs: let it launch its kernels as CUDA graphs (mode="reduce-overhead"), and compile what still runs '
-    "outside, such as the optimizer; or do more work per launch (larger batches)."
+    'torch.compile already runs: let it launch its kernels as CUDA graphs (mode="reduce-overhead"), and also compile code that '
+    "still runs outside, such as the optimizer; or do more work per launch (larger batches)."
 )
 _WITHOUT_COMPILE = (
-    "Do more work per launch: larger batches, an optimizer with foreach=True or fused=True, torch.jit.script. The recording is older "
-    "than torch.compile (PyTorch 2.0); after an update, compile the model."
+    "Do more work per launch: use larger batches, an optimizer with foreach=True or fused=True, or torch.jit.script. Or update to "
+    "PyTorch 2.0 or newer, and compile the model with torch.compile."
 )
 _MORE_IN_GRAPHS = (
-    "Move what still runs outside the CUDA graphs into them: copies of the inputs, the optimizer, sampling; or do more work "
-    "per launch of a graph."
+    "Move more work into the CUDA graphs, such as copies of the inputs, the optimizer and sampling; or do more work per launch "
+    "of a graph."
 )
 
 
@@ -356,7 +353,7 @@ def _say_launch_bound(cases: Sequence[RankCase]) -> Said:
         )
     return Said(
         f"the GPU waits for the host to launch work: {_kernels(words['kernels'])} per step, "
-        f"{duration_text(words['kernel_ns'])} each on average; mostly for {cases[0].place.operator}{in_line(cases[0].place)}",
+        f"{duration_text(words['kernel_ns'])} each on average; it waits longest for {cases[0].place.operator}{in_line(cases[0].place)}",
         _fewer_launches(words) or _INTO_GRAPHS,
     )
 
@@ -370,7 +367,7 @@ def _say_python(cases: Sequence[RankCase]) -> Said:
     )
 
 
-_WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer), or launch the step as a CUDA graph; both leave Python out of the step."
+_WITHOUT_PYTHON = "Compile the model (torch.compile, with PyTorch 2.0 or newer), or launch the step as a CUDA graph; both run the step without Python."
 
 
 def _fewer_launches(words: Mapping[str, Any]) -> str | None:
@@ -383,27 +380,27 @@ def _fewer_launches(words: Mapping[str, Any]) -> str | None:
 def _say_recording(_: Sequence[RankCase]) -> Said:
     return Said(
         "the GPU waits because recording Python functions slows the host down (estimated from the number of events)",
-        "Record once without with_stack to see the times of the job itself; the lines of code are the same.",
+        "Record once without with_stack to see the real times; the lines of code in this recording stay valid.",
     )
 
 
 def _say_compiling(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{who_waits(cases[0])} while torch.compile compiles again{in_line(cases[0].place)}",
-        "Find what changes with TORCH_LOGS=recompiles: pad inputs to a few lengths, mark changing dimensions with "
+        "Find the reason with TORCH_LOGS=recompiles. Pad inputs to a few lengths, mark changing dimensions with "
         "torch._dynamo.mark_dynamic, or compile with dynamic=True.",
     )
 
 
 def _say_breaks(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{who_waits(cases[0])} between the {cases[0].words['regions']} compiled regions into which graph breaks split the step"
+        f"{who_waits(cases[0])} between compiled regions, because graph breaks split the step into {cases[0].words['regions']} regions"
         f"{in_line(cases[0].place)}",
         "Find the breaks with TORCH_LOGS=graph_breaks or fullgraph=True; printing, .item() and unsupported calls cause them.",
     )
 
 
-_FUSED_ON_HOST = "Pass fused=True to the optimizer (Adam, AdamW, SGD, Adagrad): on a CPU, foreach=True still updates one tensor after the other."
+_FUSED_ON_HOST = "Pass fused=True to the optimizer (Adam, AdamW, SGD, Adagrad); on a CPU, foreach=True still updates one tensor at a time."
 
 
 def _say_optimizer(cases: Sequence[RankCase]) -> Said:
@@ -419,7 +416,7 @@ _GUIDE = "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html"
 
 
 def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which no recorded event says what the host does."""
+    """Yield a case for the long idle intervals in which no event of the host was recorded."""
     waits = pl.col("name").str.starts_with("<built-in ").fill_null(value=False)
     long = evidence.while_idle.filter((pl.col("cause") == "host_idle") & ~waits & ~_IS_SHORT)
     yield from _case(evidence, long, None)
@@ -427,8 +424,8 @@ def unexplained_idle(evidence: RankEvidence) -> Iterator[Case]:
 
 def _say_unexplained(_: Sequence[RankCase]) -> Said:
     return Said(
-        "the GPU waits, and no event says what the host does",
-        "Record with_stack=True to see the Python functions; if none runs in the gap, look for another process on this rank's cores.",
+        "the GPU waits, and no event shows what the host does",
+        "Record with_stack=True to see Python functions. If none runs in the gap, look for another process on this rank's cores.",
     )
 
 
@@ -438,7 +435,7 @@ RULES = (
         "idle time in which no event of the host was recorded for 0.1 ms or more",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="Every step has a few short gaps without events; a tenth of the step is more than that.",
+        reason="Every step has a few short gaps without events, which take less than a tenth of the step.",
         source=_GUIDE,
         check=unexplained_idle,
         say=_say_unexplained,
@@ -451,7 +448,7 @@ RULES = (
         "idle time that recording Python functions adds: 3 µs per operator and call of the host, 1.2 µs per function",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="Below a tenth of the step, the recording shows about what happens without the profiler.",
+        reason="Below a tenth of the step, the recorded times are close to those without the profiler.",
         source="docs/reference/analyses/trust.md",
         check=slow_recording,
         say=_say_recording,
@@ -461,11 +458,11 @@ RULES = (
     ),
     Rule(
         "optimizer_not_fused",
-        "an optimizer that updates one tensor after the other",
+        "an optimizer that updates one tensor at a time",
         threshold=100,
         unit="kernels (on a CPU: operators) per step of the optimizer",
-        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters; one that launches 100 updates tensors one "
-        "by one. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
+        reason="A multi-tensor optimizer launches about 20 kernels for a group of parameters. If an optimizer launches 100 kernels, it "
+        "updates one tensor at a time. On a CPU, where this is the default, the optimizer must also take 5 % of the step.",
         source="https://docs.pytorch.org/docs/stable/optim.html#algorithms",
         check=optimizer_not_fused,
         say=_say_optimizer,
@@ -476,7 +473,7 @@ RULES = (
         "idle time in which torch.compile compiles in steady steps",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="A compiled step compiles nothing.",
+        reason="Once a step is compiled, it does not need to be compiled again.",
         source="https://docs.pytorch.org/docs/stable/torch.compiler_troubleshooting.html",
         check=compiling,
         say=_say_compiling,
@@ -499,7 +496,7 @@ RULES = (
         "idle time in which the host runs operators and launches their work",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="A step begins and ends with a few idle microseconds; a tenth of the step is more than that. Time that recording "
+        reason="Every step begins and ends with a few idle microseconds, which are less than a tenth of the step. Time that recording "
         "Python functions adds does not count: 3 µs per operator and call, 1.2 µs per function.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=launch_bound,
@@ -509,10 +506,10 @@ RULES = (
     ),
     Rule(
         "python_overhead",
-        "idle time in which Python runs between operators, in pieces below 0.1 ms",
+        "idle time in which Python runs between operators, for less than 0.1 ms each time",
         threshold=_MUCH_PYTHON,
         unit=OF_THE_STEP,
-        reason="A little Python runs between the operators of every step; a tenth of the step is more than that.",
+        reason="In every step, a little Python runs between operators, but less than a tenth of the step.",
         source=_GUIDE,
         check=python_overhead,
         say=_say_python,

@@ -1,4 +1,4 @@
-"""The rule about Python loops that run an operator for each element or row, in jobs that compute on the host."""
+"""The rule about Python loops that call operators for each element or row, in jobs that compute on the host."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from holotrace.schema import EventKind
 
 _LEAST_SHARE = 0.05
 _MANY = 64
-"""One call of a function rarely calls an operator this often, except in a loop."""
+"""A function that calls an operator this often in one call almost certainly does so in a loop."""
 _MANY_OF_A_MODULE = 32
-"""One call of a function rarely calls the same module this often, except in a loop: equal layers are different modules."""
+"""The same for a module: identical layers of a deep model are different modules."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
-"""An operator belongs to the same loop as the most frequent one if it runs at least a quarter as often, and at least 16 times."""
+"""An operator is in the loop of the most frequent operator if it runs at least a quarter as often, and at least 16 times."""
 _SMALL_NS = 200_000
-"""Longer operators compute; a loop of them costs little more than one large operator."""
+"""Longer operators spend most time computing, so a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
-"""Longer pieces of Python between two operators are separate work, not overhead of the loop."""
+"""Longer intervals of Python between two operators are separate work, not overhead of the loop."""
 
 _CELLS = r"^aten::(lstm|gru|rnn_tanh|rnn_relu)_cell$"
-"""Operators for one step of a sequence; the module for the whole sequence is faster, however long one step takes."""
+"""Operators for one step of a sequence; modules that process the whole sequence are faster, however long a step takes."""
 _SAVED_BY_SEQUENCE = 0.5
 """Measured on a CPU: nn.LSTM instead of a loop of nn.LSTMCell (150 steps, batch 32, 128 wide) saves 27 % of a training step."""
 
 _RUN_BACKWARD = r"^<built-in method run_backward"
 _READS = r"^aten::(item|_local_scalar_dense|is_nonzero)$"
 _ELEMENTS = r"^aten::(item|_local_scalar_dense|is_nonzero|select|unbind)$"
-"""Operators by which a script reads a tensor element by element."""
+"""Operators that run when a script reads a tensor element by element."""
 
 _PLACE = ["module", "frame"]
 _OPERATOR = [*_PLACE, "name"]
 
 
 def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function that runs small operators in a loop, directly or in modules, if no work runs on devices.
+    """Yield a case for each function that runs small operators in a loop, directly or in modules, if no device works.
 
-    Without recorded functions, only reads of single elements show a loop: other operators may come from many modules.
+    If functions were not recorded, only reads of single elements reveal a loop: other operators may come from many modules.
     """
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or not evidence.computes_on_host:
@@ -70,7 +70,7 @@ def _of_both(evidence: RankEvidence, over_operators: Case, over_modules: Case | 
 
 
 def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
-    """Yield a case for each function that calls an operator many times, or modules that do."""
+    """Yield a case for each function that calls an operator many times, directly or in modules."""
     calls = _calls(evidence, pieces)
     calls = calls.filter((pl.col("median_ns") <= _SMALL_NS) | pl.col("name").str.contains(_CELLS))
     most = pl.col("per_function").max().over("frame")
@@ -103,7 +103,7 @@ def _loops_in_functions(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterator[Case]:
-    """Yield a case for each function that calls the same module many times, for example for one sample after the other."""
+    """Yield a case for each function that calls the same module many times, for example once per sample."""
     known, calls = host_ranges(evidence.rank_trace), _repeated_modules(evidence)
     for (function,), repeated in calls.group_by("function", maintain_order=True):
         outermost = repeated.filter(pl.col("module") == pl.col("module").first())
@@ -131,7 +131,7 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the calls of modules that one call of a function of the user calls many times: row, caller (a row), function, module."""
+    """Return the calls of modules that a user function makes many times in one call: row, caller (a row), function, module."""
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     name = known.ranges["name"].to_numpy()
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
@@ -149,7 +149,7 @@ def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
 
 
 def outside_optimizers(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the pieces of `RankEvidence.while_idle` outside optimizers, which another rule examines."""
+    """Return the rows of `RankEvidence.while_idle` outside optimizers; another rule examines optimizers."""
     pieces, updates = evidence.while_idle, named_ranges(evidence, OPTIMIZER)
     inside = holding(intervals_of(updates.sort("start_ns")), pieces["start_ns"].to_numpy())
     return pieces.filter(pl.Series(inside < 0))
@@ -173,7 +173,7 @@ def _calls(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_the_backward_pass(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the events (event_index) that the backward pass itself calls, for example DDP's copies of each gradient."""
+    """Return the events (event_index) that the backward pass calls directly, such as DDP's copies of each gradient."""
     known = host_ranges(evidence.rank_trace)
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
     caller = itself_or_above(known.parent, is_python, np.arange(len(known.ranges)))
@@ -191,10 +191,10 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 
 
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
-    """Return the looped operators of a function, the Python between them, and the backward pass of its looped modules.
+    """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
 
-    Python counts only if the loop takes at least half of the time of the function's operators: a training function may contain a
-    short loop.
+    Python counts only if the loop takes at least half of the function's operator time, because a training function may contain
+    a short loop.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
@@ -221,13 +221,13 @@ def _say(cases: Sequence[RankCase]) -> Said:
     words, place = cases[0].words, cases[0].place
     if "called_module" in words:
         return Said(
-            f"training calls {words['called_module']} in a loop: {words['per_function']:,.0f} times in each call of "
+            f"the script calls {words['called_module']} in a loop: {words['per_function']:,.0f} times in each call of "
             f"{place.source_line}",
             _BATCHING,
         )
     times = f"{words['per_function']:,.0f} times"
     where = f"in each call of {place.source_line}" if words["has_function"] else "in each step"
-    what = f"{words['module']} runs" if words["module"] else "training runs"
+    what = f"{words['module']} runs" if words["module"] else "the script runs"
     return Said(
         f"{what} small operators in a loop: {words['name']} {times} {where}",
         _READING if words["reads"] else _CALLING,
@@ -235,26 +235,26 @@ def _say(cases: Sequence[RankCase]) -> Said:
 
 
 _READING = (
-    "Compute with whole tensors (comparisons, masks, sums) instead of reading one element after the other, or copy the tensor to a "
-    "Python list once with tolist()."
+    "Compute with whole tensors (comparisons, masks, sums) instead of reading single elements, or convert the tensor to a Python list "
+    "once with tolist()."
 )
 _BATCHING = (
-    "Stack the samples and call the module once: each call costs microseconds per operator, however little it computes. For steps "
-    "that need the result of the step before, use a fused module such as nn.LSTM, or compile the loop with torch.compile."
+    "Stack the samples and call the module once, because each operator costs microseconds, however little it computes. If each "
+    "iteration needs the previous result, use a fused module such as nn.LSTM, or compile the loop with torch.compile."
 )
 _CALLING = (
-    "Run one operator on a stacked tensor (batched or torch._foreach_ functions, the fused module such as nn.LSTM), or compile the "
-    "loop with torch.compile: each call costs microseconds however little it computes."
+    "Run one operator on a stacked tensor (batched or torch._foreach_ functions, or a fused module such as nn.LSTM), or compile the "
+    "loop with torch.compile, because each call costs microseconds, however little it computes."
 )
 
 RULES = (
     Rule(
         "operator_loops",
-        "loops of at least 64 calls of a small operator, or 32 of a module, in one call of a function, in jobs without device work",
+        "functions that call a small operator at least 64 times, or a module at least 32 times, per call, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
-        reason="A function or module of a model rarely calls an operator more than a few dozen times. Below 5 % of the step, a loop is "
-        "hardly worth rewriting.",
+        reason="Without a loop, a function or module rarely calls an operator more than a few dozen times. Below 5 % of the step, "
+        "rewriting the loop saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=operator_loops,
         say=_say,

@@ -24,15 +24,15 @@ from holotrace.schema import EventKind
 from holotrace.units import duration_text
 
 _FEWEST_STARTS = 3
-"""With fewer late starts, the confidence is low: work may have waited for something that was not recorded."""
+"""With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
-"""In all recorded jobs, a device that nobody else uses starts work within 20 µs of its launch."""
+"""Work that starts this long after its launch is late; an idle device of one process always started it within 20 µs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time that ends with work whose launch returned at least 0.1 ms earlier."""
-    # Only the first kernel of a graph waits for the launch; the others wait for the kernels before them.
+    """Yield a case for the idle time of at least 0.1 ms between the launch of work and its start."""
+    # Only the first kernel of a graph waits for the launch; the others wait for earlier kernels of the graph.
     launched = evidence.work.drop_nulls("launch_end_ns").sort("start_ns").unique("launch_index", keep="first")
     begins, ends = evidence.idle
     gap = np.searchsorted(ends, launched["start_ns"].to_numpy()).clip(max=max(0, len(ends) - 1))
@@ -58,11 +58,11 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
-    """Return a reason why the GPU may not have been idle during most of this time, or "" if none applies.
+    """Return a reason why the GPU may have been busy during most of this time, or "" if there is none.
 
-    `before`: the time precedes the first work of a stream, so work from before the recording may have run. `graph`: the time
-    precedes graph replays, so nodes of the graph that the profiler lost may have run. `left_out`: most launches are missing from
-    the file, with their work.
+    `before`: the first recorded work of a stream follows, so work from before the recording may have run. `graph`: a graph replay
+    follows, so nodes of the graph that the profiler lost may have run. `left_out`: most launches and their work are missing from
+    the file.
     """
     if calls_between_launches(evidence.rank_trace) is not None:
         return "left_out"
@@ -78,10 +78,10 @@ def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
 
 
 def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case if the host needs longer for each step than the devices, which still work on a backlog.
+    """Yield a case if the host needs longer for each step than the devices, and the devices still work on a backlog.
 
-    Time in which the host waits for a device does not count. The devices idle only when the backlog is used up, so a slow host
-    costs nothing in the recorded steps. If the devices idle most of the time, they have no backlog.
+    Time in which the host waits for a device does not count. As long as the backlog lasts, the devices do not idle, so a slow
+    host costs nothing in the recorded steps. Devices that idle most of the time have no backlog.
     """
     pace = host_pace(evidence)
     if pace is None or pace.ratio <= 1 or not _has_backlog(evidence, pace.device_ns):
@@ -99,14 +99,14 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices work for most of the steps that take at most this long; with a backlog, they hardly idle."""
+    """Return whether the devices are busy during most of the steps of at most this length, as they are with a backlog."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)
 
 
 def _longest(activity: pl.DataFrame) -> dict[str, Any]:
-    """Return the name, module and frame that take the most time, with their first event."""
+    """Return the combination of name, module and frame that takes the most time, with its first event."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     sums = activity.group_by("name", "module", "frame", maintain_order=True).agg(
         time, pl.col("event_index").first(), pl.col("start_ns").first()
@@ -115,7 +115,7 @@ def _longest(activity: pl.DataFrame) -> dict[str, Any]:
 
 
 def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which the profiler itself works, for example to request another buffer."""
+    """Yield a case for the idle time in which the profiler itself works, for example to get another buffer."""
     rows = event_ranges(evidence.rank_trace, [EventKind.OVERHEAD], ["event_index", "start_ns", "end_ns"])
     if rows.is_empty():
         return
@@ -130,19 +130,19 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
     if reason == "before":
         return Said(
             f"the first recorded work of a stream starts late ({kernel}): the GPU probably still runs work from before the recording",
-            "Do not count this time: it ends with that work. To avoid it, call torch.cuda.synchronize() before the recording starts.",
+            "Ignore this time. To avoid it, call torch.cuda.synchronize() before the recording starts.",
         )
     if reason == "graph":
         return Said(
-            f"the first recorded work of CUDA graph replays starts late (longest before {kernel}): the profiler probably lost "
-            "kernels of these graphs",
-            "Record one step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether the gap remains.",
+            f"the first recorded kernels of CUDA graph replays start late (longest gap before {kernel}): the profiler probably lost "
+            "earlier kernels of these graphs",
+            "Record a step without CUDA graphs, or with a newer version of PyTorch and CUDA, and see whether the gap remains.",
         )
     if reason == "left_out":
         return Said(
-            f"launched work starts late, although no recorded work runs on the GPU (longest before {kernel}): most launches and "
+            f"launched work starts late, although no recorded work runs on the GPU (longest gap before {kernel}): most launches and "
             "their work seem to be missing from the file",
-            "Do not count this time: the missing work probably ran then. Record again without a filter or a sample of the events.",
+            "Ignore this time, in which the missing work probably ran. Record again without filtering or sampling events.",
         )
     if reason == "rare":
         return Said(
@@ -150,9 +150,9 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
             "Look at this time in the timeline: work of a graph or of another process may be missing from the recording.",
         )
     return Said(
-        f"work starts late although it was launched and the GPU is idle (longest before {kernel}{in_line(cases[0].place)})",
-        "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other: "
-        "enable_cuda_sync_events=True records what they wait for.",
+        f"launched work starts late, although the GPU is idle (longest gap before {kernel}{in_line(cases[0].place)})",
+        "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other, which "
+        "enable_cuda_sync_events=True records.",
     )
 
 
@@ -163,14 +163,14 @@ def _say_behind(cases: Sequence[RankCase]) -> Said:
     what = f" (most of it in {words['name']}{where})" if words["name"] else ""
     return Said(
         f"the host needs {duration_text(words['host_ns'])} for a step{what}, but the GPU only "
-        f"{duration_text(words['device_ns'])}: the GPU will wait for the host once it has worked off its backlog",
-        "Make this part of the step faster, and record more steps after a longer warm-up, so that the backlog is used up.",
+        f"{duration_text(words['device_ns'])}: when the GPU has finished its backlog, it will wait for the host",
+        "Speed up the host's work. Record more steps after a longer warm-up to see the job without a backlog.",
     )
 
 
 def _say_profiler(_: Sequence[RankCase]) -> Said:
     return Said(
-        "the GPU waits while the profiler itself works; without it, steps are shorter",
+        "the GPU waits while the profiler itself works; without the profiler, steps are shorter",
         "Record a longer warm-up (schedule(warmup=...)) and fewer events: without with_stack, record_shapes and "
         "profile_memory where you do not need them.",
     )
@@ -184,7 +184,7 @@ RULES = (
         "idle time before work that starts at least 0.1 ms after its launch",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="A GPU that serves one process starts work within 20 µs of the launch; processes that share a GPU take turns of 2 ms.",
+        reason="If only one process uses a GPU, work starts within 20 µs of the launch; processes that share a GPU take turns of 2 ms.",
         source="https://docs.nvidia.com/deploy/mps/index.html",
         check=late_starts,
         say=_say_late,
@@ -194,10 +194,10 @@ RULES = (
     ),
     Rule(
         "host_falls_behind",
-        "a host whose shortest step, without waits for a device, is longer than the steps of the devices, which work on a backlog",
+        "a host whose shortest step, without waits for devices, is longer than a step of the devices, while they work on a backlog",
         threshold=FALLS_BEHIND,
         unit="times the step of the devices",
-        reason="In the long run, the slower of host and device sets the pace; steps of equal work may differ by up to a quarter.",
+        reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=host_falls_behind,
         say=_say_behind,
@@ -207,10 +207,10 @@ RULES = (
     ),
     Rule(
         "profiler_overhead",
-        "idle time in which the profiler requests buffers or does other work of its own",
+        "idle time in which the profiler gets buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, the profiler changes the times less than they vary from step to step.",
+        reason="Below 5 % of a step, the profiler changes step times less than they vary anyway.",
         source=_KINETO,
         check=profiler_overhead,
         say=_say_profiler,

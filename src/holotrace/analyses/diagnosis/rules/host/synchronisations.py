@@ -1,4 +1,4 @@
-"""Rules about a host that waits for its devices, so that they run dry: `.item()`, shapes that depend on data, copies."""
+"""Rules about hosts that wait for devices, which then become idle: `.item()`, shapes that depend on data, copies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holotrace.enrich.host.source_lines import records_python
 _SHARE = 0.02
 _LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
-"""Bandwidth of pinned copies from this major compute capability on: about 80 % of PCIe 5.0 x16 and 4.0 x16.
+"""Bandwidth of pinned copies by least major compute capability: about 80 % of PCIe 5.0 x16 and of PCIe 4.0 x16.
 
 https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
 _PINNED_ELSEWHERE = 12e9
@@ -42,8 +42,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
-    Recording Python functions makes the host up to twice as slow, so the device may become idle even without the wait, and a
-    replay may show no gain. The cost of needless calls is therefore the whole idle time after them, whatever the replay shows.
+    A profiler that records Python functions makes the host up to twice as slow, so a replay without the wait may show that the
+    device still idles. The cost of needless calls is therefore all idle time after them, whatever the replay shows.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -72,11 +72,10 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 
 
 def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
-    """Return the later idle time in which the host only launches work.
+    """Return the idle time after `since_ns` in which the host only launches work.
 
-    The earlier wait is to blame: without it, the host would be ahead of the device.
-
-    Another rule reports pieces of Python of 0.1 ms and more.
+    An earlier wait causes this idle time: without the wait, the host would be ahead of the device. Another rule reports intervals
+    of Python of 0.1 ms and more.
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)
@@ -84,7 +83,7 @@ def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
 
 
 def _inside(evidence: RankEvidence, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `RankEvidence.while_idle` in the operators around these calls that always wait."""
+    """Return the rows of `RankEvidence.while_idle` in the operators that made these calls, if these operators always wait."""
     known = evidence.while_idle.filter(_IS_KNOWN.fill_null(value=False))
     return known.join(calls.select("name", "frame").unique(), on=["name", "frame"], how="semi", nulls_equal=True)
 
@@ -102,10 +101,10 @@ def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]
 
 
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the copies from or to pageable memory that no kernel hides, and the idle time around them.
+    """Yield a case for copies from or to pageable memory that no kernel hides, and for the idle time around them.
 
-    A copy from or to pageable memory blocks the host, which can launch more work only when the copy ends. If the blocking costs
-    more than the copies themselves, the rule about blocking copies reports it instead.
+    Such a copy blocks the host, which can launch more work only when the copy ends. If the blocking costs more time than the
+    copies themselves, the rule about blocking copies reports it instead.
     """
     names = evidence.rank_trace.texts(evidence.work["name"])
     copies = evidence.work.filter(names.str.contains(r"(?i)pageable"))
@@ -136,7 +135,7 @@ def _place_of(evidence: RankEvidence, copy: dict[str, Any]) -> Place:
 
 
 def _saved_by_pinning(evidence: RankEvidence, copies: pl.DataFrame, total_ns: int) -> float:
-    """Return the share of the time that copies from pinned memory would save; all of it if the sizes are unknown."""
+    """Return the share of the copy time that pinned memory would save; 1 if the sizes of the copies are unknown."""
     sizes = evidence.rank_trace.table("copies", ["event_index", "bytes"])
     size = int(copies.join(sizes, on="event_index", how="left")["bytes"].fill_null(0).sum())
     rate = next(
@@ -167,13 +166,13 @@ def _per_step(case: RankCase) -> str:
 
 
 def _say(what: str, advice: str, cases: Sequence[RankCase]) -> Said:
-    return Said(f"the GPU runs dry because the host {what} {_per_step(cases[0])} ({_where(cases[0])})", advice)
+    return Said(f"the GPU becomes idle because the host {what} {_per_step(cases[0])} ({_where(cases[0])})", advice)
 
 
 def _say_pageable(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"copies from or to pageable memory block the host, {_per_step(cases[0])}{_in(cases[0])}",
-        "Allocate the host's side in pinned memory (DataLoader(pin_memory=True) or tensor.pin_memory()) and copy with "
+        "Allocate the host tensors in pinned memory (DataLoader(pin_memory=True) or tensor.pin_memory()), and copy with "
         "non_blocking=True.",
     )
 
@@ -187,7 +186,7 @@ def _rule(  # noqa: PLR0913 -- the fields of a rule
         looks_for,
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="One wait with the launches that follow takes some 50 µs, 2 % of a fast step.",
+        reason="One wait and the launches after it take about 50 µs, 2 % of a fast step.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#avoid-unnecessary-cpu-gpu-synchronization",
         check=check,
         say=partial(_say, what, advice),
@@ -204,19 +203,19 @@ _IS_OTHER = ~(_IS_KNOWN | _IS_DEVICE).fill_null(value=False)
 RULES = (
     _rule(
         "scalar_read",
-        "idle time after the host waited to read a value, as `.item()`, `float(tensor)` and `if tensor` do",
+        "idle time after the host waited to read a value, for example with `.item()`, `float(tensor)` or `if tensor`",
         _IS_SCALAR,
         "reads a value",
-        "Keep the value on the GPU (tensor.detach()), and read it every few hundred steps, or one step later from a copy with "
-        "non_blocking=True.",
+        "Keep the value on the GPU (tensor.detach()). Read it every few hundred steps, or copy it with non_blocking=True and read the "
+        "copy one step later.",
     ),
     _rule(
         "data_dependent_shape",
-        "idle time after the host waited for the shape of a result, as indexing with a mask and `nonzero` do",
+        "idle time after the host waited for the shape of a result, for example of `nonzero` or of indexing with a mask",
         _IS_SHAPE,
         "waits for a shape that depends on data",
-        "Use torch.where, masked_fill or multiplication by the mask instead of indexing with it, or nonzero_static with a "
-        "fixed size.",
+        "Instead of indexing with a mask, use torch.where, masked_fill or multiplication by the mask; instead of nonzero, use "
+        "nonzero_static with a fixed size.",
     ),
     _rule(
         "blocking_copy",
@@ -230,22 +229,22 @@ RULES = (
         "idle time after the host waited for the whole device",
         _IS_DEVICE,
         "waits for the whole device",
-        "Remove torch.cuda.synchronize() from the step; measure time with CUDA events, and read them after the step.",
+        "Remove torch.cuda.synchronize() from the step. To measure time, use CUDA events, and read them after the step.",
         is_needless=True,
     ),
     _rule(
         "stream_synchronisation",
-        "idle time after the host waited for a stream or an event, unless another rule covers the reason",
+        "idle time after the host waited for a stream or an event for a reason that no other rule covers",
         _IS_OTHER,
         "waits for a stream or an event",
-        "Let streams wait for each other (stream.wait_event) rather than the host.",
+        "Let one stream wait for the other (stream.wait_event) instead of letting the host wait.",
     ),
     Rule(
         "pageable_copy",
         "copies from or to pageable memory that no kernel hides, and the idle time around them",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="Below 2 % of a step, pinning saves less than it costs in memory.",
+        reason="Below 2 % of a step, pinning saves too little time to be worth the pinned memory.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=pageable_copies,
         say=_say_pageable,

@@ -1,1 +1,1 @@
-"""Rules about several ranks: waiting for each other, and moving data."""
+"""Rules about several ranks: how they wait for each other and exchange data."""

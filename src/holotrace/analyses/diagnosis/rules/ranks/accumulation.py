@@ -1,4 +1,4 @@
-"""The rule about gradients that are reduced for each microbatch although the weights change only once."""
+"""The rule about jobs that reduce gradients after each microbatch, although one reduction per weight update is enough."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from holotrace.analyses.diagnosis.rules.ranks.mean_costs import mean_costs
 from holotrace.units import number_text
 
 _GRADIENTS = ("dp", "unknown")
-"""Axes on which gradients are reduced. The axis of a job's only process group is unknown if the group runs only all-reduces,
-which may serve other purposes, too."""
+"""Axes on which gradients are reduced. The axis is `unknown` if a job has a single process group that runs only all-reduces: they
+usually reduce gradients, but may serve other purposes."""
 
 
 def repeated_reductions(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication of gradient reductions that are repeated before the weights change."""
+    """Yield a case for the exposed communication of all but one of the gradient reductions before each weight update."""
     rounds = {rank: of_rank.gradient_rounds for rank, of_rank in evidence.ranks.items()}
     per_update = fmean(of_rank.per_update for of_rank in rounds.values())
     waits = evidence.results["parallelism"].per_step.drop_nulls("step").filter(pl.col("axis").is_in(_GRADIENTS))
@@ -31,19 +31,19 @@ def repeated_reductions(evidence: JobEvidence) -> Iterator[JobCase]:
 def _say(cases: Sequence[RankCase]) -> Said:
     times = cases[0].words["per_update"]
     return Said(
-        f"DistributedDataParallel reduces the gradients {number_text(times)} times for each update of the weights, although only their sum "
-        "is needed",
-        "Run forward and backward of all microbatches but the last one within model.no_sync(), so that gradients are only added up.",
+        f"DistributedDataParallel reduces the gradients {number_text(times)} times per weight update, although one reduction of their sum "
+        "is enough",
+        "Run forward and backward of all microbatches except the last within model.no_sync(), which only accumulates their gradients.",
     )
 
 
 RULES = (
     JobRule(
         "repeated_reductions",
-        "reductions of the same gradients in several backward passes before one update of the weights",
+        "gradients that are reduced in several backward passes before one weight update",
         threshold=1.5,
         unit="reductions per update",
-        reason="One reduction per update is enough; jobs that accumulate gradients in most of their steps reach 1.5 with two microbatches.",
+        reason="One reduction per update is enough. With two microbatches, a job exceeds 1.5 if it accumulates gradients in most steps.",
         source="https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
         "#torch.nn.parallel.DistributedDataParallel.no_sync",
         analyses=("parallelism",),

@@ -1,4 +1,4 @@
-"""Rules about communication that computation does not hide: by axis, small calls, slow links, pipelines, experts."""
+"""Rules about time lost between ranks: exposed transfers, small calls, slow links, pipelines, uneven work, jitter."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from holotrace.units import number_text, percent_text
 
 _SHARE = 0.05
 _LONGEST_TRANSFER = 3
-"""Few transfers take more than three times as long as the fast ones of their size, unless something delays them."""
+"""A transfer that takes more than this many times as long as the fast transfers of its size was probably delayed."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""The fast transfers are the fastest quarter; of sends and receives, the fastest twentieth, because a late receiver delays
-most of them."""
+"""The fast transfers are the fastest quarter. Of sends and receives, they are the fastest twentieth, because a late receiver
+delays most sends."""
 _ON_ONE_RANK = 0.8
-"""A cause is attributed to a rank if at least this share of its cost arises there."""
+"""A cause is attributed to a rank if this rank has at least this share of the cause's cost."""
 _BALANCED = 1.25
-"""Stages are balanced if none computes longer than this multiple of the mean."""
+"""Stages are balanced if no stage computes longer than this multiple of the mean."""
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
-"""With fewer calls, a late rank may determine the median wait."""
+"""With fewer calls, the median wait may only show that one rank is late."""
 _TRANSFER = "https://docs.pytorch.org/tutorials/beginner/ddp_series_theory.html"
 
 _HIDING = {
-    "dp": "Give DDP larger or fewer buckets (bucket_cap_mb), set gradient_as_bucket_view=True, and check that backward still runs "
-    "when the last bucket is sent; send gradients in bfloat16 (a communication hook) if the link is the limit.",
+    "dp": "Give DDP fewer, larger buckets (bucket_cap_mb), set gradient_as_bucket_view=True, and check that the backward pass still "
+    "runs while the buckets are reduced. If the link is the limit, reduce gradients in bfloat16 (with a communication hook).",
     "fsdp": "Prefetch the next unit (set_modules_to_forward_prefetch), wrap larger units, or keep parameters gathered after "
     "forward (reshard_after_forward=False) where memory allows.",
     "tp": "Keep tensor parallelism within a node, use sequence parallelism, and overlap the products with the communication "
     "(torch.distributed.tensor.parallel with async tensor parallelism).",
     "ep": "Overlap the exchange of tokens with the shared experts or another microbatch, and keep experts within a node.",
-    "pp": "Send activations on a stream of their own, and give each stage more microbatches to hide the sends behind.",
+    "pp": "Send activations on a separate stream, and use more microbatches, so that computation hides the sends.",
     "cp": "Overlap each ring exchange with the attention of the current block.",
 }
-_OPEN_ALL = "Record all ranks and open them together: then holotrace says how much of it is waiting, and for whom."
+_OPEN_ALL = "Record all ranks and open them together; then holotrace shows how long ranks wait, and for which rank."
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
 
 
 def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each axis whose data moves while nothing computes."""
+    """Yield a case for each axis of parallelism on which data moves while nothing computes."""
     per_step = evidence.results["parallelism"].per_step.drop_nulls("step")
     share = pl.col("rank").replace_strict(_typical_shares(evidence), default=1.0, return_dtype=pl.Float64)
     typical = per_step.with_columns(pl.col("transfer_ns") * share)
@@ -67,7 +67,7 @@ def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _partial_axes(evidence: JobEvidence) -> set[str]:
-    """Return the axes with groups of which some ranks were not opened: their transfers include waits for those ranks."""
+    """Return the axes with groups whose ranks were not all opened; transfers on these axes include waits for missing ranks."""
     if "collectives" not in evidence.results:
         return set()
     calls = evidence.results["collectives"].per_call
@@ -80,9 +80,9 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return the fraction of each rank's transfer time that is left if very slow transfers are capped at a typical time.
+    """Return, for each rank, the fraction of its transfer time that remains if very slow transfers count only in part.
 
-    A transfer that takes many times as long as others of its size was delayed, for example by the sender's host.
+    A transfer that takes many times as long as other transfers of its size was delayed, for example by the sender's host.
     """
     if "collectives" not in evidence.results:
         return {}
@@ -101,7 +101,7 @@ def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
 
 
 def unknown_exposure(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the exposed communication if only one rank was opened; part of it may be waiting."""
+    """Yield a case for the exposed communication if only one rank was opened; some of this time may be waiting."""
     costs = evidence.exposed_ns
     yield JobCase(costs, share_of_step(evidence, costs), words={"ranks": len(costs)})
 
@@ -126,17 +126,17 @@ def pipeline_bubbles(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def _is_balanced(stages: pl.DataFrame) -> bool:
-    """Return whether the slowest stage computes hardly longer than the mean stage."""
+    """Return whether the slowest stage computes at most a quarter longer than the mean stage."""
     of_stages = stages.group_by("stage").agg(pl.col("computation_ns").mean())["computation_ns"]
     slowest, mean = of_stages.max(), of_stages.mean()
     return isinstance(slowest, float) and isinstance(mean, float) and slowest <= _BALANCED * mean
 
 
 def small_calls(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each kind of collective whose small calls follow each other.
+    """Yield a case for each kind of collective with several small calls in a row.
 
-    Merging a call into the one before saves its latency, and the usual wait for the other ranks. The wait for a rank with more
-    work mostly arises in the first call of a series, so merging does not save it.
+    Merging a call into the previous call saves its latency and the usual wait for the other ranks. It does not save the wait
+    for a rank with more work, because this wait is mostly in the first call of the series.
     """
     table = evidence.results["collectives"].per_collective.filter(pl.col("mergeable_count") > 0)
     calls = evidence.results["collectives"].per_call
@@ -155,7 +155,7 @@ def _usual_wait() -> pl.Expr:
 
 
 def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each host, link or group whose transfers take longer than those of its peers."""
+    """Yield a case for each host, link or group whose transfers take longer than those of comparable ones."""
     for row in evidence.results["collectives"].slow.iter_rows(named=True):
         excess_ns = (row["median_transfer_ns"] - row["peer_transfer_ns"]) * row["instance_count"]
         costs = {rank: excess_ns / count for rank, count in evidence.step_count.items()}
@@ -163,19 +163,20 @@ def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def uneven_work(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes, if mostly operators, kernels and copies cause it."""
+    """Yield a case for waiting that no single rank causes, if it is mostly due to operators, kernels and copies."""
     yield from _waiting_in_turn(evidence, is_work=True)
 
 
 def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the waiting that no single rank causes, if mostly Python, data loading and launches cause it."""
+    """Yield a case for waiting that no single rank causes, if it is mostly due to Python, data loading and launches."""
     yield from _waiting_in_turn(evidence, is_work=False)
 
 
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    If `is_work` is true, there is a case only if work causes at least half of the waiting; otherwise, only if it causes less.
+    With `is_work`, yield nothing if work causes less than half of the waiting; without, yield nothing if work causes at least
+    half.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
@@ -211,7 +212,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause, with `rank` if most of its cost arises on one rank. All data loading is a single cause."""
+    """Return the costliest cause; `rank` is set if one rank has most of its cost. All data loading is a single cause."""
     name = pl.when(pl.col("cause") != "data_loading").then("name")
     frame = pl.when(pl.col("cause") != "data_loading").then("frame")
     places = causes.group_by("cause", "name", "frame", "cause_rank", maintain_order=True).agg(pl.col("own_ns").sum())
@@ -226,10 +227,7 @@ def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
 
 
 def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
-    """Return the mean delay of each rank per step.
-
-    A rank's delay is the longest wait for it, except for waits due to its work.
-    """
+    """Return the mean delay per step of each rank: the longest wait for it, not counting waits due to its work."""
     not_work = rest.filter(~pl.col("cause").is_in(WORK))
     of_waiting = not_work.group_by("cause_rank", "step", "waiting_rank").agg(pl.col("own_ns").sum())
     longest = of_waiting.group_by("cause_rank", "step").agg(pl.col("own_ns").max())
@@ -239,10 +237,10 @@ def _delays(rest: pl.DataFrame, step_count: int) -> dict[int, Delay]:
 
 
 def _of_work(evidence: JobEvidence, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes that arise because some ranks have more work than others.
+    """Return the causes that are due to some ranks having more work than others.
 
-    Operators on the host count only if the ranks make different numbers of calls. If the numbers are about equal, slow
-    operators have another cause.
+    Operators on the host are such a cause only if the ranks make different numbers of calls. If the numbers are about equal,
+    something else slows the operators down.
     """
     times = [times_as_many_calls(evidence, rank) for rank in evidence.ranks]
     is_equal = all(rate is not None and 1 / MORE_CALLS <= rate <= MORE_CALLS for rate in times)
@@ -254,7 +252,7 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return the share of a rank's waits outside its pipeline; waits for other stages count as bubbles."""
+    """Return the share of a rank's waits outside pipeline communication; another rule reports waits for other stages."""
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)
     waits = evidence.results["parallelism"].per_step.drop_nulls("step")
@@ -266,7 +264,7 @@ def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
 
 def _say_transfer(cases: Sequence[RankCase]) -> Said:
     axis = cases[0].words["axis"]
-    of = f"of the axis {axis}" if axis in _HIDING else "of an unknown axis"
+    of = f"on the axis {axis}" if axis in _HIDING else "on an unknown axis"
     if "is_partial" in cases[0].words:
         return Said(
             f"communication {of} moves data while nothing computes, or waits for ranks whose files were not opened",
@@ -277,7 +275,7 @@ def _say_transfer(cases: Sequence[RankCase]) -> Said:
 
 def _say_unknown(_: Sequence[RankCase]) -> Said:
     return Said(
-        "communication that no computation hides, in calls that no other rank recorded",
+        "no computation hides this rank's communication, which may include waits for ranks that were not opened",
         _OPEN_ALL,
     )
 
@@ -285,13 +283,13 @@ def _say_unknown(_: Sequence[RankCase]) -> Said:
 def _say_bubble(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     schedule = (
-        f"the schedule with {words['stages']} stages and {words['microbatches']} microbatches explains "
+        f"with {words['stages']} stages and {words['microbatches']} microbatches, the schedule explains "
         f"{percent_text(words['expected'])}"
     )
     if words["measured"] <= 2 * words["expected"]:
         more = "Use more microbatches, or an interleaved or zero-bubble schedule."
     else:
-        more = _ORDER if words["is_balanced"] else "Balance the stages: move layers from the slowest one."
+        more = _ORDER if words["is_balanced"] else "Balance the stages: move layers away from the slowest stage."
     return Said(
         f"stages of the pipeline wait for each other for {percent_text(words['measured'])} of the step; {schedule}",
         more,
@@ -299,15 +297,15 @@ def _say_bubble(cases: Sequence[RankCase]) -> Said:
 
 
 _ORDER = (
-    "The stages compute about equally long, so look at the order of the microbatches (a stage must not wait for the gradient of one "
-    "before it sends the next: torch.distributed.pipelining has schedules), and at how long sends take."
+    "The stages compute about equally long, so look at how long sends take and at the order of microbatches: a stage must send the "
+    "next microbatch before it waits for a gradient, as the schedules in torch.distributed.pipelining do."
 )
 
 
 def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,} small {words['name']} calls follow each other, and latency is most of their time",
+        f"{words['count']:,} small {words['name']} calls directly follow another one, and latency takes most of their time",
         "Merge them: use larger buckets (bucket_cap_mb), or coalesce or flatten the tensors.",
     )
 
@@ -315,26 +313,26 @@ def _say_small(cases: Sequence[RankCase]) -> Said:
 def _say_slow(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as those of its peers "
+        f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as comparable transfers "
         f"({words['collective']})",
-        "Compare its network card, cable, PCIe link and congestion with those of its peers; run nccl-tests on it alone.",
+        "Compare its network card, cable, PCIe link and congestion with the other hosts and links, and run nccl-tests on it alone.",
     )
 
 
 def _say_uneven(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"{_in_turn(cases)} has more work than the others, most of it {cases[0].words['cause']}",
+        f"{_in_turn(cases)} has more work than the others, mostly {cases[0].words['cause']}",
         _EQUAL_SIZES if cases[0].words["has_sizes"] else _UNKNOWN_SIZES,
     )
 
 
 _EQUAL_SIZES = (
-    "The recorded inputs of the ranks are about equally large, so look for work that depends on the data, for other processes on "
-    "the devices, and for devices whose clocks change (nvidia-smi -q -d CLOCK)."
+    "The recorded inputs of all ranks have about the same size, so look for work that depends on the data, for other processes on "
+    "the devices, and for changing device clocks (nvidia-smi -q -d CLOCK)."
 )
 _UNKNOWN_SIZES = (
-    "Give ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost. With record_shapes=True, the "
-    "next recording shows whether the inputs of the ranks differ."
+    "Give all ranks equal work in each step: pack sequences to equal lengths, or sort samples by cost. Record with "
+    "record_shapes=True to see whether the inputs of the ranks differ."
 )
 
 
@@ -354,14 +352,14 @@ def _in_turn(cases: Sequence[RankCase]) -> str:
 
 
 _CALM = (
-    "Give each rank cores of its own (numactl, taskset), fewer threads (OMP_NUM_THREADS), and launch more work at once "
+    "Give each rank its own cores (numactl, taskset) and fewer threads (OMP_NUM_THREADS), and launch more work at once "
     "(torch.compile, CUDA graphs)."
 )
 _CALMER = {
     "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
-    "data_loading": "Prefetch batches in worker processes, so that a slow sample delays nobody (num_workers, prefetch_factor).",
-    "launch_delay": "Give each rank a GPU of its own; look for other processes on it (nvidia-smi).",
+    "data_loading": "Prefetch batches in worker processes (num_workers, prefetch_factor), so that a slow sample delays no rank.",
+    "launch_delay": "Give each rank its own GPU, and look for other processes on the GPUs (nvidia-smi).",
 }
 
 
@@ -372,10 +370,10 @@ def _needs_one_rank(evidence: JobEvidence) -> str | None:
 RULES = (
     JobRule(
         "slow_link",
-        "hosts, links and groups whose transfers take longer than those of their peers",
+        "hosts, links and groups whose transfers take longer than those of comparable hosts, links and groups",
         threshold=1.25,
         unit="times as long",
-        reason="Equal links differ by up to a quarter by chance.",
+        reason="Transfers over equal links differ by up to a quarter by chance.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=slow_parts,
@@ -386,10 +384,10 @@ RULES = (
     ),
     JobRule(
         "pipeline_bubble",
-        "waiting between the stages of a pipeline, compared with what its schedule explains",
+        "waiting between the stages of a pipeline, compared with the waiting that its schedule explains",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="Good schedules lose less than a tenth.",
+        reason="With a good schedule, stages wait for less than a tenth of the step.",
         source="https://arxiv.org/abs/2104.04473",
         analyses=("parallelism",),
         check=pipeline_bubbles,
@@ -399,10 +397,10 @@ RULES = (
     ),
     JobRule(
         "uneven_work",
-        "waiting between ranks without a single culprit, caused mostly by operators, kernels and copies",
+        "waiting that no single rank causes, mostly due to operators, kernels and copies",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="Ranks always differ by a few percent.",
+        reason="The work of ranks always differs by a few percent.",
         source="docs/reference/analyses/wait_causes.md",
         analyses=("wait_causes", "parallelism"),
         check=uneven_work,
@@ -413,10 +411,10 @@ RULES = (
     ),
     JobRule(
         "jitter",
-        "waiting between ranks without a single culprit, caused mostly by Python, data loading and launches",
+        "waiting that no single rank causes, mostly due to Python, data loading and launches",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="Hosts always differ by a few percent.",
+        reason="The pace of hosts always differs by a few percent.",
         source="docs/reference/analyses/wait_causes.md",
         analyses=("wait_causes", "parallelism"),
         check=jitter,
@@ -427,10 +425,10 @@ RULES = (
     ),
     JobRule(
         "small_collectives",
-        "small calls that follow each other and could be one",
+        "small calls in a row that could be merged into one",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="Merging calls takes extra code, which is not worth it below 2 % of the step.",
+        reason="Merging calls takes extra code. Below 2 % of the step, this is not worth the effort.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=small_calls,
@@ -444,7 +442,7 @@ RULES = (
         "data that moves between ranks while nothing computes, by axis of parallelism",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients can never be hidden; 5 % of a step is more than that.",
+        reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",
         source=_TRANSFER,
         analyses=("parallelism",),
         check=exposed_transfers,
@@ -454,10 +452,10 @@ RULES = (
     ),
     JobRule(
         "exposed_on_one_rank",
-        "communication that nothing hides, if only one rank was opened",
+        "communication that no computation hides, if only one rank was opened",
         threshold=_SHARE,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients is never hidden; 5 % of a step is more than that.",
+        reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",
         source=_TRANSFER,
         analyses=(),
         check=unknown_exposure,

@@ -1,4 +1,4 @@
-"""The rule about experts that get more tokens than others."""
+"""The rule about ranks whose experts get more tokens than other experts."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from holotrace.units import number_text
 _UNEVEN = 1.2
 
 WORK = ("computation", "copy", "operator")
-"""Causes of waiting that differ between ranks because their work differs."""
+"""Causes of waiting that are due to different amounts of work on the ranks."""
 
 
 def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the rank whose experts get the most tokens: the time that other ranks wait for its work."""
+    """Yield a case for the time that other ranks wait for the work of the rank whose experts get the most tokens."""
     most = _most_tokens(evidence)
     if most is None:
         return
@@ -33,13 +33,13 @@ def uneven_experts(evidence: JobEvidence) -> Iterator[JobCase]:
 
 
 def overloaded(evidence: JobEvidence) -> list[int]:
-    """Return the rank whose experts get the most tokens, if they get many more than the mean."""
+    """Return the rank whose experts get the most tokens, if they get at least 1.2 times the mean; empty otherwise."""
     most = _most_tokens(evidence)
     return [most["rank"]] if most is not None and most["uneven"] >= _UNEVEN else []
 
 
 def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
-    """Return the rank whose experts get the most tokens; `uneven` is their number divided by the mean."""
+    """Return the rank whose experts get the most tokens; `uneven` is the number of tokens divided by the mean."""
     if "parallelism" not in evidence.results:
         return None
     experts = evidence.results["parallelism"].per_expert_rank
@@ -50,18 +50,18 @@ def _most_tokens(evidence: JobEvidence) -> dict[str, Any] | None:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"the experts of rank {words['rank']} get {number_text(words['times'], digits=2)} times as many tokens as the mean, and the other ranks wait",
-        "Raise the weight of the load-balancing loss or bias, set a capacity per expert, or move experts between ranks.",
+        f"the other ranks wait for rank {words['rank']}, whose experts get {number_text(words['times'], digits=2)} times the mean number of tokens",
+        "Raise the weight of the load-balancing loss or bias, limit the tokens per expert, or move experts between ranks.",
     )
 
 
 RULES = (
     JobRule(
         "uneven_experts",
-        "ranks whose experts get more tokens than others",
+        "ranks whose experts get more tokens than those of other ranks",
         threshold=_UNEVEN,
         unit="times the tokens of the mean rank",
-        reason="Routers that balance well stay within 10 to 20 % of the mean.",
+        reason="With well-balanced routing, ranks stay within 10 to 20 % of the mean.",
         source="https://arxiv.org/abs/2101.03961",
         analyses=("parallelism", "wait_causes"),
         check=uneven_experts,
@@ -71,4 +71,4 @@ RULES = (
         confidence="medium",
     ),
 )
-"""The rules about experts."""
+"""The rule about experts."""

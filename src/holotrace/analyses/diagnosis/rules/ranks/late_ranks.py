@@ -37,17 +37,17 @@ from holotrace.units import number_text, percent_text
 
 _RUN_BACKWARD = "<built-in method run_backward>"
 _NEARLY = 0.9
-"""A function that takes this share of the time of its caller does its work."""
+"""If a function takes this share of its caller's time, the caller does little else, and the finding names the function."""
 _LATE_STEP = 0.25
 """A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
 _ONE_CAUSE = 0.2
-"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores is late
-at many lines of code.
+"""If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
+others is delayed at many lines of code.
 """
 
 
 def blamed(causes: WaitCauses) -> list[int]:
-    """Return the culprits whose own work causes at least half of the waiting for them."""
+    """Return the culprits that cause at least half of the waiting for them by themselves, not through transfers or the GPU."""
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
     own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
     sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
@@ -56,7 +56,7 @@ def blamed(causes: WaitCauses) -> list[int]:
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of other ranks, unless it has more tokens or larger inputs."""
+    """Yield a case for each rank that causes much of the waiting of other ranks; other rules report tokens and larger inputs."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
@@ -110,7 +110,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     """Return the functions that only this rank runs, with their time per step, the longest first.
 
-    Empty if another rank recorded no functions.
+    The result is empty if any other rank recorded no functions.
     """
     others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
     if not all(others):
@@ -121,23 +121,26 @@ def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
 
 
 def _innermost(alone: Mapping[str, int]) -> str | None:
-    """Return the innermost function that takes nearly as long as the outermost one: the functions around it only call it."""
+    """Return the innermost function that takes nearly as long as the outermost function, which thus does little else."""
     named = [name for name in alone if not re.search(NAMELESS, name)]
     nearly = [name for name in named if alone[name] >= _NEARLY * max(alone.values())]
     return nearly[-1] if nearly else None
 
 
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
-    """Return the words of a case whose cause is a function that only the late rank runs, and one inside it that takes its time."""
+    """Return the words of a case caused by the function `name`, which only the late rank runs.
+
+    `inner` is a function that it calls and that takes most of its time.
+    """
     mostly = f" (mostly {inner})" if inner not in (None, name) else ""
     cause = f"{name}{mostly}, which no other rank runs"
     return {"cause": cause, "kind": "python", "is_spread": False, "is_training": False, "confidence": "high"}
 
 
 def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict[str, Any]:
-    """Return in how many steps a rank is late, and how certain the cause is.
+    """Return the number of steps in which a rank is late, and how certain the cause is.
 
-    Random delays differ in cause from step to step, so the confidence is lower if no cause dominates, or if few steps are late.
+    The causes of random delays differ from step to step, so confidence is lower if no cause dominates, or if few steps are late.
     """
     per_step = mine.group_by("step").agg(pl.col("cost_ns").sum())["cost_ns"]
     late_count = int((per_step >= _LATE_STEP * float(per_step.max() or 0)).sum())  # type: ignore[arg-type]
@@ -158,14 +161,14 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Say whether a cause is Python between the operators of a training function or of the backward pass; every step needs it."""
+    """Return whether a cause is Python that every step needs: between operators of a training function or the backward pass."""
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of Python in a cause's function; 0 if the function also spends much time in operators, as training does."""
+    """Return the cost of Python in a cause's function; 0 if the function spends much time in operators, as training code does."""
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
     kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
@@ -175,7 +178,7 @@ def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
 
 
 def _counted_once(evidence: JobEvidence) -> dict[int, float]:
-    """Return, for each rank, the union of its waits divided by their sum, because waits may overlap."""
+    """Return, for each rank, the length of the union of its waits divided by the sum of their lengths, because waits may overlap."""
     if "collectives" not in evidence.results:
         return {}
     waits = evidence.results["collectives"].per_call.filter(pl.col("wait_ns") > 0)
@@ -188,23 +191,23 @@ def _counted_once(evidence: JobEvidence) -> dict[int, float]:
 
 _WAY_OUT = {
     "data_loading": "Give this rank's data loader more workers or cheaper samples, and look at its disk.",
-    "allocation": "Look for memory that this rank's allocator fetches in every step: set PYTORCH_ALLOC_CONF=expandable_segments:True.",
+    "allocation": "Set PYTORCH_ALLOC_CONF=expandable_segments:True, so that this rank's allocator calls the driver less often.",
     "copy": "Copy from pinned memory with non_blocking=True, and compare the PCIe link of this rank's GPU with that of its peers.",
-    "operator": "Compare the shapes of this operator's inputs with those of other ranks: if they are larger, balance the work (equal "
-    "sequence lengths or samples); if not, look for other processes on the cores of this rank.",
+    "operator": "Compare the shapes of this operator's inputs with those on other ranks. If the inputs are larger, balance the work (equal "
+    "sequence lengths or samples). Otherwise, look for other processes on the cores of this rank.",
     "python": "Move this function out of the step or into a worker process, or run it on all ranks in the same step.",
     "synchronisation": "Remove the additional synchronisations on this rank: it should wait for its device no more often than the other ranks do.",
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
-    "computation": "Balance the work between ranks; if the shapes are equal, compare the clocks and temperature of the devices.",
-    "launch_delay": "Give this rank a GPU of its own, and look for other processes on it (nvidia-smi).",
+    "computation": "Balance the work between ranks. If the shapes are equal, compare the clocks and temperatures of the devices.",
+    "launch_delay": "Give this rank its own GPU, and look for other processes on this GPU (nvidia-smi).",
     "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and swapping.",
 }
-_WRITING = "Write files in the background or spread them over the ranks, for example with torch.distributed.checkpoint.async_save."
-_HOLDING = "Another thread of this rank holds the lock: hold it for a shorter time, or pass the data through a queue."
+_WRITING = "Write files in the background, for example with torch.distributed.checkpoint.async_save, or let all ranks share the work."
+_HOLDING = "Another thread of this rank holds the lock. Let it hold the lock for a shorter time, or pass the data through a queue."
 _UNUSED = r"search_unused_parameters"
 _SEARCHING = (
-    "Set find_unused_parameters=False if every parameter gets a gradient, or static_graph=True: DDP then need not search its graph "
-    "in each step."
+    "Set find_unused_parameters=False if every parameter gets a gradient, or static_graph=True, so that DDP does not search the "
+    "autograd graph in each step."
 )
 _BY_NAME = ((WRITES, _WRITING), (LOCKS, _HOLDING), (_UNUSED, _SEARCHING))
 _BALANCE = "Move layers from this rank to the others, until their steps take equally long."
@@ -213,10 +216,10 @@ _COMPETING = (
     "(OMP_NUM_THREADS)."
 )
 _SAME_WORK = (
-    "The rank runs as many products and convolutions as the others, with inputs as large: look for other processes on its cores, "
-    "and for Python threads that hold its GIL."
+    "The rank runs as many products and convolutions as the other ranks, with inputs of the same size. Look for other processes on "
+    "its cores, and for Python threads that hold its GIL."
 )
-_LOOK = "Make this faster on that rank, or give each rank an equal share of it."
+_LOOK = "Speed up this work on the late rank, or give each rank an equal share of it."
 
 
 def _say(cases: Sequence[RankCase]) -> Said:
@@ -230,11 +233,11 @@ def _say(cases: Sequence[RankCase]) -> Said:
     )
 
 
-_SLOWER = "work that takes longer here than on the other ranks, mostly "
+_SLOWER = "it needs longer than the other ranks for the same work, mostly "
 
 
 def _has_same_work(words: Mapping[str, Any]) -> bool:
-    """Whether operators make the rank late, although it runs as many of them as the others, with inputs as large."""
+    """Return whether operators make the rank late, although it runs as many as the other ranks, with inputs of the same size."""
     return words["kind"] == "operator" and 1 / MORE_CALLS <= (words["times_as_many"] or 0) < MORE_CALLS
 
 
@@ -249,7 +252,7 @@ def _has_more_calls(words: Mapping[str, Any]) -> bool:
 
 
 def _way_out(words: Mapping[str, Any]) -> str:
-    """Say what to do about a late rank, given what makes it late and what is known about its inputs."""
+    """Return advice about a late rank, which depends on the cause of the delay and on the rank's inputs."""
     by_name = next((advice for name, advice in _BY_NAME if re.search(name, words["cause"])), None)
     if by_name is not None:
         return by_name
@@ -267,8 +270,8 @@ RULES = (
         "a rank that causes much of the waiting of other ranks, with the cause of its delay",
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
-        reason="A rank that causes less than a tenth of the waiting is one of many; at least half of the waiting for it must be for "
-        "its own work, rather than for transfers or a GPU that starts work late.",
+        reason="A rank that causes less than a tenth of the waiting is one of many. Transfers, or a GPU that starts work late, must cause "
+        "less than half of the waiting for the rank.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,

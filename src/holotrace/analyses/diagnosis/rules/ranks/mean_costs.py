@@ -1,4 +1,4 @@
-"""Each rank's costs per step, from the tables of whole-job analyses."""
+"""Costs per step of each rank, from the results of analyses of the whole job."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def steps_of(causes: Any) -> int:  # noqa: ANN401 -- the result of wait_causes
 def mean_costs(
     evidence: JobEvidence, rows: pl.DataFrame, column: str, *, step_count: int | None = None
 ) -> dict[int, float]:
-    """Return, for each rank that has rows, the sum of a column per step."""
+    """Return the sum of a column per step, for each rank that has rows."""
     sums = rows.group_by("rank").agg(pl.col(column).sum(), pl.col("step").n_unique().alias("steps")).sort("rank")
     return {rank: total / (step_count or steps) for rank, total, steps in sums.iter_rows() if rank in evidence.ranks}
 
@@ -29,5 +29,5 @@ def share_of_step(evidence: JobEvidence, costs: dict[int, float]) -> float:
 
 
 def wait_count(costs: pl.DataFrame) -> int:
-    """Return the number of calls in which ranks waited for the most frequent cause; one call may wait for several causes."""
+    """Return the number of waits for the most frequent cause; causes are not added up, because a wait may have several."""
     return int(costs["wait_count"].max() or 0)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Whether ranks wait because another rank has more work, or because it began the same work later."""
+"""Find out whether ranks wait because a rank has more work, or because it began the same work later."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import polars as pl
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 _DEVICE_WORK, _HOST_WORK = ("computation", "copy"), ("operator",)
-"""What `RankExamination.working_ns` measures, with device work and without."""
+"""The causes whose time `RankExamination.working_ns` measures, with device work and without."""
 
 _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 
 
 def with_own_share(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Add `own_ns`: the part of `cost_ns` for which the named cause is to blame.
+    """Add `own_ns`: the time in `cost_ns` that the named cause is really to blame for.
 
     While a rank waits in a collective, its device already runs the next work. The late rank runs the same work later, so it
-    seems to compute more before the next collective. A rank's work is therefore blamed only for the time by which it exceeds
-    the median of the other ranks in that step. If no other cause is known, the rank's work is blamed for the whole delay.
+    seems to compute more before the next collective. Work is therefore blamed only for the time by which the rank works longer
+    than the median of the other ranks in that step. If a rank has no other cause, its work is blamed for the whole delay.
     """
     same = ["step", "cause_rank", "waiting_rank"]
     is_work = pl.col("cause").is_in(_DEVICE_WORK if _has_device_work(evidence) else _HOST_WORK)
@@ -40,7 +40,7 @@ def _has_device_work(evidence: JobEvidence) -> bool:
 
 
 def _excess(evidence: JobEvidence) -> pl.DataFrame:
-    """Return how much longer each rank works in a step than the median of the other ranks, at least 0."""
+    """Return, for each step and rank, how much longer the rank works than the median of the other ranks, at least 0."""
     return pl.DataFrame(list(_excess_rows(evidence)), _EXCESS, orient="row")
 
 

@@ -28,9 +28,9 @@ def data_parallel(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the transfers of ranks that compute on devices, but communicate through a library on the host.
+    """Yield a case for transfers through a library on the host, if all ranks compute on devices.
 
-    Copies that the collectives launch to their device also count, while the device does nothing else.
+    The collectives also copy data between host and device. These copies count while the device does nothing else.
     """
     libraries = {rank: of_rank.numbers.host_library for rank, of_rank in evidence.ranks.items()}
     known = {rank: library for rank, library in libraries.items() if library is not None}
@@ -45,7 +45,7 @@ def host_collectives(evidence: JobEvidence) -> Iterator[JobCase]:
 
 def _say_data_parallel(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"DataParallel drives {cases[0].value:.0f} devices from one process, and copies the model to each of them in every step",
+        f"DataParallel drives {cases[0].value:.0f} devices from one process, and copies the model to each device in every step",
         "Use DistributedDataParallel with one process per device (torchrun --nproc-per-node).",
     )
 
@@ -54,8 +54,8 @@ def _say_host_collectives(cases: Sequence[RankCase]) -> Said:
     library = cases[0].words["library"]
     return Said(
         f"{library} communicates through the hosts, although every rank works on a GPU",
-        'Initialise the process group with init_process_group("nccl"), which moves data between GPUs directly; it needs a GPU '
-        "for each rank.",
+        'Initialise the process group with init_process_group("nccl"), which moves data directly between GPUs. NCCL needs one GPU '
+        "per rank.",
     )
 
 
@@ -81,7 +81,7 @@ JOB_RULES = (
         "transfers of gloo, MPI or UCC on the hosts, and their copies to the GPUs, in a job whose ranks all work on GPUs",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="The last bucket of gradients can never be hidden; 5 % of a step is more than that.",
+        reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",
         source="https://docs.pytorch.org/docs/stable/distributed.html#which-backend-to-use",
         analyses=("parallelism",),
         check=host_collectives,

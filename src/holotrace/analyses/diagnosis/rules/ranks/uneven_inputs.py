@@ -1,4 +1,4 @@
-"""The rule about ranks that get longer sequences or larger batches than others."""
+"""The rule about ranks that get longer sequences or larger batches than other ranks."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _UNEVEN = 1.2
 _MOSTLY = 0.8
 
 MORE_CALLS = 1.2
-"""A rank that makes this many times as many calls as the others has more work."""
+"""A rank has more work if it makes at least this many times as many calls as the other ranks."""
 
 _LARGER = {"step": pl.Int64, "cause_rank": pl.Int32, "times": pl.Float64}
 
 
 def uneven_inputs(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for the time that ranks wait for work whose inputs are larger than those of other ranks."""
+    """Yield a case for the time that ranks wait for work on a rank with larger inputs than the other ranks."""
     causes = evidence.results["wait_causes"]
     caused = _for_larger_inputs(evidence, causes.per_cause.drop_nulls(["step", "cause_rank"]))
     costs = mean_costs(evidence, caused.rename({"waiting_rank": "rank"}), "cost_ns", step_count=steps_of(causes))
@@ -53,7 +53,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
     """Return the number of products, convolutions and embeddings of a rank, divided by the median of the other ranks.
 
-    None if shapes were not recorded, or if the rank's inputs are larger than those of ranks with equally many calls.
+    None if shapes were not recorded, or if other ranks make the same number of calls with smaller inputs.
     """
     if any(rank == larger for larger in _larger(evidence)["cause_rank"]):
         return None
@@ -63,13 +63,13 @@ def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
 
 
 def _for_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `per_cause`, with their number `row`, whose cause is work on a rank with larger inputs in that step."""
+    """Return the rows of `per_cause` that are due to work on a rank with larger inputs in that step; `row` is the row number."""
     is_work = pl.col("cause").is_in(WORK)
     return per_cause.with_row_index("row").filter(is_work).join(_larger(evidence), on=["step", "cause_rank"])
 
 
 def _larger(evidence: JobEvidence) -> pl.DataFrame:
-    """Return the steps and ranks whose inputs are larger than the median of the other ranks that make the same number of calls."""
+    """Return the steps and ranks with larger inputs than the median of the other ranks that make the same number of calls."""
     rows = []
     steps = {step for rank in evidence.ranks.values() for step in rank.input_sizes}
     for step in sorted(steps) if not overloaded(evidence) else ():
@@ -86,7 +86,7 @@ def _larger(evidence: JobEvidence) -> pl.DataFrame:
 def _say(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     often = f" in {words['steps']} of {words['of']} steps" if words["steps"] < words["of"] else ""
-    larger = f"{number_text(words['times'], digits=2)} times as many elements as those of its peers"
+    larger = f"{number_text(words['times'], digits=2)} times as many elements as the inputs of its peers"
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
@@ -104,7 +104,7 @@ RULES = (
         "ranks whose sequences or batches are larger than those of other ranks",
         threshold=_UNEVEN,
         unit="times the elements of the median rank",
-        reason="Work grows at least in proportion to its inputs. If they are less than a fifth larger, other differences have as much effect.",
+        reason="Work grows at least in proportion to the inputs. If these are less than a fifth larger, other differences matter as much.",
         source="https://arxiv.org/abs/2505.05713",
         analyses=("parallelism", "wait_causes"),
         check=uneven_inputs,
