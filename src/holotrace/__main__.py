@@ -1,4 +1,4 @@
-"""`python -m holotrace` is the command `holotrace`; worker processes may import this module without running it."""
+"""Run the command `holotrace` as `python -m holotrace`; worker processes can import this module without side effects."""
 
 from holotrace.cli.app import main
 

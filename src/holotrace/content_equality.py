@@ -13,18 +13,17 @@ import polars as pl
 class EqualByContent:
     """Base class for frozen dataclasses with `eq=False` that contain frames; `==` compares their content.
 
-    The hash depends on the shapes of the tables only, so equal results share it and can be members of sets and keys of
-    dicts. Results of different classes are never equal.
+    Equal results have equal hashes, so they work in sets and as dict keys. Results of different classes are never equal.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Compare the fields, tables by their content."""
+        """Return whether all fields are equal; tables are compared by content."""
         if type(other) is not type(self):
             return NotImplemented
         return are_equal(_content(self), _content(other))
 
     def __hash__(self) -> int:
-        """Return a hash of the shapes of the tables, so that equal results share it."""
+        """Return a hash of the class and the shapes of the tables."""
         return hash((type(self), *map(_shape, _content(self))))
 
 

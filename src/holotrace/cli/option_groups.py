@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass as a single argument, and typer sees each field as an option."""
+"""Groups of options: a command takes a dataclass as one argument, but typer sees each field as a separate option."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holotrace.questions.options import Option
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
     """Return the command with each field of its dataclass arguments as a separate parameter.
 
-    Positional fields come before the command's own parameters, the other fields after them. Each of `options` becomes a
-    parameter as well; if it is set, its value is passed to the command as `Option.argument`.
+    Positional fields come before the command's other parameters, the remaining fields after them. Each of `options` also
+    becomes a parameter; if the user sets it, the command receives its value as the argument named `Option.argument`.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # in Python 3.10, get_type_hints adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
@@ -42,7 +42,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
 
 
 def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
-    """Convert the value of an option; report an invalid value as misuse of the command."""
+    """Convert the value of an option; raise BadParameter if the value is invalid."""
     try:
         return read(value)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
 
 
 def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance out
-    """Remove the options of a group from `values`, and return the group with their values."""
+    """Return the group with its values, removed from `values`."""
     hints = get_type_hints(group)
     made = {
         field.name: _take(hints[field.name], values)

@@ -1,4 +1,4 @@
-"""The base class of results: they answer in a sentence, and can be plotted and displayed in notebooks."""
+"""The base class of results, with a one-sentence answer, a plot, and a display in notebooks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
-"""Maximum number of rows, and of findings, that a notebook or prompt shows; the tables and `findings` hold all."""
+"""Maximum number of rows and of findings that a notebook or prompt shows."""
 
 
 class Result(EqualByContent):
     """Base class of the results of questions, which are frozen dataclasses of tables and `findings`.
 
-    A result belongs to the folder of the function that computes it, which also contains its answer, tables and figure.
+    The class is defined in the folder of its question, next to the modules of the answer, tables and figure.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -37,7 +37,7 @@ class Result(EqualByContent):
 
     @property
     def answer(self) -> str:
-        """The answer in one sentence; if the first table is empty, the reason."""
+        """The answer in one sentence; if the first table is empty, the first finding, which says why."""
         if self._main_table().is_empty():
             return next(iter(self.findings), "The trace has no data for this question.")
         sentence: str = self._beside("answer").answer(self)
@@ -76,7 +76,7 @@ class Result(EqualByContent):
         return next(table for _, table in _tables(self))
 
     def _beside(self, part: str) -> ModuleType:
-        """Import a module of the folder that this result belongs to."""
+        """Import a module from the folder in which the result's class is defined."""
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.{part}")
 
 

@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: what bounds a step, as a table, overlay or saved graph, and what changes to it would save."""
+"""`holotrace critical-path`: the path that bounds a step, as table, overlay or saved graph, and what changes would save."""
 
 from __future__ import annotations
 
