@@ -1,10 +1,9 @@
-"""Run work over ranks in the processes of an MPI job.
+"""Run the work on ranks in the processes of an MPI job.
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-This command starts nine processes: one runs `holotrace summary`, and eight are its workers. In Python,
-`mpi4py.futures.MPIPoolExecutor` works as an executor. MPI ends the whole job if it loses a process; run the command
-again to continue from the cache.
+This command starts nine processes: `holotrace summary` and eight workers. In Python, `mpi4py.futures.MPIPoolExecutor`
+already works as an executor. MPI ends the whole job if it loses a process; run the command again to continue from the cache.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wrapped_future(inner: Future[T], translated: Callable[[BaseException], BaseException]) -> Future[T]:
-    """Return a future with the outcome of `inner`, but with its error translated; cancelling it cancels `inner`."""
+    """Return a future with the result or the translated error of `inner`; cancelling it cancels `inner`."""
     outer: Future[T] = Future()
     outer.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
     inner.add_done_callback(lambda inner: _pass_on(inner, outer, translated))

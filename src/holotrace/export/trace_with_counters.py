@@ -26,7 +26,7 @@ def write_traces_with_counters(
     """Copy each rank's file and add queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
-        trace: the job. Copies contain all events; counters are computed from the selected events only.
+        trace: the job. Copies contain all events, but counters only cover the selected events.
         folder: where to write; by default, next to each file.
         kinds: which counters to add.
         suffix: inserted before `.json` in the name of each copy.
@@ -37,7 +37,7 @@ def write_traces_with_counters(
 
     Raises:
         InvalidOptionError: a copy already exists, its folder is missing or cannot be written, or the suffix is empty or
-            names another folder; all of this is checked before anything is written.
+            contains a folder. This is checked before any file is written.
         UnreadableTraceError: a file can no longer be read.
         OSError: writing failed.
     """
