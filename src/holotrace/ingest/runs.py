@@ -5,8 +5,8 @@ log folder form a run with the folder's name. PyTorch names a file `<worker>.<nu
 the time, distinguishes the recordings of a worker. For other file names, the worker is the name without `.json` and
 similar suffixes. Compression is detected from the content.
 A span of a run is a period in which its workers recorded. Spans are numbered from 1, in the order of the numbers in the file
-names: the n-th recordings of all workers form span n. If workers have different numbers of recordings and the numbers in the file names are times, recordings
-from about the same time form a span instead.
+names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the numbers in
+the file names are times, recordings from about the same time form a span.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _MOST_AT_ONCE = 16
 
 
 def is_url(text: str) -> bool:
-    """Whether a string is a URL such as `s3://bucket/trace.json`; `file://` counts as a path."""
+    """Return whether a string is a URL such as `s3://bucket/trace.json`; a `file://` address is a local path."""
     return _URL.match(text) is not None and _FILE.match(text) is None
 
 
@@ -51,7 +51,7 @@ def name_of(address: str) -> str:
 
 
 def side_by_side(function: Callable[[str], T], addresses: Sequence[str]) -> list[T]:
-    """Return `function(address)` for every address; URLs run in parallel, because they mostly wait."""
+    """Return `function(address)` for every address; if there are URLs, the calls run in parallel."""
     if not any(map(is_url, addresses)):
         return [function(address) for address in addresses]
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(addresses)), thread_name_prefix="holotrace-look") as pool:

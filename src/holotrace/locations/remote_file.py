@@ -40,5 +40,5 @@ class _OpenedFile(io.RawIOBase):
 
 
 def opened_file(location: RemoteFile) -> io.BufferedReader:
-    """Open a file for reading, as `RemotePath.open` does."""
+    """Open a file for reading; the implementation of `RemotePath.open`."""
     return io.BufferedReader(_OpenedFile(location.url, RemoteBytes(location)), LARGEST_PIECE // 2)
