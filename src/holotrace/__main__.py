@@ -1,4 +1,4 @@
-"""Run the command `holotrace` as `python -m holotrace`; worker processes can import this module without side effects."""
+"""Run the command `holotrace` as `python -m holotrace`; importing this module, as workers do, has no effect."""
 
 from holotrace.cli.app import main
 

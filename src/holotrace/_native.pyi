@@ -3,9 +3,9 @@
 Callers: `holotrace.ingest.kineto` (reading), `holotrace.export.chrome_trace` (edited copies), `hta.memory_analysis` (raw memory
 timelines), `holotrace.store.tables.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
 
-The functions on arrays raise ValueError if the arrays differ in length or refer to a row, group, node or edge that does not exist.
-The arrays `group`, `start` and `end` describe intervals. The array `parent` describes a forest, with -1 for a root; a cycle raises ValueError.
-Edge i of a graph leads from node source[i] to node target[i].
+The functions on arrays raise ValueError if the arrays differ in length or refer to a row, group, node or edge that does
+not exist. The arrays `group`, `start` and `end` describe intervals. The array `parent` describes a forest, with -1 for
+a root; a cycle raises ValueError. Edge i of a graph leads from node source[i] to node target[i].
 """
 
 import os
@@ -80,7 +80,8 @@ class EditedCopy:
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Events without an entry stay.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Events without an entry
+            stay.
         values: one per event: for fate 2 the index of the text in `texts`, for fate 3 the number.
         texts: JSON without braces, such as `"critical":1`.
     """
@@ -119,7 +120,7 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to move a rank's events into a timeline of several ranks: onto one clock, and to pids and ids unique to the rank.
+    """How to move a rank's events into a timeline of several ranks: onto one clock, with pids and ids of their own.
 
     Args:
         rank: the rank.
@@ -297,7 +298,7 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Remove nodes not in `is_kept`, except where this would add edges; return source, target and weight of the new edges.
+    """Remove nodes not in `is_kept`, unless this would add edges; return source, target and weight of the new edges.
 
     The longest paths between kept nodes keep their lengths. ValueError for a cycle.
     """
@@ -346,7 +347,7 @@ def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
     """
 
 def distinct(values: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Number the distinct values in order of appearance; return the first row of each, and the number of each row's value."""
+    """Number the distinct values in order of appearance; return the first row of each value, and each row's number."""
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
     """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several rows do."""

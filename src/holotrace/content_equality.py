@@ -13,7 +13,8 @@ import polars as pl
 class EqualByContent:
     """Base class for frozen dataclasses with `eq=False` that contain frames; `==` compares their content.
 
-    Equal results have equal hashes, so they work in sets and as dict keys. Results of different classes are never equal.
+    Equal results have equal hashes, so they work in sets and as dict keys. Results of different classes are never
+    equal.
     """
 
     def __eq__(self, other: object) -> bool:

@@ -4,8 +4,8 @@ The reader (Rust), the cache, the analyses, SQL and export all rely on these tab
 `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
 Types: `string` is stored as a uint32 row number of the table `strings`; `json` is a `string` whose text
-is a JSON value; `text` is stored in the column itself. Every column may be null except those of `NEVER_NULL`. Times are absolute
-int64 nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
+is a JSON value; `text` is stored in the column itself. Every column may be null except those of `NEVER_NULL`. Times are
+absolute int64 nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a kernel, copy or memset, in the order of HTA's names for overlaps (`COMPUTATION overlapping COMMUNICATION`).
+    """The kind of a kernel, copy or memset; the order is that of HTA's names (`COMPUTATION overlapping COMMUNICATION`).
 
     >>> from holotrace import KernelKind
     >>> [kind.name for kind in KernelKind]
@@ -342,4 +342,5 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. Except events, tracks, strings and metadata, a table has rows only for events that have its fields."""
+"""The tables of one rank. Except events, tracks, strings and metadata, a table has rows only for events that have its
+fields."""

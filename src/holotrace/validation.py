@@ -23,8 +23,8 @@ Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
 _REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
-"""Repairs that are guesses: the reader replaces a negative duration with 0, and adds the events of a second list or document
-to the recording."""
+"""Repairs that are guesses: the reader replaces a negative duration with 0, and adds the events of a second list or
+document to the recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
 _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "group_size")

@@ -1,7 +1,7 @@
 """Make text from a trace safe to show.
 
-Names, paths and messages come from the traced program, or from the sender of the file. A terminal obeys control characters,
-bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
+Names, paths and messages come from the traced program, or from the sender of the file. A terminal obeys control
+characters, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
 cells that begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 """
 

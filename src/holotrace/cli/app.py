@@ -29,8 +29,8 @@ FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 200_000
-"""Number of new objects after which Python collects garbage. With the default of 700, it would collect often while modules
-load."""
+"""Number of new objects after which Python collects garbage. With the default of 700, it would collect often while
+modules load."""
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 
 def _exit_despite_running_query(ending: SystemExit) -> None:
-    """Exit immediately if DuckDB is still running a query; otherwise the interpreter would wait for the query, or crash."""
+    """Exit immediately if DuckDB is still running a query, because the interpreter would wait for it, or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):

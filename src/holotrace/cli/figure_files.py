@@ -23,9 +23,7 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in (*PAGES, *PICTURES):
-        message = (
-            f"{path}: a figure is a page (.html) or a picture ({', '.join(PICTURES)}); use one of these suffixes"
-        )
+        message = f"{path}: a figure is a page (.html) or a picture ({', '.join(PICTURES)}); use one of these suffixes"
         raise InvalidOptionError(message)
     if suffix in PICTURES and not can_draw():
         message = f"{path} needs kaleido and a Chrome browser: pip install kaleido, or write a page (.html)"

@@ -116,7 +116,11 @@ ControlCapture = Annotated[
 TestCapture = Annotated[
     list[str] | None,
     typer.Option(
-        "--test-capture", parser=without_secret, metavar="PATH", help="Like --capture, for test.", rich_help_panel=TRACES
+        "--test-capture",
+        parser=without_secret,
+        metavar="PATH",
+        help="Like --capture, for test.",
+        rich_help_panel=TRACES,
     ),
 ]
 NoCache = Annotated[

@@ -1,7 +1,8 @@
 """Print tables, sentences and JSON.
 
-Control characters in names are printed as escapes (`holotrace.visible_text`). On a terminal, tables are fitted to its width.
-In a pipe or file, every row is one line with all columns and complete names, for `grep`; the variable COLUMNS has no effect.
+Control characters in names are printed as escapes (`holotrace.visible_text`). On a terminal, tables are fitted to its
+width. In a pipe or file, every row is one line with all columns and complete names, for `grep`; the variable COLUMNS
+has no effect.
 """
 
 from __future__ import annotations

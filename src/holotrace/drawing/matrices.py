@@ -1,7 +1,7 @@
 """Matrices of coloured cells that fill a figure of any width.
 
-The cells are bars. Markers would have a fixed size in pixels, so they would overlap in narrow figures and be far apart in wide
-ones, and the small bundle of plotly.js that pages load has no heat maps.
+The cells are bars. Markers would have a fixed size in pixels, so they would overlap in narrow figures and be far apart
+in wide ones, and the small bundle of plotly.js that pages load has no heat maps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _CELL = 0.92
 """Width and height of a cell, as a share of its column and row."""
 
 _FEWEST_COLUMNS = 8
-"""Minimum number of columns for which an axis leaves space; otherwise, a single column would be as wide as the figure."""
+"""Minimum number of columns for which an axis leaves space; otherwise, a single column would be as wide as the
+figure."""
 
 _CELL_PX, _LEAST_PX, _MOST_PX = 40, 120, 510
 
@@ -80,9 +81,10 @@ def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
 
 
 def color_bar(top: float = 1.0) -> dict[str, Any]:
-    """Return a horizontal colour bar above a matrix; `top` is the matrix's upper edge as a fraction of the figure's height.
+    """Return a horizontal colour bar above a matrix, whose upper edge is at the fraction `top` of the figure's height.
 
-    The colour bar has no title because of a bug in plotly.js 7, which would also move the title of the axis below the matrix.
+    The colour bar has no title because of a bug in plotly.js 7, which would also move the title of the axis below the
+    matrix.
     """
     return {
         "title": {"text": ""},

@@ -30,9 +30,9 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"}
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
     """Shorten a name to at most `length` characters; names that are not C++ signatures change only if they are longer.
 
-    A shortened signature has no return type, namespaces or parameter list. It keeps as many template arguments as fit, because
-    they distinguish instances of one kernel. Two names may have the same short name, so it cannot be a key; `short_names`
-    returns distinct names.
+    A shortened signature has no return type, namespaces or parameter list. It keeps as many template arguments as fit,
+    because they distinguish instances of one kernel. Two names may have the same short name, so it cannot be a key;
+    `short_names` returns distinct names.
     """
     return _cut(_readable(name), length)
 
@@ -40,8 +40,8 @@ def short_name(name: str, length: int = LABEL_LENGTH) -> str:
 def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
     """Return a distinct short name for each name in a table or on an axis.
 
-    If `short_name` returns the same text for several names, their short names also contain the namespaces, template arguments
-    or parameters that differ. If this does not distinguish them, they get numbers.
+    If `short_name` returns the same text for several names, their short names also contain the namespaces, template
+    arguments or parameters that differ. If this does not distinguish them, they get numbers.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -54,7 +54,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    r"""Replace control characters, and marks that reverse the reading order, by escapes such as `\x1b`; cut very long text."""
+    r"""Replace control characters and marks for the reading direction by escapes such as `\x1b`; cut very long text."""
     return visible(bounded(text))
 
 

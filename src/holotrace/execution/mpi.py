@@ -3,7 +3,8 @@
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
 This command starts nine processes: `holotrace summary` and eight workers. In Python, `mpi4py.futures.MPIPoolExecutor`
-already works as an executor. MPI ends the whole job if it loses a process; run the command again to continue from the cache.
+already works as an executor. MPI ends the whole job if it loses a process; run the command again to continue from the
+cache.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ _MOST_KEYS = 100_000
 def processes(workers: int | None = None) -> RetryingExecutor:
     """Return a pool of worker processes; use it in a `with` block.
 
-    Workers are spawned, never forked, because a fork would copy threads and locks of Polars and the reader in an inconsistent
-    state (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they do not oversubscribe
-    the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a worker is killed, its work
-    is retried.
+    Workers are spawned, never forked, because a fork would copy threads and locks of Polars and the reader in an
+    inconsistent state (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they do
+    not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a worker
+    is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, limited to one per GiB of free memory.
@@ -52,11 +52,12 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 class WorkerPool:
     """A pool of worker processes, which end together with the process that created the pool.
 
-    Each worker has its own queue. Calls with the same key can therefore run in one worker, which keeps the rank in memory.
+    Each worker has its own queue. Calls with the same key can therefore run in one worker, which keeps the rank in
+    memory.
     """
 
     def __init__(self, workers: int) -> None:
-        """Divide the cores among at most `workers` processes; they start with the first calls, or when `start` is called."""
+        """Divide the cores among at most `workers` processes; they start with the first calls, or in `start`."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)
@@ -67,7 +68,7 @@ class WorkerPool:
         self._worker_of_key: dict[Hashable, _Worker] = {}
 
     def submit_near(self, key: Hashable, fn: Callable[[], T], /) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key, unless this worker has more calls than others."""
+        """Call `fn` in the worker that ran the last call with this key, unless it has more calls than other workers."""
         chosen = self._least_busy()
         if key is None:
             return chosen.call(fn)

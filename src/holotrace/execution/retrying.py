@@ -57,8 +57,9 @@ class _Call:
 class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
-    The new pool retries all interrupted calls. A call that was interrupted twice runs once more, alone in the pool, and raises
-    WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts running calls.
+    The new pool retries all interrupted calls. A call that was interrupted twice runs once more, alone in the pool, and
+    raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts
+    running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:

@@ -66,7 +66,7 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
-    """Exit at once, because freeing the memory takes Python and Polars a quarter of a second, but the system no time."""
+    """Exit at once, because Python and Polars would take a quarter of a second to free the memory."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -1,8 +1,8 @@
 """Copy a trace file with added or changed events, in a few MiB of memory for files of any size.
 
-`with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in native
-code. `rewritten` passes every event to a function and writes the function's result, which takes ten times as long as `edited`.
-All three keep the text before and after the events.
+`with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in
+native code. `rewritten` passes every event to a function and writes the function's result, which takes ten times as
+long as `edited`. All three keep the text before and after the events.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def rewritten(
 ) -> None:
     """Copy a trace file, replace every event by the result of `change`, and add events at the end.
 
-    `change` is called in file order, so its n-th call receives the event with `event_index` n. Numbers keep all their digits:
-    if a double would lose some, `change` receives a `Decimal`.
+    `change` is called in file order, so its n-th call receives the event with `event_index` n. Numbers keep all their
+    digits: if a double would lose some, `change` receives a `Decimal`.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.

@@ -41,7 +41,7 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""Types of path edges drawn as arrows by default; other edges are inside one event or connect neighbours on a stream."""
+"""Types of path edges drawn as arrows by default; other edges are inside an event or between neighbours on a stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -148,7 +148,8 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     """Return pid, tid and ts of each node as JSON text; null for the two ends of the window.
 
-    An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running events.
+    An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
+    events.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(

@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Parse a JSON number with a fraction or an exponent, as a float if this loses no digits, otherwise as a Decimal."""
+    """Parse a JSON number with a fraction or an exponent: as a float if this loses no digits, else as a Decimal."""
     value = float(text)
     is_short = len(text) <= _SAFE_DIGITS + 1 and "e" not in text.lower()
     return value if is_short or repr(value) == text else Decimal(text)
@@ -36,7 +36,7 @@ def events_text(events: Sequence[Mapping[str, Any] | str]) -> str:
     """Return events, given as mappings or as JSON text, as JSON separated by commas."""
     if not any(isinstance(event, str) for event in events):
         with suppress(TypeError):
-            return _ENCODER.encode(events)[1:-1]  # one call for all events takes a third of the time of one call per event
+            return _ENCODER.encode(events)[1:-1]  # three times as fast as one call per event
     return ",\n".join(event if isinstance(event, str) else event_text(event) for event in events)
 
 

@@ -20,7 +20,8 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""Number of characters at the end of the buffer in which to search for a gap between events; most events are shorter."""
+"""Number of characters at the end of the buffer in which to search for a gap between events; most events are
+shorter."""
 
 _CUT_OFF = object()
 """Stands for a value that is cut off by the end of the file."""
@@ -81,7 +82,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the closing bracket of the list of events on; for a truncated file, the missing brackets."""
+        """Yield the text from the closing bracket of the events on; for a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return

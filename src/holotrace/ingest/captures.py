@@ -1,8 +1,8 @@
 """Find captures: recordings that show which operators launched the kernels of CUDA and HIP graphs.
 
 vLLM writes captures to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
-`graph_capture_profile/`. A file `execution_details.json` in the same folder lists the batch size of each capture. Captures next
-to a trace are found automatically.
+`graph_capture_profile/`. A file `execution_details.json` in the same folder lists the batch size of each capture.
+Captures next to a trace are found automatically.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class CaptureFiles:
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes in `texts`, the rank's strings, or those of the lowest rank with captures."""
+        """Return the captures for the batch sizes in `texts`, the rank's strings.
+
+        A rank without captures uses those of the lowest rank that has captures.
+        """
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()
@@ -178,7 +181,7 @@ def _details(path: str) -> dict[str, int]:
 
 
 def _annotations(path: str) -> dict[int, dict[str, Any]]:
-    """Return a file's annotations of graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of such objects per node.
+    """Return a file's annotations of graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of objects per node.
 
     PyTorch collects annotations with `torch.cuda.graph(..., enable_annotations=True)`.
     """

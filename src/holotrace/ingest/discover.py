@@ -2,13 +2,15 @@
 
 A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict; paths may be URLs. The rank of
 a file comes from the first of these that contains a rank:
+
     1. `distributedInfo.rank` in the file
     2. the file name: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
-In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. Then the newest
-file is opened, and the others are skipped, with a reason that says how to open them. In a list, two files with the same rank
-are an error.
+
+In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. Then the
+newest file is opened, and the others are skipped, with a reason that says how to open them. In a list, two files with
+the same rank are an error.
 """
 
 from __future__ import annotations
@@ -113,6 +115,7 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
     Args:
         source: a file, a folder (without subfolders), a glob pattern, a list, or `{rank: file}`.
         read_rank: called for files without a rank in the beginning or the name.
+
     Raises:
         TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the content.
         NotATraceError: a file that was named alone, in a list or in a dict is not a trace.

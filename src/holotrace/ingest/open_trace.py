@@ -41,18 +41,19 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
 
     Args:
         source: a trace file, a folder of traces, a glob pattern, a list of files, `{rank: file}`, or a store written by
-            `holotrace.write_store`; paths may be URLs such as `s3://bucket/job`. For a finished `torch.profiler.profile`,
-            its last recording is opened.
+            `holotrace.write_store`; paths may be URLs such as `s3://bucket/job`. For a finished
+            `torch.profiler.profile`, its last recording is opened.
         ranks: open only these ranks.
         capture: recordings that show which operators launched the kernels of CUDA and HIP graphs: files or folders with
-            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. The default is
-            the recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
+            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. The
+            default is the recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
         cache: where to keep the tables. True: in the user's cache folder, or in HOLOTRACE_CACHE_DIR if set; "beside":
-            in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this folder, which
-            several machines can share, and in the user's cache folder; False: only in memory.
+            in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
+            folder, which several machines can share, and in the user's cache folder; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: what to do if a rank cannot be read, or work on the rank fails: "fail" raises the error; "skip" logs it,
-            adds it to the findings and continues with the other ranks.
+        on_error: what to do if a rank cannot be read, or work on the rank fails: "fail" raises the error; "skip" logs
+            it, adds it to the findings and continues with the other ranks.
+
     Raises:
         TraceNotFoundError: there is no trace; the message lists the files that exist.
         NotATraceError: a file that was named alone, in a list or in a dict is not a profiler trace.

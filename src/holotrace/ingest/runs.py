@@ -1,12 +1,13 @@
 """The runs in a log folder, with their recordings by worker and by span.
 
-Every folder with traces is a run, named by its path below the log folder, which may be a path or a URL. Files directly in the
-log folder form a run with the folder's name. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`; the number, usually
-the time, distinguishes the recordings of a worker. For other file names, the worker is the name without `.json` and
-similar suffixes. Compression is detected from the content.
+Every folder with traces is a run, named by its path below the log folder, which may be a path or a URL. Files directly
+in the log folder form a run with the folder's name. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`; the
+number, usually the time, distinguishes the recordings of a worker. For other file names, the worker is the name without
+`.json` and similar suffixes. Compression is detected from the content.
+
 A span of a run is a period in which its workers recorded. Spans are numbered from 1, in the order of the numbers in the file
-names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the numbers in
-the file names are times, recordings from about the same time form a span.
+names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the numbers
+in the file names are times, recordings from about the same time form a span.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
 
 
 class _Inspected(NamedTuple):
-    """The result of inspecting a file: the rank of the trace, None if unknown, or the reason why the file is skipped."""
+    """The result of inspecting a file: the rank of the trace (None if unknown), or the reason for skipping the file."""
 
     state: _State
     rank: int | None

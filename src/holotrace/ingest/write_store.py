@@ -144,7 +144,7 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
         message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store takes complete traces, but this trace has a selection of events; write it without the selection"
+        message = "a store needs complete traces, but this one has a selection of events; write it without selection"
         raise InvalidOptionError(message)
     return rank_trace.file
 

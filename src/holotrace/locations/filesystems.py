@@ -46,7 +46,8 @@ _FIRST_PAUSE_OF_AZURE_S = 1
 _one_at_a_time = threading.Lock()
 _TALKATIVE = ("fsspec", "s3fs", "gcsfs", "adlfs", "azure", "aiobotocore", "botocore")
 _TRIES_OF_HADOOP = "6"
-"""How often to try a NameNode that does not answer: 6 tries take 15 seconds; Hadoop's default of 15 tries takes minutes."""
+"""How often to try a NameNode that does not answer: 6 tries take 15 seconds; Hadoop's default of 15 tries takes
+minutes."""
 
 _MOST_FILESYSTEMS = 64
 

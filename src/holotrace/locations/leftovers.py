@@ -1,4 +1,4 @@
-"""Temporary files; the name contains the process that writes the file, so leftovers of killed processes can be removed."""
+"""Temporary files; their names contain the writing process, so leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Return whether the process that wrote the path has ended; on another machine, whether it is unchanged for a day."""
+    """Return whether the writing process has ended; if it ran on another machine, whether the path is a day old."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -79,8 +79,8 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders that killed processes left behind
-    are removed too.
+    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders that killed processes left
+    behind are removed too.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)
@@ -101,7 +101,7 @@ def _sweep_scratch(around: Path) -> None:
 
 @functools.cache
 def _machine() -> str:
-    """Return an id of the machine, its boot and its container; processes with the same id see each other's process ids."""
+    """Return an id of machine, boot and container; processes with the same id see each other's process ids."""
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))

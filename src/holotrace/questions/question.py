@@ -43,6 +43,7 @@ class Analysis:
     needs        kinds of events; a trace without any of them has no data for the question
     has_input    name of a function in `compute` that returns whether a rank has the input, if `needs` cannot say so
     fewest_ranks a trace with fewer ranks has no data for the question
+
     The computation and the tables are imported when first used, because both need polars.
     """
 

@@ -1,12 +1,13 @@
 """Every column of a result: its type, unit, meaning and heading.
 
-All analyses share this list, so a name means the same in Python, in tables on a terminal or a page, in CSV and in JSON. SQL
-views use the same names. `tests/questions/test_result_columns.py` compares the analyses with this list, and
+All analyses share this list, so a name means the same in Python, in tables on a terminal or a page, in CSV and in JSON.
+SQL views use the same names. `tests/questions/test_result_columns.py` compares the analyses with this list, and
 docs/reference/columns.md shows it.
+
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
-A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, `control_` and `test_` name
-the trace.
+A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, `control_` and
+`test_` name the trace.
 """
 
 from __future__ import annotations
@@ -451,9 +452,7 @@ JOB = (
     _mean("mean_unmatched_ns", "mean of unmatched_ns over the steps", "not known"),
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
-    _mean(
-        "mean_skew_ns", "mean skew: how much later the rank arrives in collectives than the first rank", "mean skew"
-    ),
+    _mean("mean_skew_ns", "mean skew: how much later the rank arrives in collectives than the first rank", "mean skew"),
     _count("last_count", "collectives in which only this rank came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
@@ -466,7 +465,7 @@ JOB = (
     _flag("is_straggler", "whether ranks wait mostly for this rank", "late"),
     _flag(
         "is_cause",
-        "whether the rank is a culprit; without traced causes, whether it is late for reasons other than its own waiting",
+        "whether the rank is a culprit; without traced causes, whether it is late for reasons other than waiting",
     ),
 )
 """How ranks wait for each other."""
@@ -512,9 +511,7 @@ COLLECTIVES = (
     _bandwidth("algorithm_bytes_per_s", "message_bytes divided by the transfer time", "algorithm bandwidth"),
     _bandwidth("bus_bytes_per_s", "bus_bytes divided by the transfer time", "bus bandwidth"),
     _bandwidth("low_bytes_per_s", "lower end of the 95 % interval of bus_bytes_per_s", "at least"),
-    _bandwidth(
-        "high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s; null if unbounded", "at most"
-    ),
+    _bandwidth("high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s; null if unbounded", "at most"),
     _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
@@ -643,7 +640,7 @@ CRITICAL_PATH = (
     _length("incomplete_ns", "time of the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "sum over the dependencies between ranks that, according to the clocks, end before they begin: the time by which they do",
+        "for dependencies between ranks that, by the clocks, end before they begin: the sum of the differences",
         "clock error",
     ),
     *(
@@ -700,7 +697,7 @@ DIAGNOSIS = (
     _fraction("stake_fraction", "stake_ns divided by the mean step", "of the step"),
     _text(
         "basis",
-        "what-if: replay of the step without the cause; bound: fixing the cause saves at most stake_ns; estimate: about stake_ns",
+        "what-if: from a replay without the cause; bound: the cause costs at most stake_ns; estimate: about stake_ns",
     ),
     _text("confidence", "high, medium or low: how certain the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
@@ -809,7 +806,7 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory, whichever takes longer at peak rates; for an inference step, what takes most time; null if unknown",
+        "compute or memory, whichever takes longer at peak rates; for inference, what takes most time; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
@@ -901,7 +898,7 @@ INFERENCE = (
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels that, at peak rates, take longer to move their bytes than to compute, while no compute-bound kernel runs",
+        "time in kernels that, at peak rates, take longer to move bytes than to compute, outside compute_bound_ns",
         "memory-bound",
     ),
     _length(

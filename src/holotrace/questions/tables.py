@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to print; `left_out` counts the omitted rows, and `chosen_by` is the heading that ranked the rows."""
+    """A table ready to print; `left_out` counts omitted rows, and `chosen_by` is the heading that ranked the rows."""
 
     caption: str
     headings: tuple[str, ...]
@@ -92,7 +92,7 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Format a view of a result; of more than `limit` rows, keep those with the largest values of the column `telling`."""
+    """Format a view of a result; of more than `limit` rows, keep those with the largest values in `telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
@@ -199,5 +199,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Return whether to shorten a value: true for all kernel names, and for C++ signatures among other events' names."""
+    """Return whether to shorten a value: a kernel name, or a C++ signature as the name of another event."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

@@ -30,7 +30,7 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970: the range that Python and Polars can print; DuckDB has further dates."""
+"""0001-01-01 and 9999-12-31 in days since 1970, the range that Python and Polars can print; DuckDB's range is larger."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 

@@ -1,7 +1,7 @@
 """Run SQL queries on a trace with DuckDB.
 
-The views in a query are written to a temporary folder as Parquet files, rank by rank; tables of a local store are linked
-instead. DuckDB can access only these files: no other files, no network, no extensions, no Python variables. The
+The views in a query are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
+linked instead. DuckDB can access only these files: no other files, no network, no extensions, no Python variables. The
 query must be a single SELECT, and cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
@@ -75,8 +75,8 @@ def sql(
     Args:
         trace: the ranks to query.
         query: a SELECT that contains the names of its views literally.
-        memory_limit_bytes: the memory that DuckDB may use before it switches to temporary files, and also the maximum size
-            of the result; by default half of the available memory.
+        memory_limit_bytes: the memory that DuckDB may use before it switches to temporary files, and also the maximum
+            size of the result; by default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
         executor: computes the rows of the views; its worker processes must run on this machine.
 

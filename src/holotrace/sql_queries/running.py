@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection. If the query ignores an interrupt, `is_stuck` becomes True, and the connection stays open."""
+    """A query on a connection; `is_stuck` means that it ignored an interrupt, so the connection must stay open."""
 
     connection: Any
     limits: Limits

@@ -1,8 +1,8 @@
 """The SQL views: the columns with type, unit and meaning, and the functions or queries that produce the rows.
 
 Besides the views declared here, each table of `holotrace.schema.TABLES` is available as the view `stored.<table>`, with the
-same columns as in a store. Every view begins with the column `rank` (int32). docs/reference/schema.md shows the views; a test
-compares it with this file.
+same columns as in a store. Every view begins with the column `rank` (int32). docs/reference/schema.md shows the views;
+a test compares it with this file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holotrace.store.trace import RankTrace, Trace
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view: the meaning of a row, the columns except `rank`, and the source of the rows, which is one of:
+    """A view: the meaning of a row, the columns except `rank`, and one of three sources of the rows.
 
     rows    a function that returns the rows of a rank
     of_job  a function that returns the rows of all ranks, with `rank`
@@ -83,7 +83,7 @@ _WORK = (
     Column(
         "launch_delay_ns",
         "int64",
-        "time from the end of the launch call to the start of the work; negative if the work starts before the call ends",
+        "time from the end of the launch call to the start of the work; negative if the work starts earlier",
         "ns",
     ),
     Column("operator_index", "uint32", "event_index of the innermost operator around the launch"),
@@ -163,7 +163,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
                 Column("blocks_per_sm", "float64", "blocks divided by the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
-                Column("uses_tensor_cores", "bool", "whether it runs on tensor cores; null if its name does not show this"),
+                Column("uses_tensor_cores", "bool", "runs on tensor cores; null if the name does not show this"),
             ),
             kernel_rows,
         ),
@@ -218,7 +218,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("file", "text", "its file, without the folders of `sys.path`"),
                 Column("line", "int64", "its first line; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
-                Column("callee", "text", "function or operator that the line called directly; null for the function itself"),
+                Column("callee", "text", "called directly by the line; null for the function itself"),
                 Column(
                     "is_backward",
                     "bool",

@@ -1,7 +1,7 @@
 """Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
-A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the graph's
-capture, or of the same step without graphs, does. A rank reads captures only if it replays graphs.
+A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the
+graph's capture, or of the same step without graphs, does. A rank reads captures only if it replays graphs.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ class Capture:
 
 class CaptureSource(Protocol):
     """The captures for the ranks of a job; pickling keeps only their paths."""
+
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the captures for a rank and the batch sizes that it ran, which are in its strings `texts`."""
 
@@ -83,8 +84,9 @@ def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the module of each kernel according to annotations of graph nodes: event_index uint32, module str.
 
     The names have the prefix of recorded modules: `nn.Module: layers.0.attention.wq`.
-    PyTorch collects the annotations of nodes while it captures a graph, and writes them into the args of the kernels or into
-    a separate file.
+
+    PyTorch collects the annotations of nodes while it captures a graph, and writes them into the args of the kernels or
+    into a separate file.
     """
     nodes = rank_trace.file.table("kernels", ["event_index", "graph_node_id"]).filter(pl.col("graph_node_id") > 0)
     if nodes.is_empty():

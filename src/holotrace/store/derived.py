@@ -45,7 +45,7 @@ def derived(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concat
 
 
 def derived_under_rules(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
-    """Compute a fact like `derived`, but compute it again when the kernel rules change, for example after `add_rule`."""
+    """Compute a fact like `derived`, but again when the kernel rules change, for example after `add_rule`."""
 
     def under(rank_trace: RankTrace, _rules: RulesInForce, /, *arguments: P.args, **options: P.kwargs) -> T:
         return function(rank_trace, *arguments, **options)

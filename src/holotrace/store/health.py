@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def loss(self) -> str:
-        """The lost data, such as `2 events in 1,205 bytes`; empty if no data were lost, or the loss cannot be counted."""
+        """The lost data, such as `2 events in 1,205 bytes`; empty if no data were lost or they cannot be counted."""
         return loss_text(self.events_lost, self.bytes_lost)
 
 

@@ -11,12 +11,14 @@
             events.parquet        one file for each table with rows, see `holotrace.store.tables.parquet_tables`
             ...
 
-Any number of processes may write into a store at once, because different ranks have different files. All processes write the
-same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks the store has.
-Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed; if two
-processes write the same rank, the last one to finish wins. Object stores cannot rename. There, the state file of a rank names
-its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run therefore leaves no
-partial rank, and the next run continues where it stopped. A store with missing ranks cannot be opened; the error lists them.
+Any number of processes may write into a store at once, because different ranks have different files. All processes
+write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks the store has.
+
+Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
+if two processes write the same rank, the last one to finish wins. Object stores cannot rename. There, the state file of
+a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
+therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
+opened; the error lists them.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; False if it cannot be reached, because opening it later raises the error."""
+    """Return whether a location is a store; False if it cannot be reached, because opening it raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -149,7 +151,8 @@ def open_store(store: Location) -> Trace:
         missing = ", ".join(map(str, contents.unfinished[:20]))
         complete = counted(len(contents.ranks), "rank is", "ranks are")
         message = (
-            f"{store} is unfinished: {complete} complete, but these ranks are missing: {missing}; run holotrace ingest again"
+            f"{store} is unfinished: {complete} complete, but these ranks are missing: {missing}; "
+            "run holotrace ingest again"
         )
         raise UnreadableTraceError(message)
     if not contents.ranks:
@@ -306,7 +309,8 @@ def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
     """Return the manifest of a rank, and its tables.
 
     Raises:
-        NotATraceError, UnreadableTraceError: the rank is missing or damaged, or was written by another version of holotrace.
+        NotATraceError, UnreadableTraceError: the rank is missing or damaged, or was written by another version of
+            holotrace.
     """
     folder = rank_folder(store, rank)
     manifest = read_sealed(folder / RANK_MANIFEST, RANK)
@@ -330,7 +334,8 @@ def read_state(path: Location) -> StoredRank | None:
     """Return the record of a rank from its state file; None if the rank is not complete yet.
 
     Raises:
-        NotATraceError, UnreadableTraceError: the file is missing or damaged, or was written by another version of holotrace.
+        NotATraceError, UnreadableTraceError: the file is missing or damaged, or was written by another version of
+            holotrace.
     """
     raw = read_sealed(path, STATE)
     with damage_reported(path):

@@ -1,7 +1,7 @@
 """Split each analysis into two parts, to run several analyses together on each rank.
 
-Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of all
-analyses on a rank in one call.
+Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of
+all analyses on a rank in one call.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 class Plan(Generic[Partial, Result]):
     """An analysis in two parts: one computes on each rank, the other combines the results of the ranks.
 
-    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. It raises
-              MissingDataError if the rank lacks the input
-    combine   turns {rank: answer of `one_rank`} into the result; ranks are sorted, and ranks without the input are left out
+    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. It
+              raises MissingDataError if the rank lacks the input
+    combine   turns {rank: answer of `one_rank`}, sorted by rank and without ranks that lack the input, into the result
 
     >>> from holotrace.execution.executor import IN_PROCESS
     >>> from holotrace.testing.builder import TraceBuilder
@@ -44,7 +44,7 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result of a trace, and the trace with the ranks it covers; findings begin with the skipped ranks."""
+        """Return the result of a trace, and the ranks that it covers; its findings begin with the skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
@@ -52,7 +52,7 @@ class Plan(Generic[Partial, Result]):
         """Combine the ranks with the input; the findings of the result begin with the ranks without it.
 
         Raises:
-            MissingDataError: no rank has the input, or some ranks lack the input but the result has no findings to say so.
+            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
@@ -100,8 +100,8 @@ def with_findings(findings: tuple[str, ...], result: Result) -> Result:
 def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> Answers:
     """Run several plans with a single call per rank.
 
-    A plan whose input is missing is listed in `missing`; other errors are raised. The answers of all plans for all ranks must
-    fit in memory at the same time.
+    A plan whose input is missing is listed in `missing`; other errors are raised. The answers of all plans for all
+    ranks must fit in memory at the same time.
     """
     one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
     visit = trace.visit(one_rank, executor)

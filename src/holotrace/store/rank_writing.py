@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether a folder has only the first files of `begin_store`, that is, another process is creating the store."""
+    """Return whether a folder has only the first files of `begin_store`: another process is just creating the store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -187,6 +187,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         rank: the rank.
         source: the trace file.
         entry: the content of the trace file.
+
     Raises:
         InvalidOptionError: another process writes this rank at the same time, from another file or on an object store.
         OSError: a file cannot be written.

@@ -1,7 +1,8 @@
 """Tables of rules about names: which rules are in force, how workers receive rules, and how rule files are read.
 
 Rules added by the program have the highest priority, then rules in the file named by an environment variable, then the
-rules that ship with holotrace. `Trace.map` sends the caller's added rules along with its function, so workers apply them too.
+rules that ship with holotrace. `Trace.map` sends the caller's added rules along with its function, so workers apply
+them too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Rule = TypeVar("Rule")
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
 """The rules in force in each table, by the variable of the table, without the rules that ship with holotrace.
 
-Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides, pickled
-copies of shipped rules would never equal each other, because partial functions are equal only to themselves.
+Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides,
+pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}
@@ -39,7 +40,7 @@ class RuleTable(Generic[Rule]):
         shipped: the rules that come with holotrace.
         variable: environment variable with the path of a rule file; also the name of the table.
         wanted: the keys of a rule in a rule file, for error messages.
-        read: makes a rule from one object in the file; the second argument is the object's position, for error messages.
+        read: makes a rule from one object in the file; its second argument is the object's position, for messages.
     """
 
     def __init__(

@@ -61,8 +61,9 @@ _MOST_RANKS_SHOWN = 8
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; beyond that, it forgets the least
-recently used ranks. `_EVENTS_OF_ANY_RANK` is added for every rank, because even a rank without events takes a megabyte.
+"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; beyond that, it forgets the
+least recently used ranks. `_EVENTS_OF_ANY_RANK` is added for every rank, because even a rank without events takes a
+megabyte.
 """
 
 
@@ -108,9 +109,9 @@ class RankFile(Protocol):
 class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
-    Files are opened when first needed. A RankTrace is pickled as an address (file, rank, selections, captures), from which a
-    worker opens a copy. Workers of `holotrace.processes` keep recently used copies. All copies of a RankTrace have the same
-    `identity`; if the trace is opened again, it gets a new one.
+    Files are opened when first needed. A RankTrace is pickled as an address (file, rank, selections, captures), from
+    which a worker opens a copy. Workers of `holotrace.processes` keep recently used copies. All copies of a RankTrace
+    have the same `identity`; if the trace is opened again, it gets a new one.
 
     >>> from holotrace.testing import TraceBuilder
     >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -126,7 +127,7 @@ class RankTrace:
         selections: tuple[Selection, ...] = (),
         capture_source: CaptureSource | None = None,
     ) -> None:
-        """Create the trace of a rank from its file, selections and captures; users call `holotrace.open_trace` instead."""
+        """Create the trace of a rank; users call `holotrace.open_trace` instead."""
         self.rank = rank
         self._file = file
         self._selections = selections
@@ -277,8 +278,8 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """All strings: string id `i` stands for `strings[i]`; the series is named `text`.
 
-        The strings of the file come first, then the strings of its captures, the modules in annotations of graphs, and the
-        names of inferred layers.
+        The strings of the file come first, then the strings of its captures, the modules in annotations of graphs, and
+        the names of inferred layers.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -309,9 +310,10 @@ class RankTrace:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
         Rows are in file order. Selections apply only to `events`; other tables stay complete and join by `event_index`.
+
         Raises:
             InvalidOptionError: the table or column does not exist.
-            NotATraceError, UnreadableTraceError: the file, which is opened at first use, is not a trace or cannot be read.
+            NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read; it is opened at first use.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -328,8 +330,8 @@ class RankTrace:
     ) -> pl.DataFrame:
         """Return columns of the selected events of these kinds, in file order; `names` (string ids) keeps only these names.
 
-        For a few kinds, this takes much less memory than filtering `table("events")`, because other events are never loaded.
-        The events are not kept in memory, but derived facts are (`holotrace.store.derived`).
+        For a few kinds, this takes much less memory than filtering `table("events")`, because other events are never
+        loaded. The events are not kept in memory, but derived facts are (`holotrace.store.derived`).
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -474,7 +476,7 @@ class Trace:
 
     ranks     {rank: RankTrace}, sorted by rank
     skipped   files that were skipped, with the reason
-    on_error  what to do if work on a rank fails: "skip" logs the error and continues with the other ranks; "fail" raises it
+    on_error  what to do if work on a rank fails: "skip" logs the error and continues, "fail" raises the error
     left_out  ranks of the job that `select` left out
 
     >>> from holotrace.testing import TraceBuilder
@@ -552,7 +554,7 @@ class Trace:
         return Trace(chosen, self.skipped, self.on_error, self.left_out)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
-        """Return the trace with only the ranks whose files can be read; `skipped` lists the other files with their errors.
+        """Return the trace with only the ranks whose files can be read; `skipped` lists the other files with errors.
 
         Raises:
             NotATraceError, UnreadableTraceError: no file can be read; the error is that of the first file.

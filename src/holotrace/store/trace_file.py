@@ -70,7 +70,7 @@ class TraceFile:
         progress: Progress = SILENT,
         base: str = "",
     ) -> None:
-        """Store the address of a file; a relative `path` starts from the folder `base`, by default the current folder."""
+        """Store the address of a file; a relative `path` starts from `base`, by default the current folder."""
         self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
@@ -113,7 +113,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; events of very large files are not kept."""
+        """Return columns of the events of these kinds and names, in file order; large files keep none in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))

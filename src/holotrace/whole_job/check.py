@@ -1,4 +1,4 @@
-"""The health of a job's files: which are unreadable, what was lost, which rules they break, and whether to trust them."""
+"""The health of a job's files: unreadable files, lost data, broken rules, and doubts about the recordings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Check:
 
     @property
     def is_sound(self) -> bool:
-        """Whether at least one file is readable, no file breaks a rule of severity error, and no recording is in doubt."""
+        """Whether some file is readable, no file breaks a rule of severity error, and no recording is in doubt."""
         has_errors = any(violation.severity == "error" for violation in self.violations or ())
         return not has_errors and not self.doubts and any(file.error is None for file in self.files)
 
@@ -73,7 +73,7 @@ class Check:
         return tuple(row for row in rows if (row["rank"], row["rule"]) not in reported)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the health of all files as plain Python objects; only with `strict`, they include `violations` and `trust`."""
+        """Return the health of all files as plain Python objects; `violations` and `trust` exist only with `strict`."""
         violations = (
             {}
             if self.violations is None
@@ -111,8 +111,8 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
     Args:
         trace: the job.
-        strict: also check whether the files are sound, for example whether each kernel starts after its launch, and whether
-            the recordings can be trusted; see `holotrace.trust`.
+        strict: also check whether the files are sound, for example whether each kernel starts after its launch, and
+            whether the recordings can be trusted; see `holotrace.trust`.
         executor: runs the work on the ranks.
 
     >>> import holotrace

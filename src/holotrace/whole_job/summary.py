@@ -87,7 +87,7 @@ class Summary(EqualByContent):
 
     @property
     def covers_one_job(self) -> bool:
-        """Whether the traces are of one job and from PyTorch's profiler; only then, the verdict comes from the diagnosis."""
+        """Whether the traces are of one job and from PyTorch's profiler; only then, the diagnosis gives the verdict."""
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,7 +118,8 @@ class Summary(EqualByContent):
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
     """Diagnose the job, sum up the result in one sentence, and answer the first questions.
 
-    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and mean step of each rank.
+    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and mean step of
+    each rank.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -162,7 +163,7 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis; for traces of several jobs or of another program, the reason for having none."""
+    """Return the answer of the diagnosis; for traces of several jobs or of another program, why there is none."""
     if whole.unrelated:
         return _of_different_jobs(whole.jobs)
     return _of_other_program(known) if whole.is_foreign else known.answer

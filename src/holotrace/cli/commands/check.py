@@ -24,8 +24,8 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Also check whether the traces are sound and can be trusted; exit with 1 if a file breaks a rule of severity "
-        "error or is in doubt.",
+        help="Also check whether the traces are sound and can be trusted; exit with 1 if a file breaks a rule of "
+        "severity error or is in doubt.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""`holotrace critical-path --across-ranks`: one path through all ranks, and the time that changes would save the job."""
+"""`holotrace critical-path --across-ranks`: one path through all ranks, and how much time changes would save."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AcrossRanks = Annotated[
     bool,
     typer.Option(
         "--across-ranks",
-        help="Find one path through all ranks: where a rank waits for another rank, the path continues on the other rank.",
+        help="Find one path through all ranks: where a rank waits for another rank, the path continues there.",
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: the path that bounds a step, as table, overlay or saved graph, and what changes would save."""
+"""`holotrace critical-path`: the critical path as table, overlay or saved graph, and the savings of changes."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ Removed = Annotated[
 ]
 Replaced = Annotated[
     list[str] | None,
-    typer.Option("--replace", metavar="REGEX=12.5", help="What if each kernel or call whose name matches took 12.5 µs?"),
+    typer.Option("--replace", metavar="REGEX=12.5", help="What if each event whose name matches took 12.5 µs?"),
 ]
 NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]

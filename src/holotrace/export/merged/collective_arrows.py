@@ -65,7 +65,7 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
         .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
     )
     others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
-    # An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running events.
+    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds arrows only to running events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
     is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of such a call

@@ -33,7 +33,8 @@ MERGED_NAME = "merged_ranks.json.gz"
 
 _METHOD = (
     "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9, estimated from the collectives that "
-    "hosts share: no rank leaves a collective before all ranks have entered it. The true offset is within half_width_ns of offset_ns."
+    "hosts share: no rank leaves a collective before all ranks have entered it. The true offset is within "
+    "half_width_ns of offset_ns."
 )
 
 
@@ -53,7 +54,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """Facts about a rank, read before its events are written; `tracks` has the pid and tid of collectives as JSON text."""
+    """Facts about a rank, read before its events are written; `tracks` has pid and tid of collectives as JSON text."""
 
     communication: OfRank
     processes: tuple[Process, ...]
@@ -84,18 +85,19 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 ) -> MergedTrace:
     """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
 
-    Names, args and tids stay the same. Times are corrected for each host's clock offset and drift, to whole nanoseconds. Pids
-    and flow ids are replaced by numbers that are unique in the job. Processes are sorted by rank and named like
-    `rank 3 GPU 0 (± 12 µs)`, with the uncertainty (half-width) of the clock correction. Flows with the category `across_ranks`
-    connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as counters. The file's `metadata`
-    contains the offset, half-width and drift of each host.
+    Names, args and tids stay the same. Times are corrected for each host's clock offset and drift, to whole
+    nanoseconds. Pids and flow ids are replaced by numbers that are unique in the job. Processes are sorted by rank and
+    named like `rank 3 GPU 0 (± 12 µs)`, with the uncertainty (half-width) of the clock correction. Flows with the
+    category `across_ranks` connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as
+    counters. The file's `metadata` contains the offset, half-width and drift of each host.
+
     Ranks are read and written one after the other, so the largest rank determines how much memory is needed.
 
     Args:
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process. It has
-            a track for each rank on the path, and arrows where the path moves from one rank to another.
+        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process.
+            It has a track for each rank on the path, and arrows where the path moves from one rank to another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.

@@ -7,8 +7,9 @@
 An entry is written into a temporary sibling folder and then renamed, so entries are always complete. If two processes
 read the same trace at once, the slower process uses the entry of the faster one. Only the user who wrote an entry can
 read it. If data does not match its checksum, the trace is read again.
-Several machines can share a cache behind a URL: its entries are copied into the user's cache folder, and new entries are
-copied to the URL. The folders in the shared cache and in the user's cache have the same names.
+
+Several machines can share a cache behind a URL: its entries are copied into the user's cache folder, and new entries
+are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ from holotrace.store.tables.checksums import TableSums
 logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
-"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: this folder; the URL of a folder:
-this folder, shared with others, in addition to the user's cache folder; False: no cache."""
+"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: this folder; the URL of a
+folder: this folder, shared with others, in addition to the user's cache folder; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
@@ -67,7 +68,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries, of at most `limit_bytes` (None for no limit); `shared` is a cache shared with other machines."""
+    """A folder of at most `limit_bytes` of entries (None for no limit); `shared` is shared with other machines."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -151,7 +152,7 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, and keep the folder; an interrupt leaves no files behind.
+        """Let `read` write the tables of `source` into a folder, and keep the folder; an interrupt leaves no files.
 
         Files are not synced to disk. If a power cut damages them, the checksums show this, and the trace is read again.
 

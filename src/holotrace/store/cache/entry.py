@@ -19,7 +19,7 @@ from holotrace.store.tables.checksums import TableSums, is_sealed, sealed, unsea
 MANIFEST = "manifest.json"
 """Name of the manifest, which is written last, so an entry with a manifest is complete."""
 
-# A file changed again within the resolution of its time stamp looks unchanged. The coarsest resolution in use is FAT's 2 s:
+# A file changed again within the resolution of its time stamp looks unchanged. The coarsest resolution is FAT's 2 s:
 # https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 
@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is certainly unchanged: it has the same version or, without versions, the same old times."""
+        """Return whether the file is certainly unchanged: equal versions or, without versions, equal and old times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -126,7 +126,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Return whether the entry matches the content of `source`; the file is read only if its status is inconclusive."""
+        """Return whether the entry matches the content of `source`, which is read only if its status leaves doubt."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False

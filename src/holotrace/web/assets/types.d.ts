@@ -40,7 +40,7 @@ export interface SliceName {
   colour: string;
 }
 
-/** One event, or several merged short events; for merged events, `busy` is the sum of the lengths, `event` the longest. */
+/** One event, or several merged events; for merged events, `busy` is the sum of the lengths, `event` the longest. */
 export interface Slice {
   start: number;
   length: number;

@@ -58,7 +58,7 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Return whether all traces are from PyTorch's profiler and from one job; otherwise, numbers about the job mean nothing."""
+    """Return whether all traces are from PyTorch's profiler and one job; otherwise, the numbers are meaningless."""
     return _whole(session, scope).has_diagnosis
 
 

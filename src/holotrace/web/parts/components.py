@@ -19,7 +19,7 @@ _SHORT_CAVEAT = 160
 
 
 def shown(sentence: str) -> str:
-    """Return a sentence for a page: without control characters, and without line breaks between a number and its unit."""
+    """Return a sentence for a page: without control characters and without line breaks between numbers and units."""
     return unbroken(printable(sentence))
 
 
@@ -56,7 +56,7 @@ def labelled(text: str) -> dict[str, Any]:
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with their definitions; with `scrolls`, the list can be focused with the keyboard."""
+    """Return a folded list of terms with definitions; with `scrolls`, the list can be focused with the keyboard."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")

@@ -54,7 +54,8 @@ class Parts:
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
         """Start computing the parts of a page, and fill in the parts that are ready within `PAGE_PATIENCE_S`.
 
-        If the page has a function `cost`, the cheapest part starts first; otherwise, parts start in the order of `Page.parts`.
+        If the page has a function `cost`, the cheapest part starts first; otherwise, parts start in the order of
+        `Page.parts`.
         """
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
         names.sort(key=self._place_in_order(selection.view))
@@ -108,8 +109,9 @@ class Parts:
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Complete an address: the default page is the list of runs if there are several, else the overview; the default run is the
-    first.
+    """Complete an address.
+
+    The default page is the list of runs if there are several runs, else the overview. The default run is the first.
     """
     ids = [run.id for run in session.runs]
     view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)

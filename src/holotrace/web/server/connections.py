@@ -1,8 +1,9 @@
 """A waitress server that keeps answering even if clients keep connections open without sending requests.
 
-waitress itself accepts 100 connections. It closes a silent connection after two minutes, but never a connection that keeps
-sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this server, a request must
-arrive within half a minute. If all connections are in use, the server closes one that waits for a request.
+waitress itself accepts 100 connections. It closes a silent connection after two minutes, but never a connection that
+keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this server,
+a request must arrive within half a minute. If all connections are in use, the server closes one that waits for a
+request.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ THREADS = 16
 """Number of threads for requests; a page requests several parts at once, and a request takes a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections, further limited to half of the files that the process may open; a browser opens six."""
+"""Maximum number of connections, also limited to half of the files that the process may open; a browser opens six."""
 
 LONGEST_WAIT_S = 30
 """Seconds within which a complete request must arrive, on a new connection or after an answer."""
@@ -56,7 +57,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive bytes; the time limit of a request starts with its first byte, for the first request with the connection."""
+        """Receive bytes; the time limit starts with a request's first byte or, for the first request, on connecting."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))

@@ -1,9 +1,9 @@
 """A WSGI wrapper that protects the server from pages of other sites.
 
 A page of another site can make a browser send requests to 127.0.0.1, or to a name that resolves to it (DNS rebinding). The Host
-header must therefore contain a name of this server, and a POST must come from one of its pages. Other users of this machine,
-and of machines that can reach it, need the token. The content security policy lets a page run only scripts of this server, and
-connect only to this server.
+header must therefore contain a name of this server, and a POST must come from one of its pages. Other users of this
+machine, and of machines that can reach it, need the token. The content security policy lets a page run only scripts of
+this server, and connect only to this server.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Guard:
         return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
 
     def _welcome(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Move the token from the address, which browsers store in their history, to a cookie that scripts cannot read."""
+        """Move the token from the address, which browsers store in the history, to a cookie hidden from scripts."""
         query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         rest = [pair for pair in query if pair[0] != "token"]
         page = quote(environ.get("PATH_INFO", "").rpartition("/")[2], encoding="latin-1")

@@ -25,7 +25,7 @@ _ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound t
 
 @dataclass(frozen=True)
 class Address:
-    """The host and port to listen on, additional names of the server, and whether the printed address contains a token."""
+    """The host and port to listen on, additional names of the server, and whether the address contains a token."""
 
     host: str = "127.0.0.1"
     port: int = 8050

@@ -45,7 +45,7 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def count(self, done: int, total: int, *, work: int | None = None) -> None:
-        """Record that `done` of `total` ranks are finished; `work` identifies the computation, by default this thread's."""
+        """Record that `done` of `total` ranks are finished; `work` is the computation's id, by default the thread's."""
         key = threading.get_ident() if work is None else work
         if done < total:
             self._ranks[key] = f"{done:,} of {total:,} ranks done"
@@ -79,7 +79,7 @@ class CountingCalls(Executor):
     """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Count finished ranks in `reading`, up to `rank_count`; start again if an analysis processes the ranks again."""
+        """Count finished ranks in `reading`, up to `rank_count`; start again if an analysis needs the ranks again."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # calls finish in several threads
 

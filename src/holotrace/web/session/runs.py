@@ -1,8 +1,9 @@
 """The runs below the paths that a server serves.
 
-As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues in its
-subfolders. A store is also a run, but the search skips its subfolders. The server shows nothing outside the served folder: it
-ignores links to folders, links to files outside and, if the folder is a URL, entries in its listing that point outside.
+As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues in
+its subfolders. A store is also a run, but the search skips its subfolders. The server shows nothing outside the served
+folder: it ignores links to folders, links to files outside and, if the folder is a URL, entries in its listing that
+point outside.
 """
 
 from __future__ import annotations
@@ -44,11 +45,12 @@ _Listing = tuple[tuple[str, int, int | str], ...]
 class RunInfo:
     """One recorded job.
 
-    id      an opaque id that does not change when the server restarts; a span's id ends with its number: `31fc1308cf59~2`
+    id      an id that does not change when the server restarts; a span's id ends with its number: `31fc1308cf59~2`
     name    the run's folder, relative to the served folder, or the name of the file
     source  the argument for `holotrace.open_trace`
     root    the folder that must contain the run's files; None if the user named the files
     stamp   a text that changes when the files change
+
     file_bytes  total size of the files that may be traces
     written_ns  time at which the newest file was written, ns since 1970; None if unknown
     """
@@ -84,9 +86,9 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`; also drop the reasons for skipping such files, which may quote their content.
+    """Leave out linked files outside `root`; also drop the reasons for skipping such files, which may quote content.
 
-    The remaining files are bound to their current paths: if a link replaces a file later, the server does not follow it.
+    The remaining files are bound to their current paths; if a link replaces a file later, the server ignores the link.
 
     Raises:
         TraceNotFoundError: all files lead out of the served folder.
@@ -239,7 +241,7 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Return whether a folder contains a trace, according to the beginnings of its files; cached until the listing changes."""
+    """Return whether a folder contains a trace, judging by the beginnings of its files; cached for each listing."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 

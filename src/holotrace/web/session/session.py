@@ -46,7 +46,7 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops open traces and their derived facts; the disk cache still has the tables."""
+"""If the process uses more memory, it drops open traces and their facts; the disk cache still has the tables."""
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
@@ -185,7 +185,7 @@ class Session:
     def answer(self, key: Hashable, work: Callable[[], T], *, is_in_background: bool = False) -> Future[T]:
         """Start `work` on a worker thread and return its future; calls with the same key share one future.
 
-        Background work runs on a single separate thread, so it takes at most one core from other work. After a failure, the
+        Background work runs on a single separate thread, so it takes at most one core from other work. After a failure,
 
         next call starts the work again.
         """

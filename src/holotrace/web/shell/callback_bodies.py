@@ -1,4 +1,4 @@
-"""Check the bodies of callback requests before Dash receives them, because Dash assumes that its own pages sent them."""
+"""Check the bodies of callback requests before Dash receives them, because Dash trusts that its pages sent them."""
 
 from __future__ import annotations
 

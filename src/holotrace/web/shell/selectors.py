@@ -55,7 +55,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors for ranks, steps and devices; nothing if the run cannot be opened, which the page explains."""
+    """Return the selectors for ranks, steps and devices; empty if the run cannot be opened, which the page explains."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:

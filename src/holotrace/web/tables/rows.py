@@ -157,7 +157,7 @@ def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the columns of the grid, wide enough for their content; text columns grow most, and numbers align right."""
+    """Return the columns of the grid, wide enough for their content; text columns grow most, numbers align right."""
     return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
 
 
@@ -191,7 +191,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Return the expression that combines the values of a column in a group, judging by its name; None if there is none."""
+    """Return the expression that combines a column's values in a group, chosen by its name; None if there is none."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

@@ -36,8 +36,8 @@ def clocks_answer(known: TimelineClocks) -> list[dict[str, Any]]:
         rank
         host        name of the host or, if unknown, of the file
         half_width  error of the clock in ns; null if the clock is unknown
-        lines       corrections to add to the clock: at, offset, drift (ppb), and last (end of validity, or null); `at` and `last`
-                    are texts, because a number in a browser has too few digits
+        lines       corrections to add to the clock: at, offset, drift (ppb), and last (end of validity, or null); `at`
+                    and `last` are texts, because a number in a browser has too few digits
     """
     return [
         {

@@ -64,7 +64,7 @@ def rank_counters(rank_trace: RankTrace, origin_ns: int) -> Counters:
 
 
 def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
-    """Return the changes in a window or, if there are more changes than pixels, the mean and highest value of each pixel.
+    """Return the changes in a window or, if there are more changes than pixels, each pixel's mean and highest value.
 
     Returns:
         columns `time`, `mean`, `highest`; a value applies from its time to the next time

@@ -55,8 +55,8 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
     """Return at most `MOST_LINKS` events related to an event, as [relation, name, at].
 
-    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward pass,
-                  the function of the forward operator
+    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward
+                  pass, the function of the forward operator
     launch    the call that launched this work          work      the work launched by this call or operator
     operator  the innermost operator around the launch
     forward   the operator whose gradient this computes  backward  the operators that compute this operator's gradient
@@ -90,7 +90,7 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code; `at` is the Python frame or, without recorded frames, the operator with the stack."""
+    """Yield an event's line of code; `at` is the Python frame, or the operator with the stack if there is no frame."""
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return

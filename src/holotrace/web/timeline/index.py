@@ -21,10 +21,12 @@ from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.slices import Lanes, Slices, at_level
 
 NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
-"""Events that are not drawn as slices: instants, spans of the whole recording, and allocations, which become a counter."""
+"""Events that are not drawn as slices: instants, spans of the whole recording, and allocations, which become a
+counter."""
 
 FEW_EVENTS = 150_000
-"""Maximum number of events that are merged for each answer; for more events, a cached level of the whole rank is used."""
+"""Maximum number of events that are merged for each answer; for more events, a cached level of the whole rank is
+used."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)

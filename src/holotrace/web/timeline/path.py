@@ -69,8 +69,8 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
         window   description of the window of the path
         start, end, count  start and end of the whole path, and the number of its segments, except those of length 0
         classes  [name, ns] of each class on the whole path, the longest first
-        along    columns: start minus the previous end, length, number of merged segments; for the longest merged segment,
-                 the numbers of its class and name, event_index, row and depth, -1 outside all events
+        along    columns: start minus the previous end, length, number of merged segments; for the longest merged
+                 segment, the numbers of its class and name, event_index, row and depth, -1 outside all events
         path_classes, names  the texts for these numbers
         marks    [row, depth, starts, lengths] of the path in each lane; starts are relative, as in `along`
     """

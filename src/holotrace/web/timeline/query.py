@@ -54,7 +54,8 @@ class Window:
 def visible(index: TimelineIndex, rows: Iterable[int], window: Window) -> Slices:
     """Return the slices of these rows, lane by lane.
 
-    An event at least as long as a pixel has a separate slice; shorter events that start within about a pixel share a slice.
+    An event at least as long as a pixel has a separate slice; shorter events that start within about a pixel share a
+    slice.
     """
     lanes = [lane for row in rows for lane in lanes_of(index, row)]
     bounds = (window.start, window.end)
@@ -76,7 +77,8 @@ def slices_answer(index: TimelineIndex, rows: Sequence[int], window: Window, tex
     Returns:
         lanes  [row, depth, events, merged] of each lane that is not empty:
                events  columns: start minus the previous end, length, number of the name, event_index
-               merged  columns: start and length as in `events`, busy ns, count, name and event_index of the longest event
+               merged  columns: start and length as in `events`, busy ns, count, name and event_index of the longest
+                       event
         names  [beginning of the text, colour class, whether the text contains the search text] of each name
     """
     slices = visible(index, rows, window)

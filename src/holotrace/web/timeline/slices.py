@@ -28,7 +28,7 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the positions of the intervals in these lanes that overlap a window, and the `bounds` of the result."""
+        """Return the positions of intervals in these lanes that overlap a window, and the `bounds` of the result."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)
@@ -84,8 +84,8 @@ class Slices(Lanes):
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
     """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
 
-    Longer events are not merged, and also separate the events before them from those after. The busy time of a lane does not
-    change.
+    Longer events are not merged, and also separate the events before them from those after. The busy time of a lane
+    does not change.
     """
     if not len(slices.start):
         return slices

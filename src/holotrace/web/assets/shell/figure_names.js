@@ -1,5 +1,5 @@
-// Fits the texts of a figure to its width: cuts the names above bars (their hover texts stay complete), wraps titles inside the
-// figure, and labels fewer categories on a crowded axis. The HTML report also contains this file.
+// Fits the texts of a figure to its width: cuts the names above bars (their hover texts stay complete), wraps titles
+// inside the figure, and labels fewer categories on a crowded axis. The HTML report also contains this file.
 
 /** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
@@ -135,8 +135,8 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 /**
- * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places it before enlarging the
- * bars, so the legend would cover them. Setting the legend's position again corrects this.
+ * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places it before
+ * enlarging the bars, so the legend would cover them. Setting the legend's position again corrects this.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend

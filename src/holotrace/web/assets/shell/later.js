@@ -43,8 +43,8 @@ const loadPlotly = () => {
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
 /**
- * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts to the width. If the small
- * bundle cannot draw a figure, load all of plotly.js.
+ * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts to the width. If the
+ * small bundle cannot draw a figure, load all of plotly.js.
  * @param {string[]} [types] the types of traces that the loaded bundle draws; by default all types
  */
 const drawInTurn = (types) => {
@@ -65,7 +65,7 @@ const drawInTurn = (types) => {
   };
 };
 
-// Tables: their controls and grids are created after the figures are drawn; until then, the page shows gaps of equal height.
+// Tables: controls and grids are created after the figures are drawn; until then, the page shows gaps of equal height.
 const isDrawing = () =>
   [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
 

@@ -1,6 +1,6 @@
-// The list of pages at the side. In a wide window, the browser remembers whether the list is open. In a narrow window, an
-// open list covers the page until the visitor follows a link. The document's attribute `data-sidebar` tells `style.css`
-// whether to show the list.
+// The list of pages at the side. In a wide window, the browser remembers whether the list is open. In a narrow window,
+// an open list covers the page until the visitor follows a link. The document's attribute `data-sidebar` tells
+// `style.css` whether to show the list.
 
 import { store, stored } from "./storage.js";
 

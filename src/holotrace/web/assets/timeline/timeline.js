@@ -1,4 +1,5 @@
-// The timeline: a canvas that requests only as much data as its pixels can show. This file stores the state and connects the parts:
+// The timeline: a canvas that requests only as much data as its pixels can show. This file stores the state and
+// connects the parts:
 //
 //   opening/     loads ranks, compares clocks, shows the requested view
 //   view         visible time range and layout            input, presses   mouse and keys

@@ -58,7 +58,7 @@ def rank_totals(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
 
 
 def totals(of_ranks: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Combine the sums of several ranks; `mean_ns` is rounded to whole nanoseconds; `rank` is that of the longest event."""
+    """Combine the sums of several ranks; `mean_ns` is rounded, and `rank` is the rank of the longest event."""
     longest = pl.struct("rank", "event_index").sort_by("max_ns", "rank", descending=[True, False]).first()
     combined = (
         pl.concat(of_ranks)

@@ -15,7 +15,7 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return the busy share of each part of the recording: of a device or, without device work, of operators on the host.
+    """Return the busy share of each part of the recording: of devices or, without device work, of host operators.
 
     Returns:
         of       "device" or "host"

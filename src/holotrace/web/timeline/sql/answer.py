@@ -31,8 +31,8 @@ def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dic
     Returns:
         columns  names of the columns
         rows     cells as text, null where the value is null; the first `MOST_SQL_ROWS` rows
-        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (absolute times
-                 as text), or null
+        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (absolute
+                 times as text), or null
         count    number of all rows
         error    the reason why there is no answer; then, this is the only key
     """

@@ -6,7 +6,7 @@
 
 /** @typedef {{ start: number, end: number }} Times in ns on the axis, counted from the first rank's origin */
 /** @typedef {{ key: string, away: number }} Anchor an item of the view, and its distance below the upper edge in pixels */
-/** @typedef {{ time: number, name: string }} Flag a name, and a time in ns on the axis, counted from the first rank's origin */
+/** @typedef {{ time: number, name: string }} Flag a name, and a time in ns on the axis since the first rank's origin */
 
 export const LONGEST_NAME = 40;
 /** The server reads addresses of up to 8,192 characters; this leaves room for the selection. */

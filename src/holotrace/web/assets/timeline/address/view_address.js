@@ -32,7 +32,7 @@ export class ViewAddress {
     return windowOf(this.state.attributes.window ?? "", this.state.base);
   }
 
-  /** The one or two times of `at`, if any, on the axis; after a prefix `RANK:`, the times in the address are on the rank's clock. */
+  /** The times of `at` (none, one or two) on the axis; with a prefix `RANK:`, `at` has times on this rank's clock. */
   get times() {
     const [, rank, ...texts] = this.state.attributes.at?.match(/^(?:(\d{1,9}):)?(\d{1,19})(?:-(\d{1,19}))?$/) ?? [];
     const of = this.state.rankOf(Number(rank));

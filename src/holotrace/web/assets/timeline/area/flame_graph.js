@@ -1,4 +1,4 @@
-// A flame graph whose blocks are buttons: a click enlarges a block to the full width, and the arrow keys move between blocks.
+// A flame graph of buttons: a click enlarges a block to the full width, and the arrow keys move between blocks.
 
 import * as colours from "../drawing/colours.js";
 import { button, element } from "../elements.js";

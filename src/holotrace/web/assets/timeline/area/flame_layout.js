@@ -51,7 +51,7 @@ export const blocksOf = ({ names, paths }) => {
 };
 
 /**
- * Return the blocks that are visible while one block, or the whole graph, fills the width; left and width are fractions.
+ * Return the blocks that are visible while a block or the whole graph fills the width; left and width are fractions.
  * @param {Block[]} blocks
  * @param {Block | null} whole
  * @param {number} total

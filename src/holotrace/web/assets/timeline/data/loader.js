@@ -61,7 +61,7 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately; `later` would wait until all ranks are added, because each added rank moves the view.
+   * Load the first rank immediately; `later` would wait for all ranks, because each added rank moves the view.
    * @param {Rank} rank
    */
   first(rank) {

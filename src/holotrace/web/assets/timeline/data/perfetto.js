@@ -1,5 +1,5 @@
-// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives the trace in a message:
-// https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
+// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives the trace in a
+// message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
 import { ask } from "./server.js";
 
@@ -52,8 +52,8 @@ const send = async (file, title, opened) => {
 };
 
 /**
- * Open the file of a single rank, or a file in which the server has merged several ranks on one clock. The window opens at
- * once, because browsers allow this only in response to a click.
+ * Open the file of a single rank, or a file in which the server has merged several ranks on one clock. The window opens
+ * at once, because browsers allow this only in response to a click.
  * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */
 export const openPerfetto = async ({ run, ranks, isHere, say }) => {

@@ -1,4 +1,4 @@
-// Draws lines where the critical path continues in another row, and arrows between the selected event and related events.
+// Draws lines where the critical path continues in another row, and arrows from the selected event to related events.
 
 /** @typedef {import("../../types.js").Place} Place */
 /** @typedef {import("../../types.js").Rank} Rank */
@@ -46,7 +46,8 @@ const drawJump = (painter, rank, from, to) => {
 };
 
 /**
- * Draw arrows between the selected event and its launch, the work that it launched, and its forward or backward operators.
+ * Draw arrows between the selected event and its launch, the work that it launched, and its forward or backward
+ * operators.
  * @param {Painter} painter
  */
 export const drawArrows = (painter) => {

@@ -1,4 +1,5 @@
-// Goes from the selected event to the next or previous event on its row or with its name, or to the lane above or below.
+// Goes from the selected event to the next or previous event on its row or with its name, or to the lane above or
+// below.
 
 import { ask } from "../data/server.js";
 import { countText } from "../../units.js";

@@ -2,8 +2,8 @@
 //
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
-// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top. Row 5 of rank 0 is hidden. The rows of rank 0 are in the order 3,
-// 1, 2, followed by the others. Only rows with `stream` in their label are shown.
+// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top. Row 5 of rank 0 is hidden. The rows of rank 0 are in the
+// order 3, 1, 2, followed by the others. Only rows with `stream` in their label are shown.
 
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").Row} Row */

@@ -42,7 +42,7 @@ export class Selection {
   }
 
   /**
-   * Request the selected event and store its place; return null if the request fails, or another event is selected by then.
+   * Request the selected event and store its place; return null after an error, or if another event is selected.
    * @param {Selected} selected
    */
   async located(selected) {

@@ -109,7 +109,7 @@ export class Toolbar {
   }
 
   /**
-   * Show active overlays as pressed buttons, and explain the first critical path or the classes of events in the legend.
+   * Show active overlays as pressed buttons; let the legend explain the first critical path or the classes of events.
    * @param {{ ranks: Rank[], shown: Set<string>, panel: { shown: string } }} state
    */
   show({ panel, ranks, shown }) {
