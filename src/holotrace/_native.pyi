@@ -314,7 +314,7 @@ def pass_on(
     """Return the fields of `holotrace.algorithms.graphs.propagation.Arrived`; ValueError if a node passes an amount on to itself or a later node."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
-    """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""
+    """Return the rows sorted by group, start and descending length; each row then follows all rows that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
     """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling and ends after it."""

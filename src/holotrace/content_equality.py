@@ -53,7 +53,7 @@ def are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a r
     return bool(one == other)
 
 
-def _shape(value: Any) -> object:  # noqa: ANN401 -- as above
+def _shape(value: Any) -> object:  # noqa: ANN401 -- any field of a result
     if isinstance(value, pl.DataFrame):
         return value.shape, tuple(value.columns)
     return len(value) if hasattr(value, "__len__") else type(value)

@@ -34,7 +34,7 @@ def further_figures_of(name: str, result: object, **options: object) -> dict[str
     return figures
 
 
-def _plot(name: str) -> Any:  # noqa: ANN401 -- each has its own options
+def _plot(name: str) -> Any:  # noqa: ANN401 -- plots have different options
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)

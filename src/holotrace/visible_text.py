@@ -71,7 +71,7 @@ def _visible_letter(letter: str) -> str:
 
 
 def _is_visible(letter: str) -> bool:
-    """Whether a character is visible; all kinds of spaces count as visible."""
+    """Return whether a character is visible; all kinds of spaces are."""
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 

@@ -87,11 +87,11 @@ def _described(error: BaseException) -> str | None:
 
 def _run() -> None:
     if sys.argv[1:] == ["--version"]:
-        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+        from importlib.metadata import version  # noqa: PLC0415 -- needed only here
 
         print_text(f"holotrace {version('holotrace')}")
         return
-    from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- --version needs no typer
+    from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- not needed for --version
 
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -124,7 +124,7 @@ def _prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the shell closed it, as with `>&-`
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- for the rest of the process
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- stays open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 

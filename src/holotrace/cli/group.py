@@ -37,7 +37,7 @@ _OWN_MODULES = {
 """Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
 _OTHER_NAMES = {"advice": "diagnose"}
-"""Other names of commands, as users of other tools know them; the help does not list them."""
+"""Other names for commands, which users of other tools may try; the help does not list these names."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
@@ -61,19 +61,19 @@ def _groups() -> Iterator[tuple[str, list[str]]]:
 class _LazyGroup(TyperGroup):
     """Lists the commands without loading them."""
 
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- as typer passes them
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- arguments from typer
         super().__init__(**settings)
         names: dict[str, Any] = dict.fromkeys(_LISTED)  # typer suggests one of these names for a misspelt command
         self.commands = names
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer brings its own click
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer has its own copy of click
         name = _OTHER_NAMES.get(cmd_name, cmd_name)
         return _loaded(name) if name in _LISTED else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer brings its own click
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer has its own copy of click
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
-    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer has its own copy of click
         if not sys.stdout.isatty():  # in a pipe or file, lines must be whole
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
@@ -89,7 +89,7 @@ app = typer.Typer(
 )
 
 
-def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer has its own copy of click
     question = _QUESTIONS.get(name)
     if question is None:
         function = getattr(import_module(f"holotrace.cli.commands.{name}"), name)
@@ -112,7 +112,7 @@ def _help_of(question: Analysis) -> str:
     return f"{question.question}\n\n\b\n{terms}"  # click does not wrap lines after \b
 
 
-def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer has its own copy of click
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(name, help=text, cls=GroupedCommand)(function)
     return typer.main.get_command(alone)
@@ -120,7 +120,7 @@ def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noq
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+        from importlib.metadata import version  # noqa: PLC0415 -- needed only here
 
         print_text(f"holotrace {version('holotrace')}")
         raise typer.Exit

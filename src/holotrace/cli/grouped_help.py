@@ -16,7 +16,7 @@ _OTHERS = "Options"
 _HEADINGS = (_OTHERS, TRACES, OUTPUT, WORK)
 
 
-def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:  # noqa: ANN401 -- typer's own click
+def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:  # noqa: ANN401 -- typer has its own copy of click
     """Write each group of names and descriptions under its heading."""
     for heading, rows in groups:
         if rows:
@@ -27,7 +27,7 @@ def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str
 class GroupedCommand(TyperCommand):
     """A command whose help lists its specific options first, then the shared options."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer brings its own click
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer has its own copy of click
         """Write arguments and options under their headings."""
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{heading: [] for heading in _HEADINGS}}
         for parameter in self.get_params(ctx):

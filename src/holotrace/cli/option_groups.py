@@ -32,7 +32,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
     )
 
     @functools.wraps(command)
-    def expanded(**values: Any) -> None:  # noqa: ANN401 -- whatever the options hold
+    def expanded(**values: Any) -> None:  # noqa: ANN401 -- values of any type
         made = {name: _take(group, values) for name, group in groups.items()}
         read = {name: _read(option, values.pop(name)) for name, option in by_argument.items()}
         command(**made, **values, **{name: value for name, value in read.items() if value is not None})
@@ -42,7 +42,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
     return expanded
 
 
-def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
+def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- any return value
     """Convert the value of an option; raise BadParameter if the value is invalid."""
     try:
         return read(value)
@@ -63,11 +63,11 @@ def _parameter(option: Option) -> inspect.Parameter:
     return inspect.Parameter(option.argument, keyword, default=option.default, annotation=Annotated[kind, info])
 
 
-def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- whatever the option holds
+def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- values of any type
     return None if value is None or value == [] else read_or_refuse(option.read, value)
 
 
-def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- a dataclass, which has no type of its own
+def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- there is no type for dataclasses
     """Return the options of a group and of all groups nested in it."""
     hints = get_type_hints(group, include_extras=True)
     for field in dataclasses.fields(group):
@@ -83,7 +83,7 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
     return any(isinstance(info, ArgumentInfo) for info in getattr(parameter.annotation, "__metadata__", ()))
 
 
-def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance out
+def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- takes a dataclass, returns an instance
     """Return the group with its values, removed from `values`."""
     hints = get_type_hints(group)
     made = {

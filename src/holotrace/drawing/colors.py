@@ -133,5 +133,5 @@ def contrast(first: str, second: str) -> float:
 
 def _luminance(color: str) -> float:
     channels = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]  # noqa: PLR2004 -- of the definition
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]  # noqa: PLR2004 -- constants from the definition
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -15,7 +15,7 @@ from holotrace.drawing.theme import Theme
 _BAR_HEIGHT = 36
 
 
-def named_bars(  # noqa: PLR0913 -- the bars and their names
+def named_bars(  # noqa: PLR0913 -- bars, names and settings
     names: Sequence[str],
     parts: Sequence[Part],
     heading: Heading,

@@ -74,7 +74,7 @@ def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
 
 
 def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """Cut and escape the names on one axis, as `cut_label` does with one name."""
+    """Cut and escape each name on an axis; see `cut_label`."""
     return {name: cut_label(name, length) for name in names}
 
 

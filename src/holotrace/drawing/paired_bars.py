@@ -28,7 +28,7 @@ class Side:
     hovers: Sequence[str]
 
 
-def paired_bars(  # noqa: PLR0913 -- the bars and their names
+def paired_bars(  # noqa: PLR0913 -- bars, names and settings
     names: Sequence[str],
     sides: dict[str, list[int]],
     *,

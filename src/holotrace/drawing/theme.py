@@ -74,7 +74,7 @@ def template(theme: Theme) -> go.layout.Template:
                 "font": {"family": FONT, "size": 13, "color": surface.text},
             },
             "modebar": {"remove": [_SHARE_BUTTON]},
-            "legend": go.layout.Legend({"maxheight": _WHOLE_LEGEND}, skip_invalid=True),  # unknown to plotly 6.0
+            "legend": go.layout.Legend({"maxheight": _WHOLE_LEGEND}, skip_invalid=True),  # plotly 6.0 has no maxheight
             "xaxis": axis,
             "yaxis": axis,
         }

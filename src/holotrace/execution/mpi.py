@@ -16,7 +16,7 @@ from holotrace.execution.extras import imported
 
 
 def mpi() -> Executor:
-    """Return the executor of the MPI job that this process belongs to; use it in a `with` block.
+    """Return the executor of this process's MPI job; use it in a `with` block.
 
     Raises:
         InvalidOptionError: mpi4py is not installed, or the job has no other process.

@@ -61,7 +61,7 @@ class NotebookProgress:
         return f'<progress value="{self._done}" max="{max(self._total, 1)}"></progress> reading {name} {percent}'
 
     def _draw(self, html: str) -> None:
-        from IPython.display import HTML, display  # noqa: PLC0415 -- a notebook brings it
+        from IPython.display import HTML, display  # noqa: PLC0415 -- available in notebooks
 
         self._drawn_at = time.monotonic()
         if self._handle is None:

@@ -106,7 +106,7 @@ class WorkerPool:
 class _Worker(ProcessPoolExecutor):
     """One worker process and its unfinished calls."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- as ProcessPoolExecutor
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- the arguments of ProcessPoolExecutor
         super().__init__(*args, **kwargs)
         self._calls: list[Future[Any]] = []
 

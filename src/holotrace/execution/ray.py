@@ -24,7 +24,7 @@ class RayExecutor(Executor):
     in `shutdown`, that is, at the end of the `with` block.
     """
 
-    def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
+    def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- options of ray.init
         """Connect to the cluster at `address`: "auto" finds a cluster on this machine, "local" starts one.
 
         Raises:
@@ -40,7 +40,7 @@ class RayExecutor(Executor):
         """Call `fn` in a worker, which must have holotrace installed."""
         return wrapped_future(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- the signature of Executor
         """Disconnect from Ray if this executor opened the connection."""
         if self._is_own:
             self._ray.shutdown()

@@ -88,7 +88,7 @@ class RetryingExecutor(Executor):
         self._inbox.put(functools.partial(self._waiting.append, call))
         return call.future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- Executor's
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- the signature of Executor
         """Accept no more calls, and end the workers after the last call; `cancel_futures` drops waiting calls."""
         self._is_closing = True
         self._inbox.put(functools.partial(self._close, cancel_waiting=cancel_futures))
@@ -155,7 +155,7 @@ class RetryingExecutor(Executor):
         except BrokenExecutor:  # the pool has just lost a worker
             self._pool = None
             self._start(call)
-        except Exception as error:  # noqa: BLE001 -- the waiting thread must get it
+        except Exception as error:  # noqa: BLE001 -- the waiting thread must receive the error
             self._sent.discard(call)
             call.future.set_exception(error)
         else:

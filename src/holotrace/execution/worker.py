@@ -46,8 +46,8 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
 
 def import_libraries() -> None:
     """Import the libraries that all analyses need."""
-    import numpy as np  # noqa: F401, PLC0415 -- once `begin` has limited its threads
-    import polars as pl  # noqa: F401, PLC0415 -- the same
+    import numpy as np  # noqa: F401, PLC0415 -- after `begin` has limited its threads
+    import polars as pl  # noqa: F401, PLC0415 -- for the same reason
 
 
 def call(function: Callable[[], T]) -> T:
@@ -61,7 +61,7 @@ def call(function: Callable[[], T]) -> T:
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so that cleaning up is not interrupted
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # do not interrupt the clean-up
     raise SystemExit(1)
 
 

@@ -26,5 +26,5 @@ def _pass_on(inner: Future[Any], outer: Future[Any], translated: Callable[[BaseE
         return
     try:
         outer.set_exception(translated(error))
-    except Exception:  # noqa: BLE001 -- the waiting thread must get the original error if it cannot be translated
+    except Exception:  # noqa: BLE001 -- if the error cannot be translated, pass on the original
         outer.set_exception(error)

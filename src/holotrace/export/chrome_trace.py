@@ -144,7 +144,7 @@ def edited(
 def _whole_rewritten(
     rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
 ) -> None:
-    """Rewrite a rank's file; raise an error if the events read here differ from those in the tables."""
+    """Rewrite a rank's file; raise an error if it has fewer or more events than the tables."""
     numbers = itertools.count()
 
     def counted(event: dict[str, Any]) -> Event | None:

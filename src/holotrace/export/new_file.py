@@ -1,4 +1,4 @@
-"""Open files for results; existing files are replaced only on request."""
+"""Open files for results; existing files are replaced only if requested."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
     environment.filters["printable"] = printable
     environment.filters["sentence"] = _sentence
     environment.filters["file_name"] = name_of
-    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _pages_script())]  # noqa: S704 -- ours
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _pages_script())]  # noqa: S704 -- our text, not from a trace
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         summary=contents.summary,
@@ -202,9 +202,9 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         most_files=MOST_FILES,
         most_listed=MOST_CAVEATS,
         policy=_policy(scripts),
-        style=Markup(_style()),  # noqa: S704 -- ours
+        style=Markup(_style()),  # noqa: S704 -- our text, not from a trace
         scripts=scripts,
-        figures=Markup(_json_in_html(_with_templates(drawings))),  # noqa: S704 -- escaped for this place
+        figures=Markup(_json_in_html(_with_templates(drawings))),  # noqa: S704 -- already escaped
         version=holotrace.__version__,
         made_at=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         event_count=sum(file.event_count for file in contents.files),
@@ -307,7 +307,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser sees, so that its hash matches."""
+    """Return a script with the line endings that a browser uses; otherwise, the hash would differ."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

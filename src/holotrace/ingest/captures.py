@@ -73,7 +73,7 @@ class CaptureFiles:
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
         """Return the captures for the batch sizes in `texts`, the rank's strings.
 
-        A rank without captures uses those of the lowest rank that has captures.
+        A rank without captures uses the captures of the lowest rank that has any.
         """
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})

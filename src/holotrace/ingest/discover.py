@@ -194,7 +194,7 @@ def _matching(pattern: str) -> list[str]:
     location = located(pattern)
     if isinstance(location, RemotePath):
         return [str(match) for match in location.glob()]
-    return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- the paths begin as the pattern does
+    return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- paths must begin like the pattern
 
 
 def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles:

@@ -72,7 +72,7 @@ def read_execution_trace(path: Address) -> ExecutionTrace:
     )
 
 
-def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
+def _parsed(path: Address) -> Any:  # noqa: ANN401 -- any JSON
     try:
         content = located(path).read_bytes()
         text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content

@@ -25,7 +25,7 @@ _FILE_SUFFIXES = {".json", ".gz", ".zst"}
 """Files with these suffixes are never stores; skip the remote lookup."""
 
 
-def open_trace(  # noqa: PLR0913 -- one option per choice
+def open_trace(  # noqa: PLR0913 -- one argument per option
     source: TraceSource | Profiler,
     *,
     ranks: Iterable[int] | None = None,

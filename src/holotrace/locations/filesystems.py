@@ -36,7 +36,7 @@ _SCHEME = re.compile(r"[A-Za-z][\w.+-]*(?=:)")
 _ROOT = re.compile(r"[A-Za-z][\w.+-]*:/{2,3}[^/]*")
 _VARIABLES = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_", "HOLOTRACE_TIMEOUT_S")
 TIMEOUT_VARIABLE = "HOLOTRACE_TIMEOUT_S"
-"""Environment variable: seconds without an answer after which a connection counts as lost."""
+"""Environment variable: seconds without an answer after which a connection is considered lost."""
 
 _PATIENCE_S = 60.0
 HADOOP = {"hdfs", "viewfs"}
@@ -75,7 +75,7 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     with_query = f"{url}?{secret.query}" if is_signed else url
     with _one_at_a_time:  # all threads then share one file system and its connections for a bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
-    return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- how fsspec itself gets a path out of a URL
+    return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- fsspec has no public function for this
 
 
 def _root(url: str) -> str:
@@ -91,7 +91,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
     """Create a file system; the environment is part of the cache key, so a changed credential takes effect."""
     scheme = scheme_of(root)
     _expect_extra(root, scheme)
-    import fsspec  # noqa: PLC0415 -- local paths never need it
+    import fsspec  # noqa: PLC0415 -- not needed for local paths
 
     with_user = root.replace("://", f"://{secret.user}", 1)
     for name in _TALKATIVE:  # our one-line error already says what these libraries would log
@@ -101,7 +101,7 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
         options |= {"skip_instance_cache": True, "use_listings_cache": False}
     try:
         filesystem, _ = fsspec.url_to_fs(translated(with_user), **{scheme: options})
-    except Exception as error:  # noqa: BLE001 -- each library has its own
+    except Exception as error:  # noqa: BLE001 -- each library raises its own errors
         reason = redacted(str(error).partition("\n")[0] or type(error).__name__)
         message = f"{root} cannot be opened: {reason}"
         raise UnreachableError(message) from None
@@ -181,5 +181,5 @@ def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
         session.request = functools.partial(session.request, timeout=patience_s)
     client = getattr(filesystem, "service_client", None)
     if client is not None:
-        client._config.retry_policy.initial_backoff = _FIRST_PAUSE_OF_AZURE_S  # noqa: SLF001 -- the only way to it
+        client._config.retry_policy.initial_backoff = _FIRST_PAUSE_OF_AZURE_S  # noqa: SLF001 -- there is no public access
         client._config.retry_policy.increment_base = 2  # noqa: SLF001

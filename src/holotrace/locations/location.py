@@ -34,7 +34,7 @@ def address_text(address: Address) -> str:
     if is_url(text):
         return str(RemotePath.of(text))
     local = _FILE.match(text)
-    return os.path.expanduser(unquote(text[local.end() :]) if local else text)  # noqa: PTH111 -- the path stays the text that was given
+    return os.path.expanduser(unquote(text[local.end() :]) if local else text)  # noqa: PTH111 -- the result must be the given text
 
 
 def located(address: Address) -> Location:

@@ -64,7 +64,7 @@ class _Source(Protocol):
 
 
 class _Parts:
-    """Fetches each part with its own request."""
+    """Fetches each range of bytes with a separate request."""
 
     at_once = PIECES_ON_THEIR_WAY
 
@@ -183,7 +183,7 @@ class RemoteBytes:
             if failures == TRIES or self._closed.is_set() or (error is not None and is_final(error)):
                 with explained_errors(self.location):
                     raise error or self._cut_short(start)
-            self._closed.wait(FIRST_PAUSE_S * 2 ** (failures - 1) * random.uniform(1, 1.5))  # noqa: S311 -- no secret
+            self._closed.wait(FIRST_PAUSE_S * 2 ** (failures - 1) * random.uniform(1, 1.5))  # noqa: S311 -- not used for security
         return b"".join(pieces)
 
     def expect_unchanged(self) -> None:

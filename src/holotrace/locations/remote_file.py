@@ -27,7 +27,7 @@ class _OpenedFile(io.RawIOBase):
         self._at = max(0, beginnings[whence] + offset)
         return self._at
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # what io.BufferedReader gives
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the types that io.BufferedReader passes
         content = self._bytes.fetch(self._at, self._at + len(buffer))
         buffer[: len(content)] = content
         self._at += len(content)

@@ -80,7 +80,7 @@ class RemoteStream:
         while not self._bytes.is_closed:
             try:
                 return piece.result(_LOOK_UP_S)
-            except FutureTimeoutError:  # noqa: PERF203 -- the waiting takes the time
+            except FutureTimeoutError:  # noqa: PERF203 -- waiting takes most of the time
                 if piece.done():
                     raise
         message = f"reading {self.name} was stopped"

@@ -64,7 +64,7 @@ def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
         yield
     except HolotraceError:
         raise
-    except Exception as error:  # noqa: BLE001 -- each library has its own
+    except Exception as error:  # noqa: BLE001 -- each library raises its own errors
         cause = _innermost(error) if isinstance(error, FileNotFoundError) else error
         if isinstance(cause, FileNotFoundError) or _status(cause) in _NOT_FOUND:
             message = f"{location.url} does not exist"
@@ -80,7 +80,7 @@ def is_final(error: BaseException) -> bool:
     ) or _is_about_credentials(error):
         return True
     status = _status(error)
-    return status is not None and 400 <= status < 500 and status not in _WORTH_ASKING_AGAIN  # noqa: PLR2004 -- HTTP's
+    return status is not None and 400 <= status < 500 and status not in _WORTH_ASKING_AGAIN  # noqa: PLR2004 -- status codes of HTTP
 
 
 def _explained(error: BaseException, url: str, verb: str) -> str:

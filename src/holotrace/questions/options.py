@@ -13,7 +13,7 @@ _RANGE = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?")
 _MOST_NUMBERS = 1_000_000
 
 
-def _unchanged(value: Any) -> Any:  # noqa: ANN401 -- as many types as options
+def _unchanged(value: Any) -> Any:  # noqa: ANN401 -- each option has its own type
     return value
 
 

@@ -107,5 +107,5 @@ class Analysis:
         """The printed tables, except long ones with a row per stream, step or launch."""
         return tuple(view for view in self.views if not view.is_detail)
 
-    def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ
+    def _module(self, name: str) -> Any:  # noqa: ANN401 -- modules have different attributes
         return import_module(f"{self.package}.{name}")

@@ -43,7 +43,7 @@ class Result(EqualByContent):
         sentence: str = self._beside("answer").answer(self)
         return sentence
 
-    def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly loads with the first one
+    def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly is imported late
         """Return the result as a plotly figure; the options depend on the figure, for example `theme="dark"`.
 
         Raises:
@@ -64,7 +64,7 @@ class Result(EqualByContent):
 
     def _repr_html_(self) -> str:
         """Show the answer, the main table and the caveats in a notebook."""
-        from holotrace.questions.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
+        from holotrace.questions.tables import print_view  # noqa: PLC0415 -- needed only in notebooks
 
         return html_of(self.answer, print_view(self._main_view(), self, MOST_ROWS), self.findings)
 

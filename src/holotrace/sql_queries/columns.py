@@ -35,7 +35,7 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is loaded late
+def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is imported late
     """Return the relation with unsupported types cast to text by DuckDB, and maps to lists of pairs."""
     casts = [_cast(number + 1, duckdb_type) for number, duckdb_type in enumerate(relation.types)]
     if not any(casts):
@@ -57,7 +57,7 @@ def as_frame(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pl.DataFra
     return rows.with_columns(_far_as_text(rows[name]) for name in rows.columns if _is_far(rows[name]))
 
 
-def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as above
+def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- DuckDB is imported late
     if _is_supported(duckdb_type) or duckdb_type.id in _ALONE:
         return None
     if duckdb_type.id == "map" and all(_is_supported(inner) for _, inner in duckdb_type.children):
@@ -65,7 +65,7 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as ab
     return f"CAST(#{number} AS VARCHAR)"
 
 
-def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
+def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- DuckDB is imported late
     """Return whether a frame supports a type: a number, a string, or a list or struct of supported types."""
     if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # unsupported, although DuckDB may give them the type id of text
         return False

@@ -212,7 +212,7 @@ def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
     }
 
 
-def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is loaded late
+def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is imported late
     connection.execute(f"CREATE SCHEMA {STORED}")
     for name in stored:
         _make_view(connection, f"{STORED}.{name}", _of_files(folder, f"{STORED}.{name}", parquet_types(name)))
@@ -221,7 +221,7 @@ def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived:
         _make_view(connection, name, view.select or _of_files(folder, name, view.types))
 
 
-def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401 -- as above
+def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401 -- DuckDB is imported late
     connection.execute(f"CREATE VIEW {name} AS {select}")
 
 
@@ -233,7 +233,7 @@ def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
     pattern = f"{glob.escape(str(folder))}/{view}/rank=*/rows.parquet"
     columns = ", ".join(f'"{name}"' for name in types)
     return (
-        f"SELECT rank, {columns} FROM read_parquet({_text(pattern)}, hive_partitioning = true, "  # noqa: S608 -- our names
+        f"SELECT rank, {columns} FROM read_parquet({_text(pattern)}, hive_partitioning = true, "  # noqa: S608 -- all names are from this package
         "hive_types = {'rank': INTEGER})"
     )
 
@@ -248,7 +248,7 @@ def _stored_files(trace: Trace) -> list[StoredFile]:
     return [rank_trace.file for rank_trace in trace.ranks.values() if isinstance(rank_trace.file, StoredFile)]
 
 
-def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- as above
+def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- DuckDB is imported late
     """Restrict DuckDB to the folders, irrevocably."""
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
@@ -259,7 +259,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     connection.execute("SET lock_configuration = true")
 
 
-def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- as above
+def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- DuckDB is imported late
     """Raise InvalidOptionError for anything but one SELECT; other statements could write into the folder."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -275,7 +275,7 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
+def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- DuckDB is imported late
     try:
         yield
     except duckdb.OutOfMemoryException as error:

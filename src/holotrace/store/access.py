@@ -39,7 +39,7 @@ def _allowed(path: Path, source: str) -> int:
     """Return the permissions of the trace; its group permissions are used only if `path` belongs to the same group."""
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS
-    status = os.stat(source)  # noqa: PTH116 -- the text of a path
+    status = os.stat(source)  # noqa: PTH116 -- the path is a string
     others = status.st_mode & _OTHERS
     of_group = status.st_mode & _GROUP if status.st_gid == path.stat().st_gid else others << _BITS_OF_A_CLASS
     return _OWNER | of_group | others

@@ -125,7 +125,7 @@ def inferred_layer_names() -> pl.Series:
 def _object(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):  # damaged
+    except (ValueError, RecursionError):  # damaged JSON
         return {}
     return value if isinstance(value, dict) else {}
 

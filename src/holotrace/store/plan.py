@@ -125,7 +125,7 @@ def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: Ran
         return error
 
 
-def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
+def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- any return value
     """Return the answer, or the error if it affects only this question."""
     try:
         return function(rank_trace)

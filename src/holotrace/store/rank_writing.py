@@ -231,7 +231,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under a temporary name, then rename it."""
     draft = store / temporary_name()
-    try:  # includes the creation, which Ctrl-C may also interrupt
+    try:  # also around the creation, because Ctrl-C may interrupt it
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))
@@ -330,7 +330,7 @@ def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) 
                 yield name, _write_table(name, count, strings, entry.tables, file)
 
 
-def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, file: Any) -> StoredTable:  # noqa: ANN401 -- a file with a name
+def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, file: Any) -> StoredTable:  # noqa: ANN401 -- a file object with `name`
     write_parquet(tables.scan(name), row_count, name, strings, file)
     file.flush()
     return StoredTable(row_count, file.tell(), file_checksum(Path(file.name)))

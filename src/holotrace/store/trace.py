@@ -400,7 +400,7 @@ class RankTrace:
         >>> rank_trace.events_held  # nothing was used yet
         0
         """
-        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
+        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- an instance of the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
         except HolotraceError:  # the file cannot be read, so it is not in memory
@@ -418,7 +418,7 @@ class RankTrace:
         """
         self._file.forget()
         for view in {id(self): self, id(self.unselected): self.unselected}.values():
-            view._forget_own()  # noqa: SLF001 -- the same class
+            view._forget_own()  # noqa: SLF001 -- an instance of the same class
 
     def _forget_own(self) -> None:
         for capture in self.__dict__.get("captures", ()):
@@ -450,7 +450,7 @@ class RankTrace:
 _KEPT: KeptRanks[RankTrace] = KeptRanks()
 
 
-def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- as `RankTrace`
+def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- the arguments of `RankTrace`
     """Return a copy of a pickled rank; in a worker, return the copy kept from an earlier call, if any."""
     rank_trace = RankTrace(*address)
     rank_trace.identity = identity
@@ -557,7 +557,7 @@ class Trace:
         """Return the trace with only the ranks whose files can be read; `skipped` lists the other files with errors.
 
         Raises:
-            NotATraceError, UnreadableTraceError: no file can be read; the error is that of the first file.
+            NotATraceError, UnreadableTraceError: no file can be read; the error of the first file is raised.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -567,7 +567,7 @@ class Trace:
         """
         visit = self.visit(_reading_error, executor)
         errors = {rank: error for rank, error in visit.results.items() if error is not None}
-        return visit.trace._without(errors)  # noqa: SLF001 -- the same class
+        return visit.trace._without(errors)  # noqa: SLF001 -- an instance of the same class
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
         """Return {rank: function(rank_trace)}, sorted by rank; see `visit`.

@@ -154,7 +154,7 @@ def verdict_on(
 ) -> tuple[str, pl.DataFrame]:
     """Return `verdict` and `cpu_side` of a `Summary`.
 
-    `results` holds at least the diagnosis.
+    `results` must contain at least the diagnosis.
     """
     known: Diagnosis = results[DIAGNOSIS]
     has_gpu_work = known.headline["busy_fraction"].null_count() == 0
@@ -222,7 +222,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; findings of the others only say which data are missing."""
+    """Return the distinct findings of analyses with rows; without rows, findings only say which data are missing."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

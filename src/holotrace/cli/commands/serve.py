@@ -41,7 +41,7 @@ Event = Annotated[
 _MODULES = ("dash", "dash_ag_grid", "dash_mantine_components", "waitress")
 
 
-def serve(  # noqa: PLR0913 -- one argument an option
+def serve(  # noqa: PLR0913 -- one argument per option
     sources: Sources,
     *,
     host: Host = "127.0.0.1",
@@ -87,7 +87,7 @@ def _event(text: str) -> tuple[int, int]:
 
 def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
     """Return the address that shows an event on the timeline; `url` may end in the access token."""
-    from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- only with the extra
+    from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- needs the extra
     from holotrace.web.session.selection import Selection  # noqa: PLC0415
 
     query = timeline_link(Selection(run=run_id), AtEvent(rank, index)).removeprefix("?")

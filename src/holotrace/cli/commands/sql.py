@@ -73,7 +73,7 @@ MemoryLimit = Annotated[
 
 
 @with_option_groups
-def sql(  # noqa: PLR0913 -- one argument an option
+def sql(  # noqa: PLR0913 -- one argument per option
     job: JobOptions,
     query: Query,
     *,

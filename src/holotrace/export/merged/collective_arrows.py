@@ -68,7 +68,7 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
     # An arrow at the end of an event is drawn a nanosecond early: a timeline binds arrows only to running events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
-    is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of such a call
+    is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of a coalesced call
     time_ns = pl.when(is_coalesced).then("start_ns").when("is_send").then(last_ns).otherwise(arrival_ns)
     timed = others.with_columns(time_ns.alias("time_ns"))
     source = pl.struct(pid="source_pid", tid="source_tid", time_ns="source_start_ns")

@@ -229,7 +229,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # includes the creation, which Ctrl-C may also interrupt
+    try:  # also around the creation, because Ctrl-C may interrupt it
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)

@@ -100,7 +100,7 @@ class _Written(io.RawIOBase):
         """Return True."""
         return True
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 -- whatever has bytes
+    def write(self, data: Any) -> int:  # noqa: ANN401 -- any bytes-like object
         """Pass data on to the file."""
         try:
             return self._file.write(data)

@@ -107,7 +107,7 @@ def _changed(session: Session, selection: Selection) -> Component:
         operators = _comparison(analysis("compare_operators"), session, selection)
     except HolotraceError:
         operators = None
-    return answer_block(changed(control, test, operators))  # type: ignore[arg-type]  # the result of this question
+    return answer_block(changed(control, test, operators))  # type: ignore[arg-type]  # this question returns an OperatorComparison
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:

@@ -11,7 +11,7 @@ class Later(Component):
     Tables and their controls take longer to build than figures, and most tables are below the figures.
     """
 
-    _children_props: list[str] = []  # noqa: RUF012 -- as in every component of Dash, also the next line
+    _children_props: list[str] = []  # noqa: RUF012 -- as in all components of Dash
     _base_nodes: list[str] = ["children"]  # noqa: RUF012
     _namespace = "holotrace"
     _type = "Later"

@@ -45,7 +45,7 @@ _SPARE = 32
 class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
     """A connection that records when it began to wait for a request."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- waitress's own
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- as in waitress
         """Start to wait for the first request."""
         super().__init__(*arguments, **options)
         self.waits_since_s = self.creation_time

@@ -24,7 +24,7 @@ COOKIE = "holotrace_token"
 """Beginning of the cookie's name; the port is appended, because browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
-"""The allowed name that stands for all names."""
+"""The entry in `allowed_hosts` that allows all names."""
 
 PERFETTO = "https://ui.perfetto.dev"
 

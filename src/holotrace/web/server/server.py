@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound to
+_ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared, not bound
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The files that a server may read; the path of a file is checked again whenever the file is opened.
 
-After a run was opened, somebody may replace a trace by a link to another file. Each file is therefore opened from the
-served folder downwards, without following links, and read through its descriptor.
+After a run is opened, a trace may be replaced by a link to another file. Each file is therefore opened from the served
+folder downwards, without following links, and read through its descriptor.
 """
 
 from __future__ import annotations

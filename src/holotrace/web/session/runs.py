@@ -246,7 +246,7 @@ def _holds_a_trace(folder: str, listing: _Listing) -> bool:
 
 
 def _inside(folder: str, name: str) -> str:
-    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path starts with the given text
+    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the result must begin with the given text
 
 
 def _is_inside(path: str, root: str) -> bool:

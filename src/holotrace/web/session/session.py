@@ -50,7 +50,7 @@ MOST_PROCESS_BYTES = 1_000 << 20
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
-"""Questions that take several times as long as others; they are answered in worker processes, the others in threads."""
+"""Questions that take several times as long as others; worker processes answer them, threads answer all others."""
 
 SCAN_AGAIN_S = 5.0
 WORKERS = 2
@@ -274,7 +274,7 @@ class Session:
 
 
 class _Turn:
-    """A lock for a weak dictionary, which drops it when no thread holds it or waits for it."""
+    """A lock for a weak dictionary; the dictionary drops it when no thread uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -52,7 +52,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
-    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # not a script
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # the path is not a script
     register_scripts(flask)
     register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part, WITHOUT_DATA_PART: without_data_part})

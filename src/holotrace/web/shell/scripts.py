@@ -64,7 +64,7 @@ _INDEX = """<!DOCTYPE html>
 class LeanDash(Dash):
     """A Dash application that at first loads only the scripts that the requested page needs."""
 
-    def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
+    def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- as in Dash
         """Create the application from pages by name, a function from a query to its page's name, and Dash's options."""
         super().__init__(
             **options,
@@ -122,7 +122,7 @@ class LeanDash(Dash):
 class _ScriptsWithoutTables(Scripts):
     """Dash's scripts; the server also offers the table scripts, but pages do not load them at first."""
 
-    def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- Dash's own
+    def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- as in Dash
         """Return the scripts of all components; Dash writes no tags for dynamic scripts."""
         return [
             {**script, "dynamic": script.get("dynamic", False) or script.get("namespace") == _TABLES}

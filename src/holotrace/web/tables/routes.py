@@ -27,7 +27,7 @@ _MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.ap
 
 
 def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[str, Page]) -> None:
-    """Send tables to the browser: rows on request of a grid, and complete tables as downloads."""
+    """Send tables to the browser: rows when a grid requests them, and complete tables as downloads."""
 
     @app.callback(
         Output(_GRID, "getRowsResponse"),

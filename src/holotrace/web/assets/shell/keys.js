@@ -94,7 +94,7 @@ const ACTIONS = {
 };
 
 /**
- * Follow the link from a table's selected row to the timeline; return whether there is such a link.
+ * Follow the link from a table's selected row to the timeline; return whether the link exists.
  * @param {Element} cell
  */
 const showRow = (cell) => {
