@@ -52,7 +52,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule that a sound trace keeps; `broken_by` returns the `event_index` of each event that breaks the rule."""
+    """A rule for sound traces; `broken_by` returns the `event_index` of each event that breaks the rule."""
 
     name: str
     severity: Severity

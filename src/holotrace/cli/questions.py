@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """How to print a result, and where to draw it."""
+    """The options for printing a result and for writing its figure."""
 
     as_json: AsJson = False
     as_csv: AsCsv = False

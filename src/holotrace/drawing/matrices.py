@@ -1,7 +1,7 @@
 """Matrices of coloured cells that fill a figure of any width.
 
-The cells are bars. Markers would have a fixed size in pixels, so they would overlap in narrow figures and be far apart
-in wide ones, and the small bundle of plotly.js that pages load has no heat maps.
+The cells are bars, because the small bundle of plotly.js that pages load has no heat maps, and because markers have a
+fixed size in pixels, so they overlap in narrow figures and are far apart in wide ones.
 """
 
 from __future__ import annotations

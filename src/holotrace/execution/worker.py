@@ -56,7 +56,7 @@ def call(function: Callable[[], T]) -> T:
         return function()
     except (
         SystemExit
-    ):  # the call has cleaned up; if it were raised again, the exception would become the result of the call
+    ):  # raised by `_end`; the call has cleaned up. If raised again, the exception would become the call's result
         os._exit(1)
 
 

@@ -23,7 +23,7 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels has half a MiB."""
+"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels takes half a MiB."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:

@@ -3,7 +3,7 @@
     manifest.json       format, version, hash of the trace, the graph's integer fields, and a hash of each table
     activities.parquet  … nodes, edges, segments: the tables of `PathGraph`, with names as texts for other tools
 
-Only these members are read, and only into memory, so a malicious archive cannot make holotrace write to a path.
+Only these members are read, and only into memory, so a malicious archive cannot make holotrace write files.
 """
 
 from __future__ import annotations

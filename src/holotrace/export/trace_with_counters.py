@@ -42,7 +42,7 @@ def write_traces_with_counters(
         OSError: writing failed.
     """
     if not suffix or name_of(suffix) != suffix:
-        message = f"suffix={suffix!r} is not part of a file name; give one such as {COUNTERS_SUFFIX!r}"
+        message = f"suffix={suffix!r} cannot be part of a file name; use a suffix such as {COUNTERS_SUFFIX!r}"
         raise InvalidOptionError(message)
     targets = {rank: _target(located(copied.source), folder, suffix) for rank, copied in trace.ranks.items()}
     _expect_all_writable(targets, overwrite=overwrite)

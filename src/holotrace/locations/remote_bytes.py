@@ -56,7 +56,7 @@ class _Source(Protocol):
     """Fetches the bytes from `start` to `end`, or fewer if the file or the connection ends."""
 
     at_once: int
-    """How many calls of `fetch` may run at the same time."""
+    """Maximum number of calls of `fetch` at the same time."""
 
     def fetch(self, start: int, end: int) -> bytes: ...
 
@@ -158,7 +158,7 @@ class RemoteBytes:
 
     @property
     def at_once(self) -> int:
-        """How many calls of `fetch` may run at the same time."""
+        """Maximum number of calls of `fetch` at the same time."""
         return self._source.at_once
 
     def fetch(self, start: int, end: int) -> bytes:

@@ -134,15 +134,15 @@ class RemotePath:
             return info
 
     def exists(self) -> bool:
-        """Whether the path exists."""
+        """Return whether the path exists."""
         return self._type() is not None
 
     def is_dir(self) -> bool:
-        """Whether the path is a folder; on a web server, whether it ends with `/`."""
+        """Return whether the path is a folder; on a web server, whether it ends with `/`."""
         return self.url.endswith("/") if self.is_page else self._type() == "directory"
 
     def is_file(self) -> bool:
-        """Whether the path is a file."""
+        """Return whether the path is a file."""
         return not self.url.endswith("/") and self._type() == "file"
 
     def is_symlink(self) -> bool:

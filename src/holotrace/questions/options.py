@@ -65,7 +65,7 @@ def numbers(text: str) -> list[int]:
             raise InvalidOptionError(message)
         numbers_of_part = _range(*match.groups())
         if numbers_of_part[_MOST_NUMBERS:]:
-            message = f"{part!r} is more than {_MOST_NUMBERS:,} numbers; write a shorter range"
+            message = f"{part!r} has more than {_MOST_NUMBERS:,} numbers; write a shorter range"
             raise InvalidOptionError(message)
         listed.update(numbers_of_part)
     if not listed:

@@ -263,7 +263,7 @@ def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noq
     """Raise InvalidOptionError for anything but one SELECT; other statements could write into the folder."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        message = "SQL answers one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) at a time"
+        message = "only a single SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) is allowed"
         raise InvalidOptionError(message)
 
 
@@ -280,7 +280,7 @@ def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[No
         yield
     except duckdb.OutOfMemoryException as error:
         message = (
-            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; "
+            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk space; "
             "aggregate or join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
         )
         raise LimitReachedError(message) from error

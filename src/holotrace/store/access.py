@@ -16,7 +16,7 @@ _BITS_OF_A_CLASS = 3
 
 @contextmanager
 def narrowed(path: Path, source: str) -> Iterator[None]:
-    """Keep a new file or folder private while the block runs, then let users read it who may read `source`.
+    """Keep a new file or folder private while the block runs, then give access to users who may read `source`.
 
     The umask still applies. If `source` is a URL, only the umask applies.
 

@@ -95,7 +95,7 @@ def _properties(device: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value is a whole number that fits 64 bits, or a finite float."""
+    """Return whether a value is a whole number that fits into 64 bits, or a finite float."""
     if isinstance(value, bool):
         return False
     return -_NO_INT64 <= value < _NO_INT64 if isinstance(value, int) else isinstance(value, float) and isfinite(value)

@@ -84,7 +84,7 @@ class RuleTable(Generic[Rule]):
         try:
             entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")
         except OSError as error:
-            message = f"the rules {path} cannot be read: {error.strerror}"
+            message = f"the rule file {path} cannot be read: {error.strerror}"
             raise InvalidOptionError(message) from error
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             message = f"{path} has no list `rules` of objects with {self._wanted}"
@@ -118,7 +118,7 @@ def checked_pattern(pattern: object, where: str) -> str:
         message = f"{where}: {pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(pattern, str) or not pattern:
-        message = f"{where}: a rule needs a pattern, a non-empty text"
+        message = f"{where}: a rule needs a pattern, and it must not be empty"
         raise InvalidOptionError(message)
     return pattern
 

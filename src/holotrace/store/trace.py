@@ -94,7 +94,7 @@ class RankFile(Protocol):
 
     @property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed."""
+        """The health record: data that the reader repaired or dropped, and other remarks."""
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table."""
@@ -213,7 +213,7 @@ class RankTrace:
 
     @property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed.
+        """The health record: data that the reader repaired or dropped, and other remarks.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]

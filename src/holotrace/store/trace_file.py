@@ -98,7 +98,7 @@ class TraceFile:
 
     @functools.cached_property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed."""
+        """The health record: data that the reader repaired or dropped, and other remarks."""
         return Health.from_json(self._opened().health)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:

@@ -81,7 +81,7 @@ class Summary(EqualByContent):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """Why the job is slow, and what to do."""
+        """The diagnosis: why the job is slow, and what to do."""
         known: Diagnosis = self.results[DIAGNOSIS]  # type: ignore[assignment]
         return known
 
@@ -234,7 +234,7 @@ def shown_analyses(whole: Summary) -> list[Analysis]:
 
 
 def has_rows(result: Result) -> bool:
-    """Whether any table of a result has rows."""
+    """Return whether any table of a result has rows."""
     return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 

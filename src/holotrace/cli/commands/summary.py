@@ -20,7 +20,7 @@ MOST_ROWS = 16
 """Maximum number of rows in each table of the summary."""
 
 MOST_ANALYSES = 4
-"""How many analyses the summary prints, in the catalogue's order; the report shows all of them."""
+"""Number of analyses that the summary prints, in the catalogue's order; the report shows all analyses."""
 
 
 @with_option_groups

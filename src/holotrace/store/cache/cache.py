@@ -288,6 +288,6 @@ def _touch(folder: Path) -> None:
 
 
 def _is_outdated(folder: Path, keep: Entry) -> bool:
-    """Whether `folder` is an entry for earlier content of the trace, or from an older reader."""
+    """Return whether `folder` is an entry for earlier content of the trace, or was written by an older reader."""
     _, separator, version = folder.name.rpartition("-r")
     return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION

@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Wrap a reading without a cache."""
+        """Return an entry for a reading that is not in a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod

@@ -91,13 +91,13 @@ def contained(trace: Trace, root: str | None) -> Trace:
     The remaining files are bound to their current paths; if a link replaces a file later, the server ignores the link.
 
     Raises:
-        TraceNotFoundError: all files lead out of the served folder.
+        TraceNotFoundError: all files are outside the served folder.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
     if bound and not inside:
         message = (
-            f"all {len(bound)} trace files of this run lead out of the served folder, and pages do not follow such links; "
+            f"all {len(bound)} trace files of this run are outside the served folder, and pages do not follow links to them; "
             "serve the folder with the files, or name the files: holotrace serve FILE…"
         )
         raise TraceNotFoundError(message)

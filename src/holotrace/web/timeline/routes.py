@@ -312,7 +312,7 @@ def _file(files: MergedFiles, session: Session) -> Response:
 
 
 def _opened_file(files: MergedFiles, session: Session) -> tuple[BinaryIO, int | None]:
-    """Open the requested file; refuse a store, whose path to the file may point anywhere."""
+    """Open the requested file; raise an error for a store, because its path to the file may point anywhere."""
     if "ranks" in request.args:
         path = _merging(files, session)[1]()
         return path.open("rb"), path.stat().st_size
