@@ -263,7 +263,7 @@ def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noq
     """Raise InvalidOptionError for anything but one SELECT; other statements could write into the folder."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        message = "only a single SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) is allowed"
+        message = "only one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) is allowed"
         raise InvalidOptionError(message)
 
 

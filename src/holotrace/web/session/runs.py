@@ -97,8 +97,8 @@ def contained(trace: Trace, root: str | None) -> Trace:
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
     if bound and not inside:
         message = (
-            f"all {len(bound)} trace files of this run are outside the served folder, and pages do not follow links to them; "
-            "serve the folder with the files, or name the files: holotrace serve FILE…"
+            f"all {len(bound)} trace files of this run are outside the served folder, and pages do not follow links "
+            "to them; serve the folder with the files, or name the files: holotrace serve FILE…"
         )
         raise TraceNotFoundError(message)
     skipped = [file for file in trace.skipped if root is None or _is_inside(file.path, root)]
