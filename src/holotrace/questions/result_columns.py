@@ -181,7 +181,7 @@ TIMES = (
     _time("end_ns", "end of the event or window"),
     _time("time_ns", "time of the event or change"),
     _time("peak_ns", "time at which the peak was first reached"),
-    _time("at_ns", "time at which to look: the start of the longest event, or the peak"),
+    _time("at_ns", "time to look at on the timeline: the start of the longest event, or the peak"),
     _time("launch_start_ns", "start of the launching call"),
     _time("kernel_start_ns", "start of the device work"),
     _time("allocated_ns", "time of the allocation; null if unknown"),
@@ -213,9 +213,9 @@ TOTALS = (
     _mean("mean_ns", "mean duration", "mean"),
     _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
-    _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
+    _mean("p25_ns", "lower quartile of the durations", "25 %"),
     _mean("median_ns", "median duration", "median"),
-    _mean("p75_ns", "three quarters of the durations are at most this", "75 %"),
+    _mean("p75_ns", "upper quartile of the durations", "75 %"),
     _length("max_ns", "longest duration", "max"),
     _fraction("fraction", "share of the total of the table", "share"),
     _length("kernel_ns", "summed durations of the kernels, copies and memsets", "kernel time"),
@@ -240,26 +240,26 @@ TOTALS = (
 """Sums and statistics of durations."""
 
 COUNTS = (
-    _count("rank_count", "ranks", "ranks"),
+    _count("rank_count", "number of ranks", "ranks"),
     _count("step_count", "number of steps; in comparisons, summed over the ranks", "steps"),
-    _count("event_count", "events", "events"),
-    _count("call_count", "calls", "calls"),
-    _count("operator_call_count", "operators that the module calls directly", "operators"),
-    _count("kernel_count", "kernels, copies and memsets", "kernels"),
-    _count("kernel_count_per_call", "kernels of one call", "kernels"),
+    _count("event_count", "number of events", "events"),
+    _count("call_count", "number of calls", "calls"),
+    _count("operator_call_count", "number of operators that the module calls directly", "operators"),
+    _count("kernel_count", "number of kernels, copies and memsets", "kernels"),
+    _count("kernel_count_per_call", "number of kernels in one call", "kernels"),
     _count("forward_kernel_count", "kernels of the forward operator itself"),
     _count("backward_kernel_count", "kernels of the backward operator"),
-    _count("work_count", "kernels, copies, memsets and other device work", "work"),
-    _count("copy_count", "copies", "copies"),
-    _count("active_count", "copies in flight from this time until the next row"),
-    _count("gap_count", "gaps", "gaps"),
-    _count("change_count", "changes of the value"),
-    _count("segment_count", "segments of the critical path", "segments"),
-    _count("collective_count", "collectives", "collectives"),
-    _count("matched_count", "calls that another rank also recorded"),
-    _count("launch_count", "launches in the class"),
-    _count("allocation_count", "allocations"),
-    _count("block_count", "blocks of memory; null for memory allocated before the recording", "blocks"),
+    _count("work_count", "number of kernels, copies, memsets and other device work", "work"),
+    _count("copy_count", "number of copies", "copies"),
+    _count("active_count", "number of copies in flight from this time until the next row"),
+    _count("gap_count", "number of gaps", "gaps"),
+    _count("change_count", "number of changes of the value"),
+    _count("segment_count", "number of segments of the critical path", "segments"),
+    _count("collective_count", "number of collectives", "collectives"),
+    _count("matched_count", "number of calls that another rank also recorded"),
+    _count("launch_count", "number of launches in the class"),
+    _count("allocation_count", "number of allocations"),
+    _count("block_count", "number of memory blocks; null for memory allocated before the recording", "blocks"),
 )
 """Counts."""
 
@@ -539,7 +539,7 @@ COLLECTIVES = (
         "end of the period without clock jumps that the row describes; null if the clock never jumped",
         "to",
     ),
-    _time("offset_at_ns", "time on this clock at which offset_ns was determined", "at"),
+    _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
     _length("offset_ns", "reference host's time minus this clock's time; null if unknown", "offset"),
     _length("half_width_ns", "largest error of offset_ns", "±"),
     _number(
@@ -589,7 +589,7 @@ COLLECTIVES = (
 STRAGGLER_COST = (
     _count("dp_rank", "number of the replica of the model, from 0", "replica"),
     _text("operation_kind", "kind of operation: forward-compute, dp-all-reduce, ...", "kind"),
-    _count("operation_count", "operations", "operations"),
+    _count("operation_count", "number of operations", "operations"),
     _length("ideal_ns", "duration of the step if all operations take their ideal time", "ideal"),
     _mean("mean_cost_ns", "time that these operations add to an ideal step, mean of the steps", "costs"),
     _fraction(
@@ -624,7 +624,7 @@ CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
     _count("contradicted_count", "dependencies that end before they begin, according to the clocks of the trace"),
-    _length("slack_ns", "delay of all events of the rank that would not prolong the step", "slack"),
+    _length("slack_ns", "longest delay of all events of the rank that does not prolong the step", "slack"),
     ResultColumn(
         "from_rank", "int32", "rank that the critical path leaves: the last to arrive in a collective", heading="from"
     ),
@@ -724,7 +724,9 @@ DIAGNOSIS = (
         "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
-    _size("memory_capacity_bytes", "total memory of that device; null if unknown", "device memory"),
+    _size(
+        "memory_capacity_bytes", "total memory of the device with memory_peak_bytes; null if unknown", "device memory"
+    ),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes most waiting; null if there is none", heading="for rank"
     ),
@@ -927,9 +929,9 @@ INFERENCE = (
     _fraction("attention_fraction", "attention_ns / busy_ns", "attention"),
     _fraction("moe_fraction", "moe_ns / busy_ns", "experts"),
     _fraction("draft_fraction", "draft_ns / busy_ns", "drafting"),
-    _length("p50_step_ns", "half of the steps take at most this", "median"),
-    _length("p90_step_ns", "90 % of the steps take at most this", "p90"),
-    _length("p99_step_ns", "99 % of the steps take at most this", "p99"),
+    _length("p50_step_ns", "median duration of the steps", "median"),
+    _length("p90_step_ns", "90th percentile of the durations of the steps", "p90"),
+    _length("p99_step_ns", "99th percentile of the durations of the steps", "p99"),
     _number("mean_token_count", "mean of token_count", "tokens"),
     _mean("mean_gap_before_ns", "mean of gap_before_ns", "gap before"),
     _mean("mean_host_ns", "mean of host_ns", "on host"),

@@ -189,7 +189,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Identify a rank of a store by its trace file's path `source` and `content_hash`."""
+        """Store the address of a rank; `source` and `content_hash` identify the trace file from which it was read."""
         self.path = source
         self._store = store
         self._rank = rank
