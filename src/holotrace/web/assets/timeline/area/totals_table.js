@@ -12,7 +12,7 @@ import { countedText, countText, durationText } from "../../units.js";
 
 /** Columns: the server's name, the heading, and the meaning. @type {[string, string, string][]} */
 const COLUMNS = [
-  ["count", "count", "events that touch the area"],
+  ["count", "count", "events that overlap the area"],
   ["total_ns", "total", "their time inside the area"],
   ["self_ns", "self", "their time inside the area, minus the time of the events directly inside them"],
   ["mean_ns", "mean", "mean time of an event inside the area"],
