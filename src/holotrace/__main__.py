@@ -1,4 +1,4 @@
-"""`python -m holotrace` is the command `holotrace`; worker processes may import this module without running it."""
+"""Run the command `holotrace` as `python -m holotrace`; importing this module, as workers do, has no effect."""
 
 from holotrace.cli.app import main
 

@@ -3,9 +3,9 @@
 Callers: `holotrace.ingest.kineto` (reading), `holotrace.export.chrome_trace` (edited copies), `hta.memory_analysis` (raw memory
 timelines), `holotrace.store.tables.checksums` (checksums) and `holotrace.algorithms` (all functions on arrays and names).
 
-The functions on arrays raise ValueError if arrays differ in length, or refer to a row, group, node or edge that does not exist.
-The arrays `group`, `start` and `end` describe intervals. The array `parent` describes a forest, with -1 for a root; ValueError if it has a cycle.
-Edge i of a graph leads from node source[i] to node target[i].
+The functions on arrays raise ValueError if the arrays differ in length or refer to a row, group, node or edge that does
+not exist. The arrays `group`, `start` and `end` describe intervals. The array `parent` describes a forest, with -1 for
+a root; a cycle raises ValueError. Edge i of a graph leads from node source[i] to node target[i].
 """
 
 import os
@@ -75,13 +75,14 @@ class ArrowTable:
 
 @final
 class EditedCopy:
-    """A copy of a trace file in pieces, with some events changed; the rest stays byte for byte the same.
+    """A copy of a trace file, returned in pieces, with some events changed; all other bytes stay the same.
 
     Args:
         source: the file, or a stream of its bytes; plain, gzip or zstd, recognised by its first bytes.
         fates: one per event, in the order of the file: 0 keeps the event, 1 drops it, 2 appends a text to its args, 3
-            replaces its name with a number and empties its args (only complete events, `ph` X). Events beyond the array stay.
-        values: one per event: the index of its text in `texts`, or its number.
+            replaces its name with a number and empties its args (only complete events, `ph` X). Events without an entry
+            stay.
+        values: one per event: for fate 2 the index of the text in `texts`, for fate 3 the number.
         texts: JSON without braces, such as `"critical":1`.
     """
 
@@ -90,7 +91,7 @@ class EditedCopy:
 
     @property
     def event_count(self) -> int:
-        """The number of events in the part copied so far."""
+        """The number of events copied so far."""
 
     @property
     def events_end(self) -> int | None:
@@ -101,14 +102,14 @@ class EditedCopy:
         """Whether the copy contains an event so far."""
 
     def events(self) -> bytes | None:
-        """Return the next piece before the bracket that closes the events; None at the bracket."""
+        """Return the next piece up to the bracket that closes the events; None at the bracket."""
 
     def rest(self) -> bytes | None:
         """Return the next piece after `events` has reached the bracket; None at the end of the file."""
 
 @final
 class GzipWriter:
-    """A gzip stream compressed for speed: it takes half the time of zlib's level 3, but is a third larger."""
+    """A gzip stream compressed for speed: in half the time of zlib's level 3, to a third more bytes."""
 
     def __new__(cls) -> Self: ...
     def compressed(self, piece: bytes) -> bytes:
@@ -119,7 +120,7 @@ class GzipWriter:
 
 @final
 class Placing:
-    """How to move a rank's events into a timeline of several ranks, with one clock and with pids and ids that no rank shares.
+    """How to move a rank's events into a timeline of several ranks: onto one clock, with pids and ids of their own.
 
     Args:
         rank: the rank.
@@ -141,8 +142,8 @@ class Placing:
     def placed(self, events: bytes) -> bytes:
         """Convert events (JSON, separated by commas) for the timeline; each converted event has a comma before it.
 
-        Their times, pids and the ids that join events change. Names and positions of processes, and metadata of pids that
-        are not listed, are left out.
+        Changes times, pids and the ids that join events. Leaves out names and positions of processes, and metadata of
+        pids that are not listed.
         """
 
 @final
@@ -173,7 +174,7 @@ class SinkError(OSError):
     """Writing the tables failed: disk full, folder read-only or deleted."""
 
 class _Stream(Protocol):
-    """The bytes of a file that Python code fetches."""
+    """A file whose bytes Python code fetches."""
 
     @property
     def name(self) -> str:
@@ -187,7 +188,7 @@ class _Stream(Protocol):
         """Return the next piece, empty at the end; may be called from any thread. An exception stops the reader."""
 
     def close(self) -> None:
-        """Make a waiting `read` return, because reading was stopped."""
+        """Make a waiting `read` return; called when the reader stops."""
 
 _Source: TypeAlias = str | os.PathLike[str] | _Stream
 
@@ -245,7 +246,7 @@ def file_checksum(path: str | os.PathLike[str]) -> str:
     """
 
 def arrow_checksums(path: str | os.PathLike[str], columns: Sequence[int] | None = None) -> tuple[str, list[str]]:
-    """Return the checksum of an Arrow IPC file's structure, and those of the given columns (None for all).
+    """Return a checksum of an Arrow IPC file's structure, and a checksum of each given column (None for all).
 
     `columns` are column numbers. The checksum of a column covers its buffers in all batches; the structure is everything
     outside columns. Other columns are not read.
@@ -260,7 +261,7 @@ def schema() -> dict[str, list[tuple[str, str]]]:
 def sorted_points(
     start: _Numbers, end: _Numbers, first: int, last: int
 ) -> tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags]:
-    """Sort starts and ends; the fields of `holotrace.algorithms.graphs.threads.Points`."""
+    """Sort starts and ends; return the fields of `holotrace.algorithms.graphs.threads.Points`."""
 
 def thread_edges(
     ranges: tuple[_Numbers, _Numbers, _Numbers, _Numbers, _Flags, _Flags, _Flags],
@@ -275,7 +276,7 @@ def has_cycle(node_count: int, source: _Nodes, target: _Nodes) -> bool:
     """Return whether the graph has a cycle."""
 
 def binding_edges(node_count: int, source: _Nodes, target: _Nodes, arrival: _Numbers) -> _Numbers:
-    """Return, per node, the incoming edge that arrives last (if several do, the first of them); -1 if there is none."""
+    """Return, per node, the incoming edge that arrives last, the first of several; -1 if there is none."""
 
 def measured_binding(
     source: _Nodes, target: _Nodes, time: _Numbers, weight: _Numbers
@@ -297,7 +298,7 @@ def path_to(last: int, source: _Nodes, target: _Nodes, binding: _Numbers) -> _No
 def contract(
     node_count: int, source: _Nodes, target: _Nodes, weight: _Numbers, is_kept: _Flags
 ) -> tuple[_Nodes, _Nodes, _Numbers]:
-    """Remove each node that need not be kept, unless that would add edges; return source, target and weight of the edges left.
+    """Remove nodes not in `is_kept`, unless this would add edges; return source, target and weight of the new edges.
 
     The longest paths between kept nodes keep their lengths. ValueError for a cycle.
     """
@@ -313,7 +314,7 @@ def pass_on(
     """Return the fields of `holotrace.algorithms.graphs.propagation.Arrived`; ValueError if a node passes an amount on to itself or a later node."""
 
 def nesting_order(group: _Nodes, start: _Numbers, end: _Numbers) -> _Nodes:
-    """Return the rows sorted by group, start and descending length, so that a row follows all rows that contain it."""
+    """Return the rows sorted by group, start and descending length; each row then follows all rows that contain it."""
 
 def nest(group: _Nodes, start: _Numbers, end: _Numbers) -> tuple[_Numbers, npt.NDArray[np.int32], _Flags]:
     """Return each interval's parent, its number of ancestors, and whether it begins inside a sibling and ends after it."""
@@ -328,28 +329,28 @@ def furthest_above(parent: _Numbers, wanted: _Flags, rows: _Numbers) -> _Numbers
     """Return the wanted ancestor of each of `rows` that is closest to the root; -1 if a row has none or is -1."""
 
 def union(start: _Numbers, end: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Return the starts and ends of disjoint intervals, in order, that cover the same time."""
+    """Return the starts and ends of sorted, disjoint intervals that cover the same time."""
 
 def intersection(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return the disjoint intervals, in order, that both sets of intervals cover."""
+    """Return sorted, disjoint intervals that cover the time in both sets."""
 
 def difference(first: tuple[_Numbers, _Numbers], second: tuple[_Numbers, _Numbers]) -> tuple[_Numbers, _Numbers]:
-    """Return the disjoint intervals, in order, that the first set covers and the second does not."""
+    """Return sorted, disjoint intervals that cover the time in the first set but not in the second."""
 
 def covered_by_group(group: _Nodes, start: _Numbers, end: _Numbers, group_count: int) -> _Numbers:
     """Return how much time the intervals of each of the groups 0, 1, … cover; overlaps count once."""
 
 def holding(start: _Numbers, end: _Numbers, times: _Numbers) -> _Numbers:
-    """Return, per time, the row of the interval that began last; -1 if this interval has ended by then.
+    """Return, per time, the row of the interval that began last; -1 if that interval has already ended.
 
     Starts must ascend.
     """
 
 def distinct(values: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Return the first row of each distinct value, in order, and for each row the index of its value in that order."""
+    """Number the distinct values in order of appearance; return the first row of each value, and each row's number."""
 
 def only_matches(offered: _Numbers, wanted: _Numbers) -> _Numbers:
-    """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several have."""
+    """Return, per wanted key, the only row of `offered` that has it; -1 if no row has it, -2 if several rows do."""
 
 def rows_of(numbers: _Nodes, wanted: _Nodes) -> _Numbers:
     """Return, per wanted number, the row of `numbers` that has it; -1 if no row has it. Numbers must be unique."""

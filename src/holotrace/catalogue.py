@@ -1,8 +1,8 @@
 """The questions that holotrace answers, in reading order.
 
-The command line, the report and the pages loop over the lists in this module. A question is a folder in `holotrace/analyses`;
-its name appears everywhere: `holotrace.idle_time` computes, `holotrace.figures.plot_idle_time` draws, `holotrace idle-time`
-prints, and `reference/analyses/idle_time.md` explains.
+The command line, the report and the pages loop over the lists in this module. Each question is a folder in
+`holotrace/analyses`, and its name is used everywhere: `holotrace.idle_time` computes,
+`holotrace.figures.plot_idle_time` draws, `holotrace idle-time` prints, and `reference/analyses/idle_time.md` explains.
 """
 
 from __future__ import annotations

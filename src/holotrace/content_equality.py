@@ -13,18 +13,18 @@ import polars as pl
 class EqualByContent:
     """Base class for frozen dataclasses with `eq=False` that contain frames; `==` compares their content.
 
-    The hash depends on the shapes of the tables only, so equal results share it and can be members of sets and keys of
-    dicts. Results of different classes are never equal.
+    Equal results have equal hashes, so they work in sets and as dict keys. Results of different classes are never
+    equal.
     """
 
     def __eq__(self, other: object) -> bool:
-        """Compare the fields, tables by their content."""
+        """Return whether all fields are equal; tables are compared by content."""
         if type(other) is not type(self):
             return NotImplemented
         return are_equal(_content(self), _content(other))
 
     def __hash__(self) -> int:
-        """Return a hash of the shapes of the tables, so that equal results share it."""
+        """Return a hash of the class and the shapes of the tables."""
         return hash((type(self), *map(_shape, _content(self))))
 
 
@@ -53,7 +53,7 @@ def are_equal(one: Any, other: Any) -> bool:  # noqa: ANN401 -- any field of a r
     return bool(one == other)
 
 
-def _shape(value: Any) -> object:  # noqa: ANN401 -- as above
+def _shape(value: Any) -> object:  # noqa: ANN401 -- any field of a result
     if isinstance(value, pl.DataFrame):
         return value.shape, tuple(value.columns)
     return len(value) if hasattr(value, "__len__") else type(value)

@@ -17,7 +17,7 @@
     ├── LimitReachedError     (RuntimeError)       a query exceeded its time or memory limit
     └── OutputError           (OSError)            the output of a command could not be written
 
-A message is one string: it says what was found, where, and what to do, and it survives pickling.
+Each message says what was found, where, and what to do. It is a single string, so it survives pickling.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _distance(value: int | str, wanted: int | str) -> float:
 
 
 class HolotraceError(Exception):
-    """Base of all errors raised on purpose; `str(error)` is the whole message.
+    """Base class of all errors that holotrace raises on purpose; `str(error)` is the full message.
 
     >>> import holotrace
     >>> try:
@@ -108,7 +108,7 @@ class NotATraceError(HolotraceError, ValueError):
 
     @classmethod
     def maybe_damaged(cls, message: str) -> NotATraceError:
-        """Report a file that may be a damaged trace, judging by its beginning: empty, cut off, or not JSON."""
+        """Report a file that may be a damaged trace because it is empty, is cut off, or does not begin as JSON."""
         error = cls(message)
         error.may_be_damaged = True
         return error
@@ -199,7 +199,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Report that none of `wanted` (for instance, steps) exists: name the first one, and list the existing values."""
+        """Report that none of the `wanted` values exists: name the first one, and list the existing values."""
         problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")
@@ -228,14 +228,14 @@ class MissingDataError(HolotraceError, LookupError):
 
     @property
     def finding(self) -> str:
-        """The sentence in a result's findings if the result leaves this rank out; by default the error message."""
+        """The finding of a result that leaves this rank out; by default the error message."""
         return self._finding or str(self)
 
     @classmethod
     def no_gpu_kernels(
         cls, analysis: str, *, rank: int, source: str, cpu_events: int, ends_early: bool = False
     ) -> MissingDataError:
-        """Report that a rank has no device work for `analysis`; a file that ends early may have lost it."""
+        """Report that a rank has no device work for `analysis`, or may have lost it because the file ends early."""
         if ends_early:
             return cls(
                 f"{analysis}: rank {rank}'s file ends early, before any GPU event ({source}: {cpu_events:,} CPU events), so "
@@ -269,7 +269,7 @@ class WorkerLostError(HolotraceError, RuntimeError):
 
     @classmethod
     def after(cls, losses: int) -> WorkerLostError:
-        """Report how often the work was tried, and the usual causes."""
+        """Report how many workers were lost, and the usual causes."""
         return cls(
             f"a worker process was lost {losses} times during the same work, the last time while nothing else ran. "
             "Usually the system kills a worker when memory runs out: use fewer workers or leave the rank out. A script "

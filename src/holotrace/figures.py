@@ -1,7 +1,7 @@
 """Figures: `plot_<name>(result)` draws the result of the analysis with this name.
 
-A figure takes a finished result and nothing else, so notebooks, reports and pages show the same numbers. Plotly loads with
-the first figure. `figures.pyi` lists the names for type checkers.
+A figure is drawn from a finished result alone, so notebooks, reports and pages show the same numbers. Plotly is
+imported when the first figure is drawn. `figures.pyi` lists the names for type checkers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def further_figures_of(name: str, result: object, **options: object) -> dict[str
     return figures
 
 
-def _plot(name: str) -> Any:  # noqa: ANN401 -- each has its own options
+def _plot(name: str) -> Any:  # noqa: ANN401 -- plots have different options
     if name not in __all__:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
@@ -46,7 +46,7 @@ def _module(name: str) -> ModuleType:
 
 
 def __dir__() -> list[str]:
-    """List the plots, and the names that every module has."""
+    """List the plot functions, and the attributes that every module has."""
     return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 

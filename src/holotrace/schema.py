@@ -3,9 +3,10 @@
 The reader (Rust), the cache, the analyses, SQL and export all rely on these tables. Each rank has one set of tables.
 `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
-Types: `string` is stored as a uint32 row number of the table `strings`; `json` is stored like it, but its text
-is a JSON value; `text` is stored in place. Every column may be null except those of `NEVER_NULL`. Times are absolute
-int64 nanoseconds (Unix epoch wherever the file allows it): `baseTimeNanoseconds` is already added.
+Types: `string` is stored as a uint32 row number of the table `strings`; `json` is a `string` whose text
+is a JSON value; `text` is stored in the column itself. Every column may be null except those declared
+`nullable=False`. Times are absolute int64 nanoseconds (Unix epoch wherever the file allows it):
+`baseTimeNanoseconds` is already added.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STEP_NAME = r"^ProfilerStep\s*#\s*(\d+)"
 
 
 class EventKind(IntEnum):
-    """The kind of an event; a value covers every name that its category in Kineto's files has had since 2020.
+    """The kind of an event; each value covers all names that Kineto has given the category since 2020.
 
     >>> from holotrace import EventKind
     >>> EventKind.KERNEL.name, int(EventKind.KERNEL)
@@ -67,7 +68,7 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a piece of device work, in the order of HTA's names for overlaps (`COMPUTATION overlapping COMMUNICATION`).
+    """The kind of a kernel, copy or memset; the order is that of HTA's names (`COMPUTATION overlapping COMMUNICATION`).
 
     >>> from holotrace import KernelKind
     >>> [kind.name for kind in KernelKind]
@@ -106,8 +107,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("category", "string", "the category as written in the file"),
         Column("name", "string", "the name as written in the file", nullable=False),
         Column("track_id", "uint32", "row number of its process and thread in `tracks`", nullable=False),
-        Column("device", "int32", "device ordinal; on device rows without the arg, the pid"),
-        Column("stream", "int64", "stream or queue; -1 is the whole device; on device rows without the arg, the tid"),
+        Column("device", "int32", "device ordinal; without this arg, the pid of a device row"),
+        Column("stream", "int64", "stream or queue; -1 is the whole device; without this arg, the tid of a device row"),
         Column("correlation", "int64", "joins a host call with its device rows"),
         Column("external_id", "int64", "joins runtime and device rows with the operator that launched them"),
     ),
@@ -142,7 +143,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("start_ns", "int64", "time of the event", "ns since the Unix epoch", nullable=False),
         Column("name", "string", "the counter's name"),
         Column("track_id", "uint32", "row number in `tracks`", nullable=False),
-        Column("key", "string", "the arg that holds the value; may be empty"),
+        Column("key", "string", "the arg with the value; may be empty"),
         Column("value", "float64", "the value"),
     ),
     "operators": (
@@ -165,7 +166,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("module_hierarchy", "string", "TorchScript module path"),
         Column("backend", "string", "backend of a delegated operator"),
         Column("called_from", "string", "caller of a delegated operator"),
-        Column("finished", "bool", "false if the recording ended first"),
+        Column("finished", "bool", "false if the recording ended before the operator"),
         Column("scope", "string", "`user_scope` on RecordFunctionFast annotations"),
         Column("recorded_device", "int64", "`Device`, 2021: the process that recorded the event"),
         Column("trace_name", "string", "`Trace name`, 2021-22"),
@@ -211,7 +212,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("rank", "int64", "rank that recorded the event"),
         Column("sequence", "int64", "number of the operation within its group"),
         Column("communication_id", "uint64", "`Comms Id`: equal on all ranks of one operation"),
-        Column("is_asynchronous", "bool", "whether the caller did not wait"),
+        Column("is_asynchronous", "bool", "true if the caller did not wait"),
         Column("global_rank_start", "int64", "first rank of the group"),
         Column("global_rank_stride", "int64", "distance between consecutive ranks of the group"),
         Column("input_tensors_start", "string", "addresses"),
@@ -224,8 +225,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("queued_ns", "int64", "time in the queue according to the profiler; 0 in practice", "ns"),
         Column("registers_per_thread", "int64", "registers per thread"),
         Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
-        Column("blocks_per_sm", "float64", "blocks over the SM count; may be infinite"),
-        Column("warps_per_sm", "float64", "warps over the SM count; may be infinite"),
+        Column("blocks_per_sm", "float64", "blocks divided by the SM count; may be infinite"),
+        Column("warps_per_sm", "float64", "warps divided by the SM count; may be infinite"),
         Column("grid_x", "int64", "blocks"),
         Column("grid_y", "int64", "blocks"),
         Column("grid_z", "int64", "blocks"),
@@ -272,7 +273,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _index(),
         Column("python_id", "int64", "number of the frame"),
         Column("python_parent_id", "int64", "number of the caller's frame"),
-        Column("python_module_id", "int64", "number of the nn.Module among those of its class"),
+        Column("python_module_id", "int64", "number of the nn.Module among the modules of its class"),
         Column("python_thread", "int64", "index of the Python thread, not an OS thread id"),
     ),
     "memory": (
@@ -342,4 +343,5 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. All tables except events, tracks, strings and metadata have rows only for events with their fields."""
+"""The tables of one rank. Except events, tracks, strings and metadata, a table has rows only for events that have its
+fields."""

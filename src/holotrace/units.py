@@ -8,7 +8,7 @@ DURATIONS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 BANDWIDTHS = ((1_000_000_000, "GB/s"), (1_000_000, "MB/s"), (1_000, "kB/s"), (1, "B/s"))
 COUNTS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (1_000, "k"), (1, ""))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
-"""Units with their sizes in ns, bytes per second and bytes; `make generate` copies them to the timeline page."""
+"""Units with their sizes, largest first; `make generate` copies them to the timeline page."""
 
 _FOUR_DIGITS = 999.5
 _SMALLEST_PERCENTAGE = 0.0005
@@ -19,7 +19,7 @@ _BEFORE_UNIT = re.compile(rf"(?<=\d) (?=(?:{_UNITS})(?![\w/])|[kMGTP]?FLOP)")
 
 
 def duration_text(duration_ns: float) -> str:
-    """Format nanoseconds in the largest unit with at least one whole digit: `12.3 ms`."""
+    """Format nanoseconds in the largest unit that gives at least 1: `12.3 ms`."""
     return _scaled(duration_ns, DURATIONS)
 
 
@@ -88,7 +88,7 @@ def times_text(count: int) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    r"""Return a sentence whose numbers stay on one line with their units: no-break spaces join them.
+    r"""Return a sentence with no-break spaces between numbers and units, to keep both on one line.
 
     >>> unbroken("rank 3 waits 1.5 ms (8.5 %)").split(" ")
     ['rank', '3', 'waits', '1.5\xa0ms', '(8.5\xa0%)']

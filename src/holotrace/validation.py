@@ -1,4 +1,4 @@
-"""Find events that break a rule of sound traces, for `holotrace check --strict`."""
+"""Find events that no sound trace has, for `holotrace check --strict`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Severity = Literal["error", "warning"]
 
 MOST_EXAMPLES = 3
 _REPAIRS_THAT_GUESS = ("another_document", "negative_duration", "repeated_trace_events", "stray_bracket")
-"""Repairs that are guesses: the reader takes a negative duration as 0, and events of another list or document as part
-of the same recording."""
+"""Repairs that are guesses: the reader replaces a negative duration with 0, and adds the events of a second list or
+document to the recording."""
 
 _EVENT_WAITS = ("Event Sync", "Stream Wait Event")
 _COLLECTIVE_FIELDS = ("collective", "in_elements", "out_elements", "dtype", "group_size")
@@ -36,10 +36,10 @@ class Violation:
 
     rank      rank of the file
     rule      a short name: `negative_duration`, `starts_before_launch`, …
-    severity  error: numbers computed from these events are wrong; warning: they lack information
-    count     events that break it; 0 if it is not about events
+    severity  error: numbers computed from these events are wrong; warning: the events lack information
+    count     events that break the rule; 0 if the rule is not about events
     meaning   the problem in one sentence
-    examples  position in the file and name of the first few events that break it
+    examples  position and name of the first few events that break the rule
     """
 
     rank: int
@@ -52,7 +52,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a sound trace; `broken_by` returns the `event_index` of each event that breaks the rule."""
+    """A rule for sound traces; `broken_by` returns the `event_index` of each event that breaks the rule."""
 
     name: str
     severity: Severity
@@ -64,7 +64,7 @@ def validate(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[Violatio
     """Return the rules that the files of a job break, by rank, in the order of `RULES`; empty for a sound job.
 
     An unreadable file breaks the rule `readable`. Each kind of data that the reader repaired or dropped
-    is a violation too, under the name that `holotrace check` shows.
+    is also a violation, with the name that `holotrace check` shows.
     """
     of_ranks = trace.map(_one_rank, executor)
     return tuple(violation for violations in of_ranks.values() for violation in violations)
@@ -177,7 +177,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "overlapping_calls",
         "warning",
-        "these calls begin inside another call of their thread and end after it: the other call's stack does not contain them",
+        "these calls begin inside another call of their thread but end after it, so they do not nest",
         _overlapping_calls,
     ),
     Rule(
@@ -199,4 +199,4 @@ RULES: tuple[Rule, ...] = (
         _waits_for_nothing,
     ),
 )
-"""The rules about events, errors first."""
+"""The rules about events; errors come first."""

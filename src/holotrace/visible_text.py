@@ -1,7 +1,7 @@
 """Make text from a trace safe to show.
 
-The traced program, or whoever sent the file, chooses names, paths and messages. A terminal obeys control characters,
-bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
+Names, paths and messages come from the traced program, or from the sender of the file. A terminal obeys control
+characters, bidirectional marks mislead readers (https://www.unicode.org/reports/tr36/), and spreadsheets run
 cells that begin like a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 """
 
@@ -20,14 +20,14 @@ PLAIN_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 """Regular expression of plain numbers, which a spreadsheet shows unchanged."""
 
 LONGEST_TEXT = 20_000
-"""Longest text to show, in characters: longer names are an attack or a mistake, and would fill a page or a terminal."""
+"""Longest text to show, in characters; a longer name is an attack or a mistake, and would fill the page or terminal."""
 
 _ACTS = re.compile(FORMULA_START)
 _IS_NUMBER = re.compile(PLAIN_NUMBER)
 
 
 def bounded(text: str) -> str:
-    """Truncate a text that is too long to show, and say how much is missing."""
+    """Truncate a text that is too long to show, and append the number of missing characters."""
     return (
         text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]} ({len(text) - LONGEST_TEXT:,} more characters)"
     )
@@ -71,7 +71,7 @@ def _visible_letter(letter: str) -> str:
 
 
 def _is_visible(letter: str) -> bool:
-    """Whether a character is visible; all kinds of spaces count as visible."""
+    """Return whether a character is visible; all kinds of spaces are."""
     return letter.isprintable() or unicodedata.category(letter) == "Zs"
 
 

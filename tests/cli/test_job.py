@@ -71,7 +71,7 @@ def test_two_executors_are_refused(job) -> None:
     """The error for `--workers` together with `--dask` names both options."""
     result = CliRunner().invoke(app, ["summary", str(job), "--workers", "2", "--dask", "tcp://127.0.0.1:1"])
     assert isinstance(result.exception, InvalidOptionError)
-    assert str(result.exception).startswith("--workers and --dask exclude each other")
+    assert str(result.exception).startswith("--workers and --dask cannot be combined")
 
 
 @pytest.mark.parametrize("option", ["--dask=tcp://127.0.0.1:1", "--ray=127.0.0.1:1", "--mpi"])

@@ -58,7 +58,7 @@ def test_columns_without_room_are_named() -> None:
 def test_left_out_rows_are_counted() -> None:
     """The last line of a shortened table says which rows are shown and how to print all."""
     shown = PrintedTable("Kernels", ("n",), ((Cell("1", is_number=True),),), left_out=3, chosen_by="n")
-    assert printed(shown, 80)[-1] == "1 of 4 rows, those with the largest “n”; --json prints all"
+    assert printed(shown, 80)[-1] == "the 1 of 4 rows with the largest “n”; --json prints all"
 
 
 def test_an_empty_table_is_printed() -> None:

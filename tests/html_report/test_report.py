@@ -195,7 +195,7 @@ def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
     """A table cut to 1 of 2 rows keeps the larger row; its note names the command that prints all rows."""
     monkeypatch.setattr(report, "MOST_ROWS", (1,))
     text = Page(render_report(contents_of_gpu_job())).text
-    assert "1 of 2 rows, those with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
+    assert "The 1 of 2 rows with the largest “idle”. All rows: holotrace temporal-breakdown … --json" in text
 
 
 def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
@@ -248,7 +248,7 @@ def test_figures_that_do_not_fit_are_left_out_with_a_note(monkeypatch) -> None:
     monkeypatch.setattr(report, "MOST_FIGURE_BYTES", 0)
     page = Page(render_report(contents_of_gpu_job()))
     assert json.loads(page.scripts[0])["figures"] == {}
-    assert page.text.count("This figure is left out to keep the file below") == len(with_rows())
+    assert page.text.count("This figure was omitted to keep the file below") == len(with_rows())
     assert not [div for div in page.named("div") if str(div.get("id")).startswith("figure-")]
 
 

@@ -255,7 +255,9 @@ def test_a_killed_run_leaves_no_partial_rank(tmp_path) -> None:
     assert not (store / "rank=1").exists()
     for path in store.glob("rank=*/*.parquet"):
         pq.ParquetFile(path)  # a table with its final name is complete
-    with pytest.raises(UnreadableTraceError, match=r"is unfinished: 1 rank is complete, and these are missing: 1"):
+    with pytest.raises(
+        UnreadableTraceError, match=r"is unfinished: 1 rank is complete, but these ranks are missing: 1"
+    ):
         holotrace.open_trace(store)
     done = holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), store)
     assert ([rank.rank for rank in done.written], [rank.rank for rank in done.unchanged]) == ([1], [0])

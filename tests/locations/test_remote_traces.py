@@ -404,7 +404,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
     session = Session(["memory://log"])
     assert sorted(run.name for run in session.runs) == ["log", "one"]
     assert {run.name: list(session.whole(run.id).ranks) for run in session.runs} == {"log": [1], "one": [0]}
-    with pytest.raises(TraceNotFoundError, match="lead out of the served folder"):
+    with pytest.raises(TraceNotFoundError, match="are outside the served folder"):
         contained(holotrace.open_trace("memory://log/b.json"), "memory://log/one")
     assert list(contained(holotrace.open_trace("memory://log/b.json"), "memory://log").ranks) == [1]
     web.files["/job/rank0.json"] = trace_json(0)

@@ -1,1 +1,1 @@
-"""The command line: the group of all commands, and the options, jobs, output and progress that commands share."""
+"""The command line: the commands, and the options, output and progress bars that they share."""

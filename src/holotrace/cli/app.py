@@ -1,4 +1,4 @@
-"""The entry point of the command `holotrace`: runs it, and reports every failure in one line."""
+"""The entry point of the command `holotrace`, which reports every failure in one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.execution.freed_memory import keep_freed_memory
 from holotrace.visible_text import visible
 
 TRACEBACK_VARIABLE = "HOLOTRACE_TRACEBACK"
-"""If this environment variable is set, holotrace prints the traceback if it fails because of a bug."""
+"""If this environment variable is set, holotrace prints the traceback of a bug."""
 
 LONGEST_MESSAGE = 10_000
 """Maximum length of a printed error message, in characters; names in a message can have any length."""
@@ -29,7 +29,8 @@ FAILED = 1
 MISUSED = 2
 
 _OBJECTS_PER_COLLECTION = 200_000
-"""Number of new objects after which Python collects garbage; loading modules would exceed the default of 700 many times."""
+"""Number of new objects after which Python collects garbage. With the default of 700, it would collect often while
+modules load."""
 
 
 def main() -> None:
@@ -45,7 +46,7 @@ def _run_and_report_errors() -> None:
     _prepare_streams()
     _collect_less_garbage()
     keep_freed_memory()
-    if not sys.warnoptions:  # libraries' warnings are meant for programmers, not for the users of a command
+    if not sys.warnoptions:  # libraries address their warnings to programmers, not to users of a command
         warnings.simplefilter("ignore")
     for name in ("SIGTERM", "SIGHUP"):  # sent when a scheduler ends the job, or the terminal closes
         if number := getattr(signal, name, None):
@@ -86,11 +87,11 @@ def _described(error: BaseException) -> str | None:
 
 def _run() -> None:
     if sys.argv[1:] == ["--version"]:
-        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+        from importlib.metadata import version  # noqa: PLC0415 -- needed only here
 
         print_text(f"holotrace {version('holotrace')}")
         return
-    from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- --version needs no typer
+    from holotrace.cli.group import app, misuse  # noqa: PLC0415 -- not needed for --version
 
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -123,18 +124,18 @@ def _prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # the shell closed it, as with `>&-`
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- for the rest of the process
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 -- stays open until the process ends
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Exit through an exception, so that half-written files are removed and workers end."""
+    """Exit by raising an exception, which removes half-written files and ends workers."""
     sys.exit(128 + number)
 
 
 def _exit_despite_running_query(ending: SystemExit) -> None:
-    """Exit immediately if DuckDB is still running a query: otherwise the interpreter would wait for it, or crash."""
+    """Exit immediately if DuckDB is still running a query, because the interpreter would wait for it, or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):
@@ -159,7 +160,7 @@ def _stop(message: str | None, code: int = FAILED) -> None:
 
 
 def _discard_output() -> None:
-    """Flush stdout or, if that fails, discard its buffer, so that the interpreter does not report another error at exit."""
+    """Flush stdout. If that fails, discard its buffer, so the interpreter reports no second error at exit."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

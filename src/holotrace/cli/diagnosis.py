@@ -1,4 +1,4 @@
-"""`holotrace diagnose`: the verdict, each finding and what to do about it, then the numbers."""
+"""`holotrace diagnose`: the verdict, each finding with advice, then the numbers."""
 
 from __future__ import annotations
 

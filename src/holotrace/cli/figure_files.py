@@ -23,9 +23,7 @@ def expect_a_figure_file(path: Location, *, overwrite: bool) -> None:
     """
     suffix = path.suffix.lower()
     if suffix not in (*PAGES, *PICTURES):
-        message = (
-            f"{path}: a figure is a page (.html) or a picture ({', '.join(PICTURES)}); end the name in one of these"
-        )
+        message = f"{path}: a figure is a page (.html) or a picture ({', '.join(PICTURES)}); use one of these suffixes"
         raise InvalidOptionError(message)
     if suffix in PICTURES and not can_draw():
         message = f"{path} needs kaleido and a Chrome browser: pip install kaleido, or write a page (.html)"
@@ -54,9 +52,9 @@ def write_figure(figure: go.Figure, path: Location) -> None:
 
 
 def _drawn(figure: go.Figure, path: Location) -> bytes:
-    """Draw a figure with kaleido, which needs a browser.
+    """Draw a figure with kaleido.
 
-    Without a browser, different versions of kaleido raise different errors.
+    Kaleido needs a browser; without one, the type of its error depends on its version.
     """
     try:
         picture: bytes = figure.to_image(format=path.suffix.lower().removeprefix("."))

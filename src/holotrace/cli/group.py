@@ -1,4 +1,4 @@
-"""The commands of `holotrace`, each of which is loaded only when it runs."""
+"""The commands of `holotrace`; a command is loaded only when it runs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from holotrace.questions.question import Analysis
 _HELP = "Where the time of a PyTorch job goes, read from its profiler traces."
 
 _COMMANDS = {
-    "summary": "Sum up in one sentence where the time of a job goes, and print the tables behind it.",
+    "summary": "Say in one sentence where the time of a job goes, and print the main tables.",
     "report": "Write one HTML file with the verdict, figures, tables and file health; it works offline.",
     "serve": "Show all runs under a folder as pages in the browser, with figures and tables, until Ctrl-C.",
-    "check": "Show for each file its rank, the profiler options, and what was repaired, dropped or missing.",
-    "runs": "List the runs in a log folder and its subfolders: their workers, spans and skipped files.",
+    "check": "Show each file's rank and profiler options, and what was repaired, dropped or missing.",
+    "runs": "List the runs in a log folder and its subfolders, with workers, spans and skipped files.",
     "export": "Write the trace for other tools: Perfetto, or anything that reads CSV or Parquet.",
     "ingest": "Save a job as one store of Parquet files, which every command accepts in place of traces.",
     "sql": "Run one SELECT over a trace, and print its rows or write them to a file.",
@@ -37,7 +37,7 @@ _OWN_MODULES = {
 """Questions whose command also writes files, reads files other than traces, or prints more than tables."""
 
 _OTHER_NAMES = {"advice": "diagnose"}
-"""Words for a command that users of other tools try first; the help does not list them."""
+"""Other names for commands, which users of other tools may try; the help does not list these names."""
 
 _QUESTIONS = {question.command: question for question in (*COMPARISONS, *ANALYSES)}
 _LISTED = {**_COMMANDS, **{name: question.question for name, question in _QUESTIONS.items()}}
@@ -49,7 +49,7 @@ _ASKED = {question.command: question for question in ANALYSES if question.comman
 
 
 def _groups() -> Iterator[tuple[str, list[str]]]:
-    """Yield each heading with the names of its commands; questions have the same headings as on the pages."""
+    """Yield each heading with its commands; questions have the same headings as on the pages."""
     yield "Begin with", list(_FIRST)
     yield "Compare two traces", [question.command for question in COMPARISONS]
     sections = dict.fromkeys(question.section for question in ANALYSES)
@@ -61,19 +61,19 @@ def _groups() -> Iterator[tuple[str, list[str]]]:
 class _LazyGroup(TyperGroup):
     """Lists the commands without loading them."""
 
-    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- as typer passes them
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 -- arguments from typer
         super().__init__(**settings)
         names: dict[str, Any] = dict.fromkeys(_LISTED)  # typer suggests one of these names for a misspelt command
         self.commands = names
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer brings its own click
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 -- typer has its own copy of click
         name = _OTHER_NAMES.get(cmd_name, cmd_name)
         return _loaded(name) if name in _LISTED else None
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer brings its own click
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 -- typer has its own copy of click
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
-    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer brings its own click
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer has its own copy of click
         if not sys.stdout.isatty():  # in a pipe or file, lines must be whole
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
@@ -89,7 +89,7 @@ app = typer.Typer(
 )
 
 
-def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+def _loaded(name: str) -> Any:  # noqa: ANN401 -- typer has its own copy of click
     question = _QUESTIONS.get(name)
     if question is None:
         function = getattr(import_module(f"holotrace.cli.commands.{name}"), name)
@@ -112,7 +112,7 @@ def _help_of(question: Analysis) -> str:
     return f"{question.question}\n\n\b\n{terms}"  # click does not wrap lines after \b
 
 
-def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer brings its own click
+def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noqa: ANN401 -- typer has its own copy of click
     alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     alone.command(name, help=text, cls=GroupedCommand)(function)
     return typer.main.get_command(alone)
@@ -120,7 +120,7 @@ def _command(name: str, function: Callable[..., None], text: str) -> Any:  # noq
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 -- typer passes the value of the option
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 -- needed here alone
+        from importlib.metadata import version  # noqa: PLC0415 -- needed only here
 
         print_text(f"holotrace {version('holotrace')}")
         raise typer.Exit
@@ -139,7 +139,7 @@ def options(*, show_version: ShowVersion = False) -> None:
 def misuse(error: Exception) -> str | None:
     """Return the message for invalid options or arguments, with the command that lists the valid ones; None for other errors.
 
-    Typer raises click's errors or those of its own copy of click, so they are recognised by their attributes.
+    Typer raises errors of click or of its own copy of click, so this function checks attributes, not types.
     """
     context, format_message = getattr(error, "ctx", None), getattr(error, "format_message", None)
     if format_message is None:

@@ -10,13 +10,13 @@ from typer.core import TyperCommand
 TRACES = "Which traces"
 WORK = "How to run the work"
 OUTPUT = "What to print and write"
-"""Headings for the options that several commands share; an option names its heading as `rich_help_panel`."""
+"""Headings for shared options; `rich_help_panel` is the heading of an option."""
 
 _OTHERS = "Options"
 _HEADINGS = (_OTHERS, TRACES, OUTPUT, WORK)
 
 
-def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:  # noqa: ANN401 -- typer's own click
+def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:  # noqa: ANN401 -- typer has its own copy of click
     """Write each group of names and descriptions under its heading."""
     for heading, rows in groups:
         if rows:
@@ -25,9 +25,9 @@ def write_groups(formatter: Any, groups: Iterable[tuple[str, list[tuple[str, str
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists first its own options, then the options that commands share."""
+    """A command whose help lists its specific options first, then the shared options."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer brings its own click
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 -- typer has its own copy of click
         """Write arguments and options under their headings."""
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], **{heading: [] for heading in _HEADINGS}}
         for parameter in self.get_params(ctx):

@@ -39,7 +39,7 @@ from holotrace.whole_job.workers import worthwhile_workers
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """Which traces to open, and how."""
+    """The options for opening traces."""
 
     sources: Sources
     ranks: Ranks = None
@@ -67,7 +67,7 @@ class ReadingOptions:
 
 @dataclass(frozen=True)
 class Execution:
-    """Where to run the work on the ranks, and what to do if a rank fails."""
+    """The options that select where the work on the ranks runs, and what happens if a rank fails."""
 
     workers: Workers = None
     dask: Dask = None
@@ -86,7 +86,7 @@ class Execution:
     def _executor(self, traces: Sequence[Trace]) -> AbstractContextManager[Executor]:
         asked = [f"--{name}" for name in ("workers", "dask", "ray", "mpi") if getattr(self, name)]
         if len(asked) > 1:
-            message = f"{' and '.join(asked)} exclude each other; choose one of them to run the work"
+            message = f"{' and '.join(asked)} cannot be combined; choose one of them"
             raise InvalidOptionError(message)
         if self.dask:
             return dask(self.dask)

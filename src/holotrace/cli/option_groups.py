@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass as a single argument, and typer sees each field as an option."""
+"""Groups of options: a command takes a dataclass as one argument, but typer sees each field as a separate option."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from holotrace.questions.options import Option
 def with_option_groups(command: Callable[..., None], options: Iterable[Option] = ()) -> Callable[..., None]:
     """Return the command with each field of its dataclass arguments as a separate parameter.
 
-    Positional fields come before the command's own parameters, the other fields after them. Each of `options` becomes a
-    parameter as well; if it is set, its value is passed to the command as `Option.argument`.
+    Positional fields come before the command's other parameters, the remaining fields after them. Each of `options`
+    also becomes a parameter; if the user sets it, the command receives its value as the argument named
+    `Option.argument`.
     """
     hints = inspect.get_annotations(command, eval_str=True)  # in Python 3.10, get_type_hints adds None to types
     groups = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
@@ -31,7 +32,7 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
     )
 
     @functools.wraps(command)
-    def expanded(**values: Any) -> None:  # noqa: ANN401 -- whatever the options hold
+    def expanded(**values: Any) -> None:  # noqa: ANN401 -- values of any type
         made = {name: _take(group, values) for name, group in groups.items()}
         read = {name: _read(option, values.pop(name)) for name, option in by_argument.items()}
         command(**made, **values, **{name: value for name, value in read.items() if value is not None})
@@ -41,8 +42,8 @@ def with_option_groups(command: Callable[..., None], options: Iterable[Option] =
     return expanded
 
 
-def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- whatever `read` returns
-    """Convert the value of an option; report an invalid value as misuse of the command."""
+def read_or_refuse(read: Callable[[Any], Any], value: object) -> Any:  # noqa: ANN401 -- any return value
+    """Convert the value of an option; raise BadParameter if the value is invalid."""
     try:
         return read(value)
     except ValueError as error:
@@ -62,11 +63,11 @@ def _parameter(option: Option) -> inspect.Parameter:
     return inspect.Parameter(option.argument, keyword, default=option.default, annotation=Annotated[kind, info])
 
 
-def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- whatever the option holds
+def _read(option: Option, value: object) -> Any:  # noqa: ANN401 -- values of any type
     return None if value is None or value == [] else read_or_refuse(option.read, value)
 
 
-def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- a dataclass, which has no type of its own
+def _fields(group: Any) -> Iterator[inspect.Parameter]:  # noqa: ANN401 -- there is no type for dataclasses
     """Return the options of a group and of all groups nested in it."""
     hints = get_type_hints(group, include_extras=True)
     for field in dataclasses.fields(group):
@@ -82,8 +83,8 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
     return any(isinstance(info, ArgumentInfo) for info in getattr(parameter.annotation, "__metadata__", ()))
 
 
-def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- a dataclass in, an instance out
-    """Remove the options of a group from `values`, and return the group with their values."""
+def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- takes a dataclass, returns an instance
+    """Return the group with its values, removed from `values`."""
     hints = get_type_hints(group)
     made = {
         field.name: _take(hints[field.name], values)

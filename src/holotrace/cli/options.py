@@ -17,7 +17,7 @@ else:  # typer does not support unions; with `parser=located`, the option's valu
 
 
 def without_secret(text: str) -> str:
-    """Return an address without its secret, which is remembered for requests to this address."""
+    """Return an address without its secret; the secret is kept in memory for requests to this address."""
     return address_text(text) if is_url(text) else text
 
 
@@ -98,8 +98,8 @@ Capture = Annotated[
         "--capture",
         parser=without_secret,
         metavar="PATH",
-        help="A file or folder that says which operators launched the kernels of CUDA graphs: the trace of the capture, "
-        "of the same step without graphs, or annotations of graph nodes; may be repeated.",
+        help="A file or folder that names the operators behind the kernels of CUDA graphs: a trace of the capture, "
+        "a trace of the same step without graphs, or annotations of graph nodes; may be repeated.",
         rich_help_panel=TRACES,
     ),
 ]
@@ -109,14 +109,18 @@ ControlCapture = Annotated[
         "--control-capture",
         parser=without_secret,
         metavar="PATH",
-        help="As --capture, for control.",
+        help="Like --capture, for control.",
         rich_help_panel=TRACES,
     ),
 ]
 TestCapture = Annotated[
     list[str] | None,
     typer.Option(
-        "--test-capture", parser=without_secret, metavar="PATH", help="As --capture, for test.", rich_help_panel=TRACES
+        "--test-capture",
+        parser=without_secret,
+        metavar="PATH",
+        help="Like --capture, for test.",
+        rich_help_panel=TRACES,
     ),
 ]
 NoCache = Annotated[

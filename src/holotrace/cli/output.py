@@ -1,8 +1,8 @@
 """Print tables, sentences and JSON.
 
-This module shows control characters in names as escapes (`holotrace.visible_text`). On a terminal, tables are made to fit its
-width. In a pipe or file, every row is one line with all columns and complete names, so that `grep` works; COLUMNS has no
-effect.
+Control characters in names are printed as escapes (`holotrace.visible_text`). On a terminal, tables are fitted to its
+width. In a pipe or file, every row is one line with all columns and complete names, for `grep`; the variable COLUMNS
+has no effect.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _notes(table: PrintedTable, count: int) -> list[str]:
     notes = []
     if table.left_out:
         shown, rows = len(table.rows), len(table.rows) + table.left_out
-        notes.append(f"{shown} of {rows:,} rows, those with the largest “{table.chosen_by}”; --json prints all")
+        notes.append(f"the {shown} of {rows:,} rows with the largest “{table.chosen_by}”; --json prints all")
     if count < len(table.headings):
         notes.append(f"no room for: {', '.join(table.headings[count:])}")
     return notes

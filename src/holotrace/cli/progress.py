@@ -61,7 +61,7 @@ class CountingExecutor(Executor):
     """Passes work to another executor, and counts finished ranks on a bar."""
 
     def __init__(self, executor: Executor, bars: Bars, rank_count: int) -> None:
-        """Count to `rank_count`; start again from 0 if an analysis visits the ranks a second time."""
+        """Count to `rank_count`; start again from 0 if an analysis processes the ranks a second time."""
         self._executor = executor
         self._bars = bars
         self._task = bars.add_task("", total=rank_count, what="ranks done")
@@ -83,17 +83,17 @@ class CountingExecutor(Executor):
 
 @dataclass(frozen=True)
 class Display:
-    """Where progress is shown; nowhere if `bars` is None."""
+    """Shows progress on `bars`; shows nothing if `bars` is None."""
 
     bars: Bars | None
 
     @property
     def reading(self) -> Progress:
-        """Receives progress while files are read."""
+        """The object that receives progress while files are read."""
         return SILENT if self.bars is None else TerminalProgress(self.bars)
 
     def counted(self, executor: Executor, rank_count: int) -> Executor:
-        """Return an executor that, if there are several ranks, shows how many of them are finished."""
+        """Return an executor that shows the number of finished ranks, if there are several ranks."""
         return executor if self.bars is None or rank_count == 1 else CountingExecutor(executor, self.bars, rank_count)
 
 

@@ -1,4 +1,4 @@
-"""The command of a question: opens its traces, computes, prints tables or JSON, and writes the figure if requested."""
+"""The command of a question: opens the traces, computes, prints tables or JSON, and writes the figure if requested."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """How to print a result, and where to draw it."""
+    """The options for printing a result and for writing its figure."""
 
     as_json: AsJson = False
     as_csv: AsCsv = False
@@ -80,8 +80,8 @@ def show(  # noqa: PLR0913 -- what to show, and how
 ) -> None:
     """Write the figure if requested, then print the result as tables or as a single JSON object.
 
-    The object has `about`, all tables, the findings and `further`. The printed tables are `views`, by default those of the
-    question; the answer in one sentence comes before them.
+    The object has `about`, all tables, the findings and `further`. Otherwise, the one-sentence answer is printed, then
+    the tables of `views`, by default the views of the question.
     """
     if shown.figure is not None:
         write_figure(figure_of(question.name, result), shown.figure)
@@ -96,7 +96,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
 
 
 class ShownTable(NamedTuple):
-    """A table to print: its caption, its rows, and the column that decides which rows are kept."""
+    """A table to print; if it is too long, the rows with the largest values of the column `telling` are kept."""
 
     caption: str
     frame: pl.DataFrame

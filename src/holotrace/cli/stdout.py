@@ -14,7 +14,7 @@ UNLIMITED = 1_000_000
 
 @contextmanager
 def writing_to_stdout() -> Iterator[None]:
-    """Turn an operating-system error into an OutputError; a reader that closes the pipe early needs no message."""
+    """Turn an operating-system error into an OutputError, except BrokenPipeError, which needs no message."""
     try:
         yield
     except BrokenPipeError:
@@ -24,6 +24,6 @@ def writing_to_stdout() -> Iterator[None]:
 
 
 def print_text(text: str) -> None:
-    """Print text as it is; the caller has already replaced control characters."""
+    """Print text unchanged; the caller has already replaced control characters."""
     with writing_to_stdout():
         sys.stdout.write(f"{text}\n")

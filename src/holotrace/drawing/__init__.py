@@ -1,1 +1,1 @@
-"""Parts that figures share: theme, short names, bars, and plotly's script."""
+"""Code that figures share: theme, short names, bars, and plotly's script."""

@@ -1,4 +1,4 @@
-"""Axes of names; if there are many names, only some are shown, and the title says so."""
+"""Axes of names; an axis with many names shows only some of them, and its title says so."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 MOST_NAMED = 40
-"""An axis shows up to this many names; of more names, plotly itself would leave some out without saying so."""
+"""Maximum number of names that an axis shows in full; of longer lists, plotly would omit names without notice."""
 
 _TICKS = 24
 _SHORT_KEY = 4
 
 
 def category_axis(keys: Sequence[str], title: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return the settings of an axis that shows `keys` in order; if there are many, it labels only every n-th key.
+    """Return the settings of an axis that shows `keys` in order, and labels only every n-th key if there are many.
 
-    Plotly rotates the names if they do not fit side by side. n is a power of two, as rank counts often are.
+    n is a power of two because rank counts often are. Plotly rotates names that do not fit side by side.
     """
     step = 1 if len(keys) <= MOST_NAMED else _step(keys)
     named = f"every {_ordinal(step)} is named" if step > 1 else ""

@@ -1,12 +1,12 @@
-"""One table of colours, for figures, pages and the timeline: each meaning has its own colour, the same everywhere.
+"""The colours of figures, pages and the timeline: each meaning has the same colour everywhere.
 
-The colours of a figure are distinguishable even with the common forms of colour blindness, on light and dark backgrounds. A
-state in which several kinds of work run at once is hatched in their colours.
+The colours of a figure are distinguishable with the common forms of colour blindness, on light and dark backgrounds. If
+several kinds of work run at once, the state is hatched in their colours.
 """
 
 from __future__ import annotations
 
-# What a device does.
+# Work and idle time of devices.
 COMPUTATION = "#2f7fc1"
 COMMUNICATION = "#d96b24"
 MEMORY = "#27967b"
@@ -17,14 +17,14 @@ NON_COMPUTATION = "#8a7a2e"
 HIDDEN_COMMUNICATION = "#f0b98d"
 TENSOR_CORES = "#4b3f9e"
 
-# What the host does.
+# Work of the host.
 OPERATOR = "#5d7eac"
 ANNOTATION = "#8868b6"
 CALL = "#3f808d"
 PYTHON = "#66874f"
 DATA_LOADING = "#7a4a2b"
 
-# Why something waits.
+# Causes of waiting.
 HOST_WAIT = "#cc5f74"
 LAUNCH_DELAY = "#d9c15f"
 HOST_GAP = "#c7b3e5"
@@ -40,7 +40,7 @@ LATE = "#b3261e"
 MAYBE_LATE = "#e3a857"
 ON_TIME = "#9fb0c0"
 
-# Parts of a whole, and sides of a comparison.
+# Parts of a total, and the two traces of a comparison.
 INSIDE = "#b9cbe0"
 FORWARD = "#5b9bd8"
 BACKWARD = "#9c3a86"
@@ -49,7 +49,7 @@ TEST = "#5a4fc0"
 FREED = "#9db8d2"
 KEPT = "#a4493d"
 
-# The cost of a finding: as replayed, as an upper bound, or as an estimate.
+# The cost of a finding: predicted by a replay, an upper bound, or an estimate.
 ADVICE = "#8a4fd0"
 ADVICE_BOUND = "#d5b9f0"
 ADVICE_ESTIMATE = "#9a8ba8"
@@ -61,14 +61,14 @@ DEVICE_TO_DEVICE = MEMORY
 PEER_TO_PEER = "#146a86"
 UNKNOWN_COPY = "#c4ca98"
 
-# Colours of lines that this table gives no fixed meaning, such as the metrics or devices of a figure.
+# Colours of lines without a fixed meaning, such as the metrics or devices of a figure.
 SERIES = ("#3d5a9e", "#b5651d", "#2f855a", "#a23b72", "#7b6d1d")
 ROOF = "#b8860b"
 
 UNKNOWN = "#cdd1d6"
 UNRECORDED = "#5f6f7a"
 
-# How far a recording can be trusted.
+# Trust in a recording.
 TRUSTED = "#7fb59a"
 DOUBTFUL = "#b4567a"
 
@@ -96,7 +96,7 @@ EVENT_COLORS = KIND_COLORS | {
     "python": PYTHON,
     "wait": RANK_WAIT,
 }
-"""Colour of each class of events on the timeline page; the colour of each name is a variation of it."""
+"""Colour of each class of events on the timeline page; events with different names get shades of it."""
 
 AXIS_COLORS = {
     "pp": "#b0563b",
@@ -115,13 +115,13 @@ FINDING_COLORS = {"idle": IDLE, "waiting": RANK_WAIT, "advice": ADVICE}
 
 SLOW_TO_FAST = [[0.0, "#f3e3b3"], [0.5, "#5aa9a3"], [1.0, "#1d4e79"]]
 LITTLE_TO_MUCH = [[0.0, "#f3e3b3"], [0.5, "#e7a977"], [1.0, "#7a1f2b"]]
-"""Colour scales of matrices: the first for bandwidths, the second for lost time."""
+"""Colour scales of matrices: `SLOW_TO_FAST` for bandwidths, `LITTLE_TO_MUCH` for lost time."""
 
 DARK_INK, LIGHT_INK = "#1f2933", "#ffffff"
 
 
 def ink_on(color: str) -> str:
-    """Return the text colour that is more readable on this fill."""
+    """Return the text colour, dark or light, that is more readable on this fill."""
     return max(DARK_INK, LIGHT_INK, key=lambda ink: contrast(ink, color))
 
 
@@ -133,5 +133,5 @@ def contrast(first: str, second: str) -> float:
 
 def _luminance(color: str) -> float:
     channels = (int(color[start : start + 2], 16) / 255 for start in (1, 3, 5))
-    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]  # noqa: PLR2004 -- of the definition
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]  # noqa: PLR2004 -- constants from the definition
     return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

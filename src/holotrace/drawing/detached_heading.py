@@ -1,4 +1,4 @@
-"""Figures with a separate HTML heading, which wraps on narrow screens and is a heading for screen readers too."""
+"""Separate a figure's heading, so a page can show it as HTML that wraps on narrow screens and suits screen readers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NARROW = 44
 class Detached(NamedTuple):
     """A figure without its heading.
 
-    title          its question
-    explanation    how to read it; empty if there is none
-    figure         the figure itself, which takes the height of the element around it
+    title          the question that the figure answers
+    explanation    how to read the figure; may be empty
+    figure         the figure without heading, as high as the element around it
     height         its height in pixels
     narrow_height  its height on a screen so narrow that each legend entry takes a line
     """
@@ -54,7 +54,7 @@ def _wrap(reason: go.layout.Annotation) -> None:
 
 
 def _legend_entries(figure: go.Figure) -> int:
-    """Return how many entries the legend has beyond the first."""
+    """Return the number of legend entries after the first."""
     is_shown = figure.layout.showlegend is not False and len(figure.data) > 1
     listed = [trace for trace in figure.data if "showlegend" in trace and trace.showlegend is not False]
     named = {trace.legendgroup or trace.name for trace in listed}

@@ -1,7 +1,7 @@
-"""Matrices of coloured cells, which fill their figure at every width.
+"""Matrices of coloured cells that fill a figure of any width.
 
-The cells are bars, because markers have a size in pixels: they overlap in a narrow figure and are far apart in a wide one.
-Heat maps are not part of the small bundle of plotly.js that pages load.
+The cells are bars, because the small bundle of plotly.js that pages load has no heat maps, and because markers have a
+fixed size in pixels, so they overlap in narrow figures and are far apart in wide ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _CELL = 0.92
 """Width and height of a cell, as a share of its column and row."""
 
 _FEWEST_COLUMNS = 8
-"""An axis has room for this many columns, so that a single column is not as wide as the figure."""
+"""Minimum number of columns for which an axis leaves space; otherwise, a single column would be as wide as the
+figure."""
 
 _CELL_PX, _LEAST_PX, _MOST_PX = 40, 120, 510
 
@@ -56,14 +57,14 @@ def cells(
 
 
 def column_axis(columns: Sequence[str], title: str) -> dict[str, Any]:
-    """Return the settings of the axis that names the columns, from left to right."""
+    """Return the settings of the axis with the names of the columns, from left to right."""
     named = category_axis(columns, title)
     width = max(_FEWEST_COLUMNS, len(columns))
     return {**named, "title": {**named["title"], "standoff": _STANDOFF}, "range": [-0.5, width - 0.5]}
 
 
 def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
-    """Return the settings of the axis that names the rows, from top to bottom."""
+    """Return the settings of the axis with the names of the rows, from top to bottom."""
     named = category_axis(rows, title)
     numbers = {row: number for number, row in enumerate(rows)}
     return {
@@ -80,9 +81,10 @@ def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
 
 
 def color_bar(top: float = 1.0) -> dict[str, Any]:
-    """Return a flat colour bar above a matrix whose upper edge is at `top`, a share of the figure's height.
+    """Return a horizontal colour bar above a matrix, whose upper edge is at the fraction `top` of the figure's height.
 
-    Its title is empty: together with a flat colour bar's title, plotly.js 7 also moves the title of the axis below the matrix.
+    The colour bar has no title because of a bug in plotly.js 7, which would also move the title of the axis below the
+    matrix.
     """
     return {
         "title": {"text": ""},
@@ -99,7 +101,7 @@ def color_bar(top: float = 1.0) -> dict[str, Any]:
 
 
 def color_bar_title(text: str, top: float = 1.0) -> dict[str, Any]:
-    """Return the title above the colour bar, which says what the colours show and in which unit."""
+    """Return an annotation above the colour bar with its title, the quantity and unit of the colours."""
     place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": top, "yanchor": "bottom"}
     return {"text": text, "showarrow": False, "align": "left", "yshift": _TITLE_SHIFT_PX, **place}
 

@@ -1,4 +1,4 @@
-"""Horizontal bars for names from the traced program; names that become equal when shortened keep separate bars."""
+"""Horizontal bars for names from the traced program; names with the same short form keep separate bars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.drawing.theme import Theme
 _BAR_HEIGHT = 36
 
 
-def named_bars(  # noqa: PLR0913 -- the bars and their names
+def named_bars(  # noqa: PLR0913 -- bars, names and settings
     names: Sequence[str],
     parts: Sequence[Part],
     heading: Heading,
@@ -36,7 +36,7 @@ def named_bars(  # noqa: PLR0913 -- the bars and their names
 
 
 def names_axis(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
-    """Return an axis with a row for each key, from top to bottom, whose labels `names_above_bars` writes."""
+    """Return an axis with a row for each key, from top to bottom; `names_above_bars` writes the labels."""
     return {
         "type": "category",
         "categoryorder": "array",
@@ -51,7 +51,7 @@ def names_axis(keys: Sequence[str], labels: Sequence[str]) -> dict[str, Any]:
 
 
 def names_above_bars(figure: go.Figure, axis: str, rows: go.layout.YAxis) -> go.Figure:
-    """Write the label of each row above its bar, from the left edge.
+    """Write the label of each row above its bar, left-aligned.
 
     Tick labels inside the plot (`ticklabelposition="inside top"`) would cover the ticks of the other axis.
     """

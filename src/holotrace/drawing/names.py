@@ -1,4 +1,4 @@
-"""Readable kernel names: short on an axis, complete in the hover, and never markup.
+"""Readable kernel names: short on an axis, complete in the hover, and escaped everywhere.
 
 Names come from the traced program, so they are untrusted text. Plotly renders tags such as `<b>` and `<a href>` in
 labels and hovers, and TeX between dollar signs if MathJax is loaded; `label_text` escapes them.
@@ -19,29 +19,29 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""Up to this many equal short names are distinguished by the pieces that differ; larger groups are numbered."""
+"""Up to this many names with equal short names are distinguished by words that differ; larger groups are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
-"""Patterns of the pieces to compare: whole words or, if these are too long to show, the parts between underscores."""
+"""Patterns of the words to compare; words that are too long to show are split at underscores."""
 
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "$": "&#36;"})
 
 
 def short_name(name: str, length: int = LABEL_LENGTH) -> str:
-    """Shorten a C++ signature to at most `length` characters; a short name that is not a signature stays as it is.
+    """Shorten a name to at most `length` characters; names that are not C++ signatures change only if they are longer.
 
-    The short name has no return type, namespaces or parameter list. As many template arguments as fit are kept, because they
-    distinguish instances of one kernel. Two names may be shortened to the same string, so it cannot be a key; `short_names`
-    keeps the names of a table distinct.
+    A shortened signature has no return type, namespaces or parameter list. It keeps as many template arguments as fit,
+    because they distinguish instances of one kernel. Two names may have the same short name, so it cannot be a key;
+    `short_names` returns distinct names.
     """
     return _cut(_readable(name), length)
 
 
 def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """Return a distinct short name for each of the names that one table or axis shows.
+    """Return a distinct short name for each name in a table or on an axis.
 
-    Names that `short_name` makes equal also show the part in which they differ: the template arguments, else the namespaces,
-    else the parameters. Names that no short text distinguishes get a number.
+    If `short_name` returns the same text for several names, their short names also contain the namespaces, template
+    arguments or parameters that differ. If this does not distinguish them, they get numbers.
     """
     short = {name: short_name(name, length) for name in names}
     for equal in _equal_groups(short):
@@ -54,7 +54,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    r"""Show characters that control a terminal or reverse the reading order as escapes such as `\x1b`; cut very long text."""
+    r"""Replace control characters and marks for the reading direction by escapes such as `\x1b`; cut very long text."""
     return visible(bounded(text))
 
 
@@ -74,12 +74,12 @@ def cut_label(name: str, length: int = LABEL_LENGTH) -> str:
 
 
 def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, str]:
-    """Cut and escape the names on one axis, as `cut_label` does with one name."""
+    """Cut and escape each name on an axis; see `cut_label`."""
     return {name: cut_label(name, length) for name in names}
 
 
 def hover_text(name: str) -> str:
-    """Escape a name for a hover, in lines of `HOVER_WIDTH`; after `HOVER_LENGTH` characters, say how many more there are."""
+    """Escape a name for a hover, in lines of `HOVER_WIDTH`; replace characters after `HOVER_LENGTH` by their count."""
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)
@@ -97,7 +97,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names that share a short name, sorted, so that their order in the table does not matter."""
+    """Return the groups of names with equal short names, sorted to be independent of the order in the table."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)
@@ -105,9 +105,9 @@ def _equal_groups(short: dict[str, str]) -> list[list[str]]:
 
 
 def _with_differences(names: Sequence[str], pieces: list[list[str]], length: int) -> dict[str, str]:
-    """Return a text such as `kernel<…GemmA, 128…>` for each name, with the pieces in which the names differ.
+    """Return a text such as `kernel<…GemmA, 128…>` for each name, with the words that differ.
 
-    The result is empty if the pieces do not distinguish all names.
+    The result is empty if the words do not distinguish all names.
     """
     if len(names) > MOST_COMPARED:
         return {}
@@ -120,7 +120,7 @@ def _if_distinct(short: dict[str, str]) -> dict[str, str]:
 
 
 def _differences(pieces: list[list[str]]) -> list[str]:
-    """Return the pieces that differ between the lists, with an ellipsis in place of common pieces."""
+    """Return the words that differ between the lists, and an ellipsis for the words in common."""
     if len(set(map(len, pieces))) > 1:
         shared = _shared_ends(pieces)
         return [_between_ellipses(", ".join(of_name[shared[0] : len(of_name) - shared[1]])) for of_name in pieces]
@@ -133,13 +133,13 @@ def _between_ellipses(text: str) -> str:
 
 
 def _joined(pieces: list[str], kept: list[int]) -> str:
-    """Join the kept pieces: neighbours with a comma, others with an ellipsis."""
+    """Join the kept words: adjacent words with a comma, others with an ellipsis."""
     gaps = ["…" if index > before + 1 else ", " for before, index in pairwise(kept)]
     return "".join(f"{gap}{pieces[index]}" for gap, index in zip(["", *gaps], kept, strict=False))
 
 
 def _shared_ends(lists: list[list[str]]) -> tuple[int, int]:
-    """Return how many pieces all lists begin with, and how many they end with."""
+    """Return how many words at the beginning, and how many at the end, are equal in all lists."""
     shortest = min(map(len, lists))
     ahead = next((at for at in range(shortest) if len({pieces[at] for pieces in lists}) > 1), shortest)
     left = shortest - ahead
@@ -170,7 +170,7 @@ def _with_number(text: str, number: int, length: int) -> str:
 
 
 def _cut(name: str, length: int) -> str:
-    """Cut C++ templates at the end, but other names, such as `triton_…_35`, in the middle: they often differ at the end."""
+    """Cut C++ templates at the end, and other names in the middle: names such as `triton_…_35` differ at the end."""
     if len(name) <= length and len(shown := visible(name)) <= length:
         return shown
     tail = 0 if "<" in name else length // 3
@@ -179,7 +179,7 @@ def _cut(name: str, length: int) -> str:
 
 
 def _beginning(text: str, length: int) -> str:
-    """Return the beginning of a text whose visible form has at most this length; an escape is never cut."""
+    """Return the beginning of a text in at most `length` visible characters; an escape is kept or dropped as a unit."""
     return "".join(_fitting(text[:length], length))
 
 

@@ -1,4 +1,4 @@
-"""Figures with two bars for each name: one for control, one for test."""
+"""Figures with two bars for each name, one for control and one for test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Side:
     hovers: Sequence[str]
 
 
-def paired_bars(  # noqa: PLR0913 -- the bars and their names
+def paired_bars(  # noqa: PLR0913 -- bars, names and settings
     names: Sequence[str],
     sides: dict[str, list[int]],
     *,
@@ -37,7 +37,7 @@ def paired_bars(  # noqa: PLR0913 -- the bars and their names
     theme: Theme = "light",
     labels: Callable[[Sequence[str]], dict[str, str]] = short_labels,
 ) -> go.Figure:
-    """Draw two bars below each name, one per side; `sides` is `{label: the values of all names}`."""
+    """Draw two bars below each name, one per trace; `sides` maps the label of a trace to the values of all names."""
     if not names:
         return empty_figure(heading.question, "Nothing differs.", theme)
     size, title = _scale(sides, by)

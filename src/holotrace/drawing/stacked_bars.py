@@ -1,6 +1,6 @@
-"""Bars of stacked parts, one bar for each device or stream; readable for one row and for thousands.
+"""Stacked bars, one for each device or stream, readable for one row and for thousands.
 
-Up to `LYING_ROWS` rows become horizontal bars with labels; more rows become thin vertical bars, close together, and the axis
+Up to `LYING_ROWS` rows are horizontal bars with labels. More rows are thin vertical bars close together, and the axis
 names every n-th row.
 """
 
@@ -45,7 +45,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Heading:
-    """The question a figure answers, and how to read it."""
+    """The question that a figure answers, and how to read the figure."""
 
     question: str
     explanation: str
@@ -53,7 +53,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class ValueAxis:
-    """The axis of the values; an axis of shares runs from 0 to 100 %."""
+    """The axis of the values, from 0 to 100 % if they are shares."""
 
     title: str
     is_share: bool
@@ -78,7 +78,7 @@ class Rows:
 
 
 def rows_of(table: pl.DataFrame) -> Rows:
-    """Name each row by its rank, and by device and stream if the table has several."""
+    """Name each row by its rank, by its device if a rank has several, and by its stream if the table has streams."""
     names = [name for name in ("rank", "device", "stream") if name in table.columns]
     shown = [name for name in names if name != "device" or _has_several_devices(table)]
     if len(table) > LYING_ROWS:
@@ -120,7 +120,7 @@ def bars_height(rows: Rows) -> int:
 
 
 def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -> None:
-    """Name the axes, label fewer rows if there are many, and let the hover show a whole bar."""
+    """Name the axes, label only some rows if there are many, and let the hover show all parts of a bar."""
     if rows.are_lying:
         figure.update_xaxes(**values.settings(), **where)
         figure.update_yaxes(**row_axis(rows), autorange="reversed", **where)
@@ -131,7 +131,7 @@ def style_axes(figure: go.Figure, rows: Rows, values: ValueAxis, **where: int) -
 
 
 def row_axis(rows: Rows) -> dict[str, Any]:
-    """Return the settings of the axis that names the rows, with fewer names if there are many rows."""
+    """Return the settings of the axis with the names of the rows, or with some of the names if there are many rows."""
     return {**category_axis(rows.keys, rows.title), "ticklabelstandoff": 6}
 
 
@@ -142,7 +142,7 @@ def largest_unit(values_ns: Sequence[float]) -> tuple[int, str]:
 
 
 def exact_duration(duration_ns: float) -> str:
-    """Format a duration first rounded, then exactly: `6.42 ms (6,419,000 ns)`."""
+    """Format a duration, rounded and then exact: `6.42 ms (6,419,000 ns)`."""
     return f"{duration_text(duration_ns)} ({duration_ns:,.0f} ns)"
 
 
@@ -163,7 +163,7 @@ def percentages(fractions: pl.Series) -> list[float]:
 
 
 def state_marker(kinds: Sequence[str]) -> dict[str, Any]:
-    """Return the marker of a state: the colour of its kind, or hatching if several kinds run at once."""
+    """Return the marker of a state: the colour of the kind of work, or hatching if several kinds run at once."""
     colors = [KIND_COLORS[kind] for kind in kinds]
     if len(colors) == 1:
         return {"color": colors[0]}

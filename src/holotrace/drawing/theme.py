@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 Theme = Literal["light", "dark"]
 
 _SHARE_BUTTON = "sendChartToCloud"
-"""Button of plotly.js 7 that uploads a figure; the template removes it wherever a figure is shown or written."""
+"""Button of plotly.js 7 that uploads a figure; the template removes it from all figures."""
 
 _WHOLE_LEGEND = 2_000
-"""A legend may be this many pixels high; by default, it scrolls if it takes more than half of a figure."""
+"""Maximum height of a legend in pixels; by default, plotly makes a legend scroll if it is higher than half a figure."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -22,8 +22,8 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 class Surface:
     """Colours of the page behind a figure.
 
-    background   colour of figures and what surrounds them
-    text, muted  colours of words; the second is for less important ones
+    background   colour of figures and of the area around them
+    text, muted  colours of important and of less important text
     grid         colour of lines
     page         colour around the cards of a report
     accent, bad  colours of links and of bad news
@@ -74,7 +74,7 @@ def template(theme: Theme) -> go.layout.Template:
                 "font": {"family": FONT, "size": 13, "color": surface.text},
             },
             "modebar": {"remove": [_SHARE_BUTTON]},
-            "legend": go.layout.Legend({"maxheight": _WHOLE_LEGEND}, skip_invalid=True),  # unknown to plotly 6.0
+            "legend": go.layout.Legend({"maxheight": _WHOLE_LEGEND}, skip_invalid=True),  # plotly 6.0 has no maxheight
             "xaxis": axis,
             "yaxis": axis,
         }

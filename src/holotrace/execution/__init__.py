@@ -1,1 +1,1 @@
-"""Executors that run work on ranks, independent of traces."""
+"""Executors that run work on ranks; they do not depend on traces."""

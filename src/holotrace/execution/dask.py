@@ -1,7 +1,7 @@
-"""Run work over ranks on a Dask cluster.
+"""Run the work on ranks on a Dask cluster.
 
-In Python, Dask's own `client.get_executor()` works as an executor. This module serves the command line, which connects
-to an address and reports errors in one line. Dask itself retries the work of a lost worker.
+In Python, `client.get_executor()` of Dask already works as an executor. This module is for the command line, which
+connects to an address and reports errors in one line. Dask itself retries the work of a lost worker.
 """
 
 from __future__ import annotations

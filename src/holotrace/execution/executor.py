@@ -1,6 +1,6 @@
-"""Executors for per-rank work: any implementation of `concurrent.futures.Executor`.
+"""Executors for the work on ranks: any implementation of `concurrent.futures.Executor`.
 
-Process and thread pools, `dask.distributed.Client.get_executor()` and `mpi4py.futures.MPIPoolExecutor` all work.
+For example, process and thread pools, `dask.distributed.Client.get_executor()` or `mpi4py.futures.MPIPoolExecutor`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ IN_PROCESS = InProcessExecutor()
 
 @runtime_checkable
 class PlacingExecutor(Protocol):
-    """An executor whose workers keep state between calls; it can run calls with equal keys in the same worker."""
+    """An executor that can run calls with equal keys in the same worker, because workers keep state between calls."""
 
     def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key, unless other workers would be idle."""
+        """Call `fn` in the worker that ran the last call with this key, unless this would leave other workers idle."""
 
 
 def submit_near(

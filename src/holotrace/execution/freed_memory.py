@@ -1,4 +1,4 @@
-"""How long this process keeps memory that it has freed."""
+"""Settings of the memory allocators: how long this process keeps freed memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT = "narenas:2,dirty_decay_ms:10000,muzzy_decay_ms:10000,oversize_threshold:
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _LARGEST_MMAP_THRESHOLD = 32 << 20
-"""glibc accepts no higher threshold on 64-bit systems."""
+"""The highest threshold that glibc accepts on 64-bit systems."""
 
 _MOST_KEPT_BYTES = 1 << 30
 
@@ -21,14 +21,14 @@ _MOST_KEPT_BYTES = 1 << 30
 def keep_freed_memory() -> None:
     """Keep freed memory for reuse instead of returning it to the system; call this before Polars is imported.
 
-    Polars, NumPy and our native code allocate and free large columns many times a second. By default, much of their memory goes
-    back to the system at once, and the kernel must zero every page again when they allocate the next column. This took a third of
-    the system time of `holotrace summary` on a trace of 1 GB.
+    Polars, NumPy and our native code allocate and free large columns many times a second. By default, they return much
+    of this memory to the system at once, and the kernel must zero the pages again for the next column. This took a
+    third of the system time of `holotrace summary` on a trace of 1 GB.
 
-    Polars' allocator keeps freed memory for 10 s, including that of columns above 8 MB. Its threads share two arenas, so that each can
-    use what another has freed: with jemalloc's default of four arenas per core, the same command needed 8 % more memory. The C
-    library, which NumPy and our native code use, keeps up to 1 GiB, which saves workers 6 % of the CPU time of `wait_causes`.
-    Settings that the user has made take precedence.
+    With these settings, Polars' allocator keeps freed memory for 10 s, also for columns above 8 MB. Its threads share
+    two arenas, so each thread can reuse memory freed by another. With jemalloc's default of four arenas per core, the
+    same command needed 8 % more memory. The C library, which NumPy and our native code use, keeps up to 1 GiB; this
+    saves workers 6 % of the CPU time of `wait_causes`. The user's settings take precedence.
 
     Options: https://jemalloc.net/jemalloc.3.html#opt.dirty_decay_ms, https://man7.org/linux/man-pages/man3/mallopt.3.html
     """

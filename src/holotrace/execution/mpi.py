@@ -1,10 +1,10 @@
-"""Run work over ranks in the processes of an MPI job.
+"""Run the work on ranks in the processes of an MPI job.
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-This command starts nine processes: one runs `holotrace summary`, and eight are its workers. In Python,
-`mpi4py.futures.MPIPoolExecutor` works as an executor. MPI ends the whole job if it loses a process; run the command
-again to continue from the cache.
+This command starts nine processes: `holotrace summary` and eight workers. In Python, `mpi4py.futures.MPIPoolExecutor`
+already works as an executor. MPI ends the whole job if it loses a process; run the command again to continue from the
+cache.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holotrace.execution.extras import imported
 
 
 def mpi() -> Executor:
-    """Return the executor of the MPI job that this process belongs to; use it in a `with` block.
+    """Return the executor of this process's MPI job; use it in a `with` block.
 
     Raises:
         InvalidOptionError: mpi4py is not installed, or the job has no other process.

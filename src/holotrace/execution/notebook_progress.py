@@ -1,4 +1,4 @@
-"""A progress bar in a notebook: it appears if work takes more than a second, and disappears when the work ends."""
+"""A progress bar in a notebook; it appears after one second of work and disappears when the work ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def default_progress() -> Progress:
 
 
 def _in_notebook() -> bool:
-    """Whether this process runs a notebook; IPython in a terminal has no kernel."""
+    """Return whether this process runs a notebook; IPython in a terminal has no kernel."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
     return getattr(shell, "kernel", None) is not None
@@ -44,7 +44,7 @@ class NotebookProgress:
         self._drawn_at = time.monotonic() + _PATIENCE_S - _REDRAW_S
 
     def advance(self, byte_count: int, /) -> None:
-        """Count bytes, and redraw the bar once in a while."""
+        """Count bytes, and redraw the bar every 0.2 s."""
         self._done += byte_count
         if time.monotonic() - self._drawn_at >= _REDRAW_S:
             self._draw(self._bar())
@@ -61,7 +61,7 @@ class NotebookProgress:
         return f'<progress value="{self._done}" max="{max(self._total, 1)}"></progress> reading {name} {percent}'
 
     def _draw(self, html: str) -> None:
-        from IPython.display import HTML, display  # noqa: PLC0415 -- a notebook brings it
+        from IPython.display import HTML, display  # noqa: PLC0415 -- available in notebooks
 
         self._drawn_at = time.monotonic()
         if self._handle is None:

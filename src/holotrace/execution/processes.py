@@ -1,4 +1,4 @@
-"""Run work over ranks in processes of this machine."""
+"""Run the work on ranks in processes on this machine."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_KEYS = 100_000
-"""A pool remembers which worker ran the last call of each key, for this many of the latest keys."""
+"""Number of recent keys for which a pool remembers the worker of the last call."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
     """Return a pool of worker processes; use it in a `with` block.
 
-    Workers are spawned, never forked: a fork would copy threads and locks of Polars and the reader in an inconsistent
-    state (https://docs.pola.rs/user-guide/misc/multiprocessing). Each worker gets its share of the cores, so the pool
-    does not oversubscribe the machine. A worker keeps the ranks that it has opened, and later work on them goes to the same
-    worker. If a worker is killed, its work is retried.
+    Workers are spawned, never forked, because a fork would copy threads and locks of Polars and the reader in an
+    inconsistent state (https://docs.pola.rs/user-guide/misc/multiprocessing). The workers divide the cores, so they do
+    not oversubscribe the machine. Work on the same rank goes to the same worker, which keeps the rank open. If a worker
+    is killed, its work is retried.
 
     Args:
         workers: number of processes; by default one per core, limited to one per GiB of free memory.
@@ -50,13 +50,14 @@ def processes(workers: int | None = None) -> RetryingExecutor:
 
 
 class WorkerPool:
-    """A pool of worker processes, which end with the process that created the pool.
+    """A pool of worker processes, which end together with the process that created the pool.
 
-    Each worker has its own queue, so that calls with the same key can run in the same worker, which keeps their rank in memory.
+    Each worker has its own queue. Calls with the same key can therefore run in one worker, which keeps the rank in
+    memory.
     """
 
     def __init__(self, workers: int) -> None:
-        """Divide the cores among at most `workers` processes, which start when there is work or `start` is called."""
+        """Divide the cores among at most `workers` processes; they start with the first calls, or in `start`."""
         context = multiprocessing.get_context("spawn")
         workers_end, self._lifeline = context.Pipe(duplex=False)
         threads = max(1, available_cores() // workers)
@@ -67,7 +68,7 @@ class WorkerPool:
         self._worker_of_key: dict[Hashable, _Worker] = {}
 
     def submit_near(self, key: Hashable, fn: Callable[[], T], /) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key, unless this worker has more to do than the others."""
+        """Call `fn` in the worker that ran the last call with this key, unless it has more calls than other workers."""
         chosen = self._least_busy()
         if key is None:
             return chosen.call(fn)
@@ -80,7 +81,7 @@ class WorkerPool:
         return chosen.call(fn)
 
     def start(self) -> None:
-        """Start all workers; until there is work, they import the libraries that all analyses need."""
+        """Start all workers; they import the libraries that all analyses need."""
         while len(self._workers) < self._most_workers:
             self._workers.append(self._start_worker())
             self._workers[-1].submit(worker.import_libraries)
@@ -105,7 +106,7 @@ class WorkerPool:
 class _Worker(ProcessPoolExecutor):
     """One worker process and its unfinished calls."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- as ProcessPoolExecutor
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 -- the arguments of ProcessPoolExecutor
         super().__init__(*args, **kwargs)
         self._calls: list[Future[Any]] = []
 
@@ -139,7 +140,7 @@ def default_worker_count(memory_of_a_worker: int = 0) -> int:
 
 
 def available_cores() -> int:
-    """Return the number of cores this process may run on; in a container, these may be fewer than the machine has."""
+    """Return the number of cores that this process may use; in a container, the machine may have more."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -152,7 +153,7 @@ def available_memory_bytes() -> int | None:
 
 
 def _free_in_machine() -> int | None:
-    import psutil  # noqa: PLC0415 -- takes 18 ms; only work on several ranks and SQL ask for it
+    import psutil  # noqa: PLC0415 -- takes 18 ms; needed only for several ranks and for SQL
 
     with suppress(OSError):  # no /proc
         return int(psutil.virtual_memory().available)

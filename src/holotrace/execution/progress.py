@@ -1,4 +1,4 @@
-"""The interface through which long work reports its progress to a display."""
+"""The interface between long-running work and a progress display."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Progress(Protocol):
         """Begin a task of `total_bytes`, such as reading one file."""
 
     def advance(self, byte_count: int, /) -> None:
-        """Add `byte_count` to the work done so far."""
+        """Count `byte_count` more bytes as done."""
 
     def finish(self) -> None:
         """End the task; called once for each `start`, also after an error."""

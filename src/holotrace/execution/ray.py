@@ -1,4 +1,4 @@
-"""Run work over ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
+"""Run the work on ranks on a Ray cluster; Ray itself retries the work of a lost worker."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _RETRIES = 3
 class RayExecutor(Executor):
     """Runs calls as Ray tasks.
 
-    The executor uses the connection of an earlier `ray.init`. Without an earlier connection, it opens one, and closes it in
-    `shutdown`, that is, at the end of the `with` block.
+    If `ray.init` was called before, the executor uses this connection. Otherwise, it opens a connection, and closes it
+    in `shutdown`, that is, at the end of the `with` block.
     """
 
-    def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- those of ray.init
+    def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- options of ray.init
         """Connect to the cluster at `address`: "auto" finds a cluster on this machine, "local" starts one.
 
         Raises:
-            InvalidOptionError: no cluster answers there, or Ray is not installed.
+            InvalidOptionError: no cluster answers at the address, or Ray is not installed.
         """
         self._ray = imported("ray", extra="ray")
         self._is_own = not self._ray.is_initialized()
@@ -40,8 +40,8 @@ class RayExecutor(Executor):
         """Call `fn` in a worker, which must have holotrace installed."""
         return wrapped_future(self._run.remote(functools.partial(fn, *args, **kwargs)).future(), self._explained)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- Executor's
-        """Disconnect from Ray, unless the connection is older than this executor."""
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 -- the signature of Executor
+        """Disconnect from Ray if this executor opened the connection."""
         if self._is_own:
             self._ray.shutdown()
 

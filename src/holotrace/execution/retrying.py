@@ -20,17 +20,17 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after it has lost this many workers; the last time, it runs alone, so it must be the cause."""
+"""A call fails after this many lost workers; in the last try it runs alone, so it must be the cause."""
 
 
 class Pool(Protocol):
-    """An executor that is unusable once it has lost a worker, such as a process pool."""
+    """An executor that becomes unusable when it loses a worker, such as a process pool."""
 
     def submit_near(self, key: Hashable, fn: Callable[..., Any], /) -> Future[Any]:
         """Call `fn` in the worker that ran the last call with this key, if possible; in any worker if the key is None."""
 
     def start(self) -> None:
-        """Start the workers now, so that they are ready when the first call comes."""
+        """Start the workers now, to be ready for the first call."""
 
     def shutdown(self) -> None:
         """Wait for all submitted calls, then end the workers."""
@@ -41,7 +41,7 @@ class Pool(Protocol):
 
 @dataclass(eq=False)
 class _Call:
-    """A call, its key, its future, and how many workers were lost while it ran."""
+    """A call, its key, its future, and the number of workers lost while it ran."""
 
     run: Callable[[], Any]
     key: Hashable
@@ -50,20 +50,20 @@ class _Call:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the next try is the last one; the call then runs alone, which shows whether it causes the losses."""
+        """Whether the next try is the last; the call then runs alone, to find out whether it causes the losses."""
         return self.losses == _MOST_LOSSES - 1
 
 
 class RetryingExecutor(Executor):
     """Passes calls on to a pool, and creates a new pool when the pool loses a worker.
 
-    The new pool retries all interrupted calls. A call that was interrupted twice runs once more with no other call in the
-    pool, and raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts
+    The new pool retries all interrupted calls. A call that was interrupted twice runs once more, alone in the pool, and
+    raises WorkerLostError if it loses its worker again. An exception in the `with` block, such as Ctrl-C, interrupts
     running calls.
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
-        """Keep at most `at_once` calls in the pool, because each of them may be the cause of a lost worker."""
+        """Keep at most `at_once` calls in the pool, because all of them are retried after a lost worker."""
         self._make_pool = make_pool
         self._at_once = at_once
         self._pool: Pool | None = None
@@ -88,8 +88,8 @@ class RetryingExecutor(Executor):
         self._inbox.put(functools.partial(self._waiting.append, call))
         return call.future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- Executor's
-        """Accept no more calls, and end the workers after the last; `cancel_futures` drops calls that have not started."""
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 -- the signature of Executor
+        """Accept no more calls, and end the workers after the last call; `cancel_futures` drops waiting calls."""
         self._is_closing = True
         self._inbox.put(functools.partial(self._close, cancel_waiting=cancel_futures))
         if wait:
@@ -101,14 +101,14 @@ class RetryingExecutor(Executor):
         self.shutdown(cancel_futures=True)
 
     def __enter__(self) -> RetryingExecutor:  # noqa: PYI034 -- typing has no Self in Python 3.10
-        """Start the pool, whose workers get ready while this process prepares the first call."""
+        """Start the pool; its workers start up while this process prepares the first call."""
         self._inbox.put(self._start_pool)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for running calls; after an exception, interrupt them, since nobody needs their results."""
+        """Wait for running calls; after an exception, interrupt them, because their results are no longer needed."""
         if kind is None:
             self.shutdown()
         else:
@@ -155,7 +155,7 @@ class RetryingExecutor(Executor):
         except BrokenExecutor:  # the pool has just lost a worker
             self._pool = None
             self._start(call)
-        except Exception as error:  # noqa: BLE001 -- the waiting thread must get it
+        except Exception as error:  # noqa: BLE001 -- the waiting thread must receive the error
             self._sent.discard(call)
             call.future.set_exception(error)
         else:

@@ -1,7 +1,7 @@
-"""Start and end a local worker process, which uses only its share of the cores and cleans up when it ends.
+"""Start and end a local worker process, which limits its threads and cleans up when it ends.
 
-A worker never outlives its parent: it holds one end of a pipe, and ends when the parent closes the other end or dies.
-Ending a worker interrupts its running call as Ctrl-C would, so that the call removes unfinished files.
+A worker never outlives its parent: a pipe connects them, and the worker ends when the parent closes its end or dies.
+Ending a worker interrupts the running call like Ctrl-C, so the call removes unfinished files.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import TypeVar
 from holotrace.execution.freed_memory import keep_freed_memory
 
 THREADS_VARIABLE = "HOLOTRACE_THREADS"
-"""Environment variable: how many threads the reader uses in a process; all cores if unset."""
+"""Environment variable: the number of threads that the reader uses in a process; one per core if unset."""
 
 pool_size = 0
 """The number of workers in the pool of this worker; 0 in other processes."""
 
 _LAST = -1_000_000
-"""Exit priority of a finalizer that runs after all others."""
+"""Exit priority of the finalizer that runs last."""
 
 T = TypeVar("T")
 
@@ -46,27 +46,27 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
 
 def import_libraries() -> None:
     """Import the libraries that all analyses need."""
-    import numpy as np  # noqa: F401, PLC0415 -- once `begin` has limited its threads
-    import polars as pl  # noqa: F401, PLC0415 -- the same
+    import numpy as np  # noqa: F401, PLC0415 -- after `begin` has limited its threads
+    import polars as pl  # noqa: F401, PLC0415 -- for the same reason
 
 
 def call(function: Callable[[], T]) -> T:
-    """Call the function in a worker, and exit at once if the worker was asked to end in the meantime."""
+    """Call the function in a worker, and exit at once if the worker receives a request to end during the call."""
     try:
         return function()
     except (
         SystemExit
-    ):  # the call has cleaned up; if it were raised again, the exception would become the result of the call
+    ):  # raised by `_end`; the call has cleaned up. If raised again, the exception would become the call's result
         os._exit(1)
 
 
 def _end(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # so that cleaning up is not interrupted
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # do not interrupt the clean-up
     raise SystemExit(1)
 
 
 def _leave() -> None:
-    """Exit at once and let the system free the memory: Python and Polars would spend a quarter of a second on it."""
+    """Exit at once, because Python and Polars would take a quarter of a second to free the memory."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wrapped_future(inner: Future[T], translated: Callable[[BaseException], BaseException]) -> Future[T]:
-    """Return a future with the outcome of `inner`, but with its error translated; cancelling it cancels `inner`."""
+    """Return a future with the result or the translated error of `inner`; cancelling it cancels `inner`."""
     outer: Future[T] = Future()
     outer.add_done_callback(lambda outer: inner.cancel() if outer.cancelled() else None)
     inner.add_done_callback(lambda inner: _pass_on(inner, outer, translated))
@@ -26,5 +26,5 @@ def _pass_on(inner: Future[Any], outer: Future[Any], translated: Callable[[BaseE
         return
     try:
         outer.set_exception(translated(error))
-    except Exception:  # noqa: BLE001 -- the waiting thread must get the original error if it cannot be translated
+    except Exception:  # noqa: BLE001 -- if the error cannot be translated, pass on the original
         outer.set_exception(error)

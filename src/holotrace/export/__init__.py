@@ -1,1 +1,1 @@
-"""Write results and traces in other tools' formats; existing files are replaced only on request."""
+"""Write results and traces in the formats of other tools."""

@@ -1,8 +1,8 @@
-"""Copy a trace file with added or changed events, using a few MiB of memory whatever the size of the file.
+"""Copy a trace file with added or changed events, in a few MiB of memory for files of any size.
 
-`with_events` copies the text byte by byte and adds events at the end of the list. `edited` also changes or drops events
-that the caller has chosen; the native module does this. `rewritten` parses every event and writes what a function returns for
-it, which takes ten times as long as `edited`. All three functions keep the text of the file before and after its events.
+`with_events` copies the bytes and adds events at the end of the list. `edited` also changes or drops chosen events, in
+native code. `rewritten` passes every event to a function and writes the function's result, which takes ten times as
+long as `edited`. All three keep the text before and after the events.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ KEPT, LEFT_OUT, MARKED, NUMBERED = range(4)
 
 
 class Edits(NamedTuple):
-    """What to do with each event of a file, in file order, to make an edited copy; keep events beyond the end of `fates`.
+    """What to do with each event of a file, in file order; events beyond the end of `fates` are kept.
 
-    fates   KEPT; LEFT_OUT; MARKED: a text is added to the args; NUMBERED: if the event has a duration (`ph` X), its name
-            becomes a number and its args are dropped
-    values  for MARKED the index in `texts`, for NUMBERED the number
+    fates   KEPT; LEFT_OUT; MARKED: add a text to the args; NUMBERED: if the event has a duration (`ph` X), replace its
+            name by a number and drop its args
+    values  for MARKED the index of the text in `texts`, for NUMBERED the number
     texts   args as JSON, without braces: `"critical":1`
     """
 
@@ -47,7 +47,7 @@ class Edits(NamedTuple):
     texts: Sequence[str] = ()
 
     def of(self, event_index: int) -> tuple[int, int]:
-        """Return the elements of `fates` and `values` for an event; KEPT and 0 beyond their end."""
+        """Return the fate and the value of an event; KEPT and 0 beyond the end of `fates`."""
         is_known = event_index < len(self.fates)
         return (int(self.fates[event_index]), int(self.values[event_index])) if is_known else (KEPT, 0)
 
@@ -94,10 +94,10 @@ def rewritten(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Copy a trace file, replacing every event by what `change` returns for it, and add events at the end.
+    """Copy a trace file, replace every event by the result of `change`, and add events at the end.
 
-    Events come in file order, so the n-th call gets the event with `event_index` n. Numbers keep all their digits: `change`
-    receives a `Decimal` for a number whose digits a double would not keep.
+    `change` is called in file order, so its n-th call receives the event with `event_index` n. Numbers keep all their
+    digits: if a double would lose some, `change` receives a `Decimal`.
 
     Raises:
         InvalidOptionError, OSError: see `with_events`.
@@ -120,12 +120,12 @@ def edited(
 ) -> None:
     """Copy a rank's file, change some of its events, and add others at the end.
 
-    Everything else is copied byte by byte. If a file was repaired when it was read, it is rewritten instead.
+    All other text is copied byte by byte, except in a file that had to be repaired for reading, which is rewritten.
 
     Args:
         rank_trace: the rank; its selections are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        edits: what happens to the file's events.
+        edits: what to do with the file's events.
         events: the events to add, as mappings or as JSON text.
         overwrite: replace an existing file.
 
@@ -144,7 +144,7 @@ def edited(
 def _whole_rewritten(
     rank_trace: RankTrace, target: Location, change: Change, events: Iterable[Event | str], *, overwrite: bool
 ) -> None:
-    """Rewrite a rank's file; raise an error if the events read here differ from those in the tables."""
+    """Rewrite a rank's file; raise an error if it has fewer or more events than the tables."""
     numbers = itertools.count()
 
     def counted(event: dict[str, Any]) -> Event | None:
@@ -180,7 +180,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return a function for `rewritten` that applies the edits; it has to be called with all events in file order."""
+    """Return the function that applies the edits in `rewritten`; it must be called with all events in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:
@@ -226,7 +226,7 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the events, preceded by a comma if the list is not empty."""
+    """Yield the text of the events, after a comma if the list already has events."""
     if bracket != b"]":
         raise has_changed(source)
     for index, text in enumerate(joined_with_commas(events)):

@@ -1,4 +1,4 @@
-"""Queue lengths and copy bandwidths as counter events, which timelines draw above the other events."""
+"""Queue lengths and copy bandwidths as counter events, which timelines draw as curves."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS)
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
         Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
 
-    Both kinds of counters belong to the device's process. A rank without device work has no counters.
+    Both kinds of counters have the device's pid. A rank without device work has no counters.
     """
     if TimeSeriesTypes.QUEUE_LENGTH in kinds:
         yield from _texts(rank_trace, _queues, _QUEUE_LENGTH)
@@ -76,12 +76,12 @@ def _bandwidths(trace: Trace) -> pl.DataFrame:
 
 
 def _is_last_at_its_time(*keys: str) -> pl.Expr:
-    """Whether a row is the last of all changes at the same time; a timeline can show only one value per time."""
+    """Return whether a row is the last change at its time; a timeline can show only one value per time."""
     return pl.any_horizontal(pl.col(key).ne_missing(pl.col(key).shift(-1)) for key in keys)
 
 
 def _text(which: pl.Expr, value: pl.Expr, base_time_ns: int) -> pl.Expr:
-    """Return the JSON text of a counter event; its time is in microseconds from the file's base time."""
+    """Return the JSON text of a counter event; its time is in microseconds since the file's base time."""
     process_and_time = joined(
         ',"pid":', pl.col("pid"), ',"tid":0,"ts":', decimal_text(pl.col("time_ns") - base_time_ns, 3)
     )

@@ -1,4 +1,4 @@
-"""A copy of a trace that shows the critical path: its events are marked, and arrows connect them."""
+"""A copy of a trace in which the events of the critical path are marked and connected by arrows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""The types of path edges that become arrows by default; other edges are inside one event or follow the order of a stream."""
+"""Types of path edges drawn as arrows by default; other edges are inside an event or between neighbours on a stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -70,16 +70,16 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
     """Copy a rank's file, mark the events on the critical path, and draw the path's edges as arrows.
 
     A marked event has the arg `critical`. An arrow is a flow with the category `critical_path` and the args `weight` (µs),
-    `critical` and `type`. All other events are dropped or copied byte by byte, so a file of any size takes little memory.
+    `critical` and `type`. Other events are dropped or copied byte by byte, so even large files need little memory.
 
     Args:
         rank_trace: the rank.
         path_graph: its `holotrace.critical_path_graph`.
         target: where to write; compressed if the name ends in `.gz`.
-        path_edges: row numbers of the edges to draw as the path; by default, the edges of its segments.
-        only_critical: drop the profiler's own arrows, and all events with a duration that are not on the path, except for
+        path_edges: row numbers of the edges to draw as the path; by default, the edges of the path's segments.
+        only_critical: drop the profiler's arrows, and all events with a duration that are not on the path, except
             annotations and Python functions.
-        all_edges: draw all edges of the graph, not only those of the path.
+        all_edges: draw all edges of the graph, not only the edges of the path.
         zero_launches: with `all_edges`, also draw edges of length 0 from a launch to its work.
         arrows: the types of path edges to draw.
         overwrite: replace an existing file.
@@ -101,7 +101,7 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
 
 
 def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
-    """Return the edges with their length (weight + delay) and whether they are on the path."""
+    """Return the edges with their lengths (weight + delay) and the flag `is_critical` for edges on the path."""
     edges = path_graph.graph.edges
     is_critical = np.zeros(len(edges), np.bool_)
     is_critical[path_edges.to_numpy()] = True
@@ -110,7 +110,7 @@ def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
 
 
 def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of every event where one of these edges begins or ends."""
+    """Return the `event_index` of every event at an end of one of these edges."""
     nodes = pl.concat([edges["source"], edges["target"]]).unique()
     activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
     return path_graph.graph.activities["event_index"].gather(activities)
@@ -148,7 +148,8 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
     """Return pid, tid and ts of each node as JSON text; null for the two ends of the window.
 
-    An arrow at the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running events.
+    An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
+    events.
     """
     graph = path_graph.graph
     events = graph.activities.select("event_index", "start_ns", "end_ns").join(

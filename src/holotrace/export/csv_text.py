@@ -1,7 +1,7 @@
-"""Write tables as CSV in which spreadsheets do not run any text as a formula.
+"""Write tables as CSV without text that a spreadsheet would run as a formula.
 
-A string or heading that begins like a formula (`holotrace.visible_text.FORMULA_START`) and is not a number is prefixed with an
-apostrophe. Lists and other nested values are written as JSON.
+Strings and headings that begin like a formula (`holotrace.visible_text.FORMULA_START`), except numbers, get an
+apostrophe as prefix. Lists and other nested values are written as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holotrace.visible_text import FORMULA_START, PLAIN_NUMBER, inert_cell
 def write_csv(
     rows: pl.DataFrame, file: IO[bytes], *, include_header: bool = True, escape_formulas: bool = True
 ) -> None:
-    """Write rows as CSV; `escape_formulas=False` leaves all text unchanged for programs to read."""
+    """Write rows as CSV; for programs that read the file, `escape_formulas=False` leaves all text unchanged."""
     texts = flattened(rows)
     if escape_formulas:
         texts = inert(texts)

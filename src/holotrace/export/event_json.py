@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 _SAFE_DIGITS = 15
-"""A decimal number of up to 15 digits survives conversion to a double and back:
+"""A decimal number of up to 15 digits is unchanged after conversion to a double and back:
 https://en.wikipedia.org/wiki/Double-precision_floating-point_format."""
 
 _NS_OF_A_MICROSECOND = 1_000
@@ -18,7 +18,7 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
 def exact_number(text: str) -> float | Decimal:
-    """Parse a JSON number that has a fraction or an exponent: as a float if it keeps all digits, otherwise as a Decimal."""
+    """Parse a JSON number with a fraction or an exponent: as a float if this loses no digits, else as a Decimal."""
     value = float(text)
     is_short = len(text) <= _SAFE_DIGITS + 1 and "e" not in text.lower()
     return value if is_short or repr(value) == text else Decimal(text)
@@ -33,15 +33,15 @@ def event_text(event: Mapping[str, Any]) -> str:
 
 
 def events_text(events: Sequence[Mapping[str, Any] | str]) -> str:
-    """Return events, which may be mappings or JSON text, as JSON with commas between them."""
+    """Return events, given as mappings or as JSON text, as JSON separated by commas."""
     if not any(isinstance(event, str) for event in events):
         with suppress(TypeError):
-            return _ENCODER.encode(events)[1:-1]  # one call for all events takes a third of the time of many calls
+            return _ENCODER.encode(events)[1:-1]  # three times as fast as one call per event
     return ",\n".join(event if isinstance(event, str) else event_text(event) for event in events)
 
 
 def file_time(time_ns: int, base_time_ns: int) -> int | Decimal:
-    """Return a time as the file writes it: exact microseconds since `header.base_time_ns`."""
+    """Return a time in the unit of the file: exact microseconds since `header.base_time_ns`."""
     microseconds, rest = divmod(time_ns - base_time_ns, _NS_OF_A_MICROSECOND)
     return microseconds if not rest else Decimal(time_ns - base_time_ns).scaleb(-3)
 

@@ -12,7 +12,7 @@ from holotrace.errors import UnreadableTraceError
 from holotrace.export.event_json import exact_number
 
 LONGEST_VALUE = 64 << 20
-"""Maximum length of a JSON value in characters; if a value seems to be longer, the file is damaged."""
+"""Maximum length of a JSON value in characters; a value that seems to be longer means that the file is damaged."""
 
 _DECODER = json.JSONDecoder(parse_float=exact_number, strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -20,10 +20,11 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""How many characters at the end of the buffer to search for a gap between events; nearly all events are shorter."""
+"""Number of characters at the end of the buffer in which to search for a gap between events; most events are
+shorter."""
 
 _CUT_OFF = object()
-"""Returned in place of a value that the end of the file cuts off."""
+"""Stands for a value that is cut off by the end of the file."""
 
 
 def read_event(text: str) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def read_event(text: str) -> dict[str, Any]:
 
 
 class EventReader:
-    """Reads a trace once from pieces of its text; call `head`, `events` and `tail` in this order.
+    """Reads a trace once, from pieces of its text; call `head`, `events` and `tail` in this order.
 
     If the file is truncated within an event, reading ends before that event, and `tail` closes the open brackets.
     """
@@ -81,7 +82,7 @@ class EventReader:
         self._missing_end = ""
 
     def tail(self) -> Iterator[str]:
-        """Yield the text from the bracket that closes the list of events; for a truncated file, yield the missing brackets."""
+        """Yield the text from the closing bracket of the events on; for a truncated file, the missing brackets."""
         if self._missing_end:
             yield self._missing_end
             return
@@ -112,10 +113,10 @@ class EventReader:
                 return ""
 
     def _whole_values(self) -> list[Any]:
-        """Parse the buffer up to the last `}` that seems to end an event, and advance past it.
+        """Parse the buffer up to the last `}` that seems to end an event, and advance past this `}`.
 
-        A `}` inside an event may look the same; the text before it is then not valid JSON. In that case, return nothing
-        until more text has been read; meanwhile, the caller parses events one by one.
+        If the `}` is inside an event, the text up to it is not valid JSON. Then return nothing until more text has been
+        read; meanwhile, the caller parses events one by one.
         """
         if self._is_tried:
             return []
@@ -162,7 +163,7 @@ class EventReader:
         while taken <= wanted and (text := next(self._texts, "")):
             unread.append(text)
             taken += len(text)
-        if self._missing_end:  # drop the text that was parsed, but not while `head` still needs it
+        if self._missing_end:  # drop the parsed text, except while `head` still needs it
             unread[0] = self._buffer[self._at :]
             self._passed += self._at
             self._at = 0

@@ -1,4 +1,4 @@
-"""Open files for results; existing files are replaced only on request."""
+"""Open files for results; existing files are replaced only if requested."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAGES = (".html", ".htm")
 """Suffixes of HTML files."""
 
 _COMPRESSION_LEVEL = 3
-"""This gzip level compresses a trace about 15-fold; higher levels take several times as long to save a few percent."""
+"""This gzip level compresses a trace about 15-fold; higher levels take several times as long for a few percent more."""
 
 
 def expect_writable(target: Location, *, overwrite: bool) -> None:
@@ -47,7 +47,7 @@ def expect_page(path: Location, *, overwrite: bool) -> None:
 
 @contextmanager
 def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed if its name ends in `.gz`; the file appears only when the block ends.
+    """Open a file for writing bytes, compressed if its name ends in `.gz`; it becomes visible only when the block ends.
 
     Raises:
         InvalidOptionError: see `expect_writable`.
@@ -71,7 +71,7 @@ class Pieces(Protocol):
 
 @contextmanager
 def new_large_file(target: Location, *, overwrite: bool = False) -> Iterator[Pieces]:
-    """Open a file as `new_file` does, but compress `.gz` twice as fast, which makes the file a third larger.
+    """Open a file like `new_file`, but compress `.gz` twice as fast to a file that is a third larger.
 
     Raises:
         InvalidOptionError, OSError: see `new_file`.

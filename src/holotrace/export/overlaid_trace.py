@@ -23,7 +23,7 @@ _SPAN_EVENT = {"ph": "X", "cat": "Trace", "name": _SPAN, "pid": _SPANS_PROCESS, 
 _ZSTD_ENDINGS = (".zst", ".zstd")
 
 LONGEST_LABEL = 1_000
-"""Maximum length of the pattern in each event, in characters; the pattern of thousands of kernels would take half a MiB."""
+"""Maximum length of the pattern in each event, in characters; a pattern of thousands of kernels takes half a MiB."""
 
 
 def overlaid_name(source: str, copy: int = 1) -> str:
@@ -62,7 +62,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
     """Copy a rank's file and mark the calls of its most frequent kernel sequences, their launches and their kernels.
 
     A marked event has the arg `Patterns` with the value `{pattern: count}`; patterns longer than `LONGEST_LABEL` are shortened.
-    Unless `compress_others` is set, all other events are copied byte by byte. A file of any size takes little memory.
+    Unless `compress_others` is set, all other events are copied byte by byte. Even large files need little memory.
 
     Args:
         rank_trace: the rank.
@@ -71,7 +71,7 @@ def write_overlaid_trace(  # noqa: PLR0913 -- what to mark, and where to write
         min_kernel_count: the minimum number of kernels in a marked call; see `holotrace.kernel_sequences`.
         top_count: how many sequences to mark, the most frequent first.
         compress_others: drop the args of all other events with a duration, and replace their names by numbers. The args of the
-            event `PyTorch Profiler` then contain the name for each number.
+            event `PyTorch Profiler` then map the numbers to the names.
         overwrite: replace an existing file.
 
     Raises:
@@ -105,7 +105,7 @@ def _marks(rank_trace: RankTrace, operator_name: str | None, min_kernel_count: i
 
 
 def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.DataFrame) -> Edits:
-    """Replace the names of unmarked events by numbers, and list the name for each number in the args of the profiler's spans."""
+    """Replace the names of unmarked events by numbers, which the args of the profiler's spans map to the names."""
     events = rank_trace.unselected.table("events", ["event_index", "name"])
     others = events.filter(pl.Series(edits.fates[events["event_index"].to_numpy()] == KEPT))
     indexes = others["event_index"].to_numpy()
@@ -116,7 +116,7 @@ def _shortened(rank_trace: RankTrace, edits: Edits, spans: pl.Series, names: pl.
 
 
 def _label(row: dict[str, Any]) -> str:
-    """Return a pattern; long ones are shortened, because every marked event contains its pattern."""
+    """Return a pattern, shortened if it is long, because every marked event contains it."""
     pattern: str = row["pattern"]
     if len(pattern) <= LONGEST_LABEL:
         return pattern

@@ -1,9 +1,9 @@
 """Save a critical path to a file: a zip archive of Parquet tables and a JSON manifest, without executable content.
 
-    manifest.json       format, version, the trace it was made from, the graph's integer fields, and the hash of each table
-    activities.parquet  … nodes, edges, segments: the tables of `PathGraph`; names are texts, so other tools can read them
+    manifest.json       format, version, hash of the trace, the graph's integer fields, and a hash of each table
+    activities.parquet  … nodes, edges, segments: the tables of `PathGraph`, with names as texts for other tools
 
-Only these members are loaded, and only into memory, so an archive cannot make holotrace write to a path of its choice.
+Only these members are read, and only into memory, so a malicious archive cannot make holotrace write files.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _SCHEMAS: dict[str, dict[str, type[pl.DataType]]] = {
         "activity": pl.UInt32,
     },
 }
-"""The tables of version 1; `binding` and `slack_ns` have one value per node."""
+"""The tables of version 1; `binding` and `slack_ns` are the series of `PathGraph` with one value per node."""
 
 _ROWS_OF = {
     ("nodes", "activity"): "activities",
@@ -75,7 +75,7 @@ _ROWS_OF = {
     ("segments", "edge"): "edges",
     ("segments", "activity"): "activities",
 }
-"""Columns that contain row numbers: {(table, column): the table whose rows they refer to}."""
+"""Columns of row numbers: {(table, column): the table with these rows}."""
 
 _UNREADABLE = (
     zipfile.BadZipFile,
@@ -173,7 +173,7 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return a member; reject compressed members, which holotrace never writes and which might expand to fill memory."""
+    """Return a member; reject compressed members, which holotrace never writes and which might fill memory."""
     try:
         member = archive.getinfo(name)
     except KeyError:

@@ -37,8 +37,8 @@ def export_tables(
         The written files, in the order of ranks and tables.
 
     Raises:
-        InvalidOptionError: a rank's folder already exists and `overwrite` is false, or nothing can be written there.
-        OSError: writing failed; the table being written is removed.
+        InvalidOptionError: a rank's folder already exists and `overwrite` is false, or the folder cannot be written.
+        OSError: writing failed; the unfinished table is removed.
     """
     _expect_room(trace, folder, overwrite=overwrite)
     paths: list[Location] = []

@@ -61,7 +61,7 @@ def _opened(path: Location) -> Iterator[BinaryIO]:
             yield plain
 
 
-def _zstd(path: Location) -> Any:  # noqa: ANN401 -- whichever module is there
+def _zstd(path: Location) -> Any:  # noqa: ANN401 -- one of several modules
     for name in _ZSTD_READERS:
         with suppress(ImportError):
             return importlib.import_module(name)

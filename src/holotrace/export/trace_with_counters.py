@@ -26,7 +26,7 @@ def write_traces_with_counters(
     """Copy each rank's file and add queue lengths and bandwidths as counters, which Perfetto draws as curves.
 
     Args:
-        trace: the job. Copies contain all events; counters are computed from the selected events only.
+        trace: the job. Copies contain all events, but counters only cover the selected events.
         folder: where to write; by default, next to each file.
         kinds: which counters to add.
         suffix: inserted before `.json` in the name of each copy.
@@ -37,12 +37,12 @@ def write_traces_with_counters(
 
     Raises:
         InvalidOptionError: a copy already exists, its folder is missing or cannot be written, or the suffix is empty or
-            names another folder; all of this is checked before anything is written.
+            contains a folder. This is checked before any file is written.
         UnreadableTraceError: a file can no longer be read.
         OSError: writing failed.
     """
     if not suffix or name_of(suffix) != suffix:
-        message = f"suffix={suffix!r} is not part of a file name; give one such as {COUNTERS_SUFFIX!r}"
+        message = f"suffix={suffix!r} cannot be part of a file name; use a suffix such as {COUNTERS_SUFFIX!r}"
         raise InvalidOptionError(message)
     targets = {rank: _target(located(copied.source), folder, suffix) for rank, copied in trace.ranks.items()}
     _expect_all_writable(targets, overwrite=overwrite)

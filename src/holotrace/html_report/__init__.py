@@ -1,1 +1,1 @@
-"""The report: one HTML file with the verdict, figures, tables and the health of the files; it needs no network."""
+"""The report: one HTML file with the verdict, figures, tables and file health; it works offline."""

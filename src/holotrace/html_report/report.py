@@ -1,8 +1,8 @@
 """The summary of a job as one HTML file.
 
-The page contains its data, its styles and as much of plotly.js as its figures need. The page's content security policy
-forbids all connections, and all scripts except the two whose hashes it lists. All text from traces passes through jinja2's
-escaping or, inside the JSON of the figures, through `_json_in_html`.
+The page contains its data, its styles, and the bundle of plotly.js that its figures need. Its content security policy
+forbids all connections, and all scripts except two, which it identifies by hash. Jinja2 escapes all text from traces;
+in the JSON of figures, `_json_in_html` does.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from holotrace.units import duration_text, percent_text, size_text, unbroken
 from holotrace.whole_job.summary import Summary, has_rows, shown_analyses, summary_of
 
 MOST_BYTES = 8_000_000
-"""Maximum size of the file, which people mail and attach to tickets."""
+"""Maximum size of the file, small enough to be mailed or attached to a ticket."""
 
 MOST_FIGURE_BYTES = 1_500_000
-"""Maximum size of all figures together; the report leaves out the largest ones until the rest fits."""
+"""Maximum size of all figures together; the report omits the largest figures until the others fit."""
 
 MOST_ROWS = (200, 50, 10)
-"""Limits on the rows of a table: the report uses the first one that makes the file small enough. A note counts the
+"""Limits on the rows of a table: the report uses the first limit that makes the file small enough. A note counts the
 omitted rows and names the command that prints all rows.
 """
 
@@ -69,7 +69,7 @@ MOST_FILES = 512
 
 @dataclass(frozen=True)
 class Contents:
-    """What a report shows: the location of the traces, their summary, and the health of their files."""
+    """The contents of a report: the location of the traces, their summary, and the health of their files."""
 
     source: str
     summary: Summary
@@ -89,7 +89,7 @@ class _Figure:
 
 @dataclass(frozen=True)
 class _Section:
-    """One analysis on the page, and its position there; if its tables are empty, `missing` says why."""
+    """One analysis on the page; if all its tables are empty, `missing` says why."""
 
     position: int
     analysis: Analysis
@@ -102,18 +102,18 @@ class _Section:
 def report(
     trace: Trace, path: Address, *, title: str = "", overwrite: bool = False, executor: Executor = IN_PROCESS
 ) -> Summary:
-    """Write everything about a job into one HTML file that works offline, and return the summary it shows.
+    """Write all results for a job into one HTML file that works offline; return the summary that the file shows.
 
     Args:
         trace: the job.
-        path: where to write the report, a path or URL that ends in .html.
+        path: where to write the report: a path or URL that ends in .html.
         title: name of the job on the page; by default the folder or file of the traces.
         overwrite: replace the file if it exists.
         executor: runs the work on the ranks.
 
     Raises:
         InvalidOptionError: the name does not end in .html, the file exists, or its folder cannot be written.
-        OSError: the file cannot be written there.
+        OSError: the file cannot be written.
 
     >>> import tempfile
     >>> import holotrace
@@ -133,7 +133,7 @@ def report(
 
 
 def _place(trace: Trace) -> str:
-    """Return the file of a job if it has only one, otherwise the folder of the first file."""
+    """Return the job's file if there is only one, otherwise the folder of the first file."""
     sources = [rank_trace.source for rank_trace in trace.ranks.values()]
     return sources[0] if len(sources) == 1 else sources[0].rpartition("/")[0] or sources[0]
 
@@ -152,8 +152,9 @@ def write_report(contents: Contents, path: Location) -> None:
 def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
-    Leaves out the largest figures beyond `MOST_FIGURE_BYTES`, and limits the rows of tables to the first of `MOST_ROWS` with which
-    the file fits into `MOST_BYTES`, else the last. Notes say what was left out.
+    The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
+    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, to the last. Notes say what was
+    omitted.
     """
     figures = _fitting(_figures(contents.summary))
     for rows in MOST_ROWS:
@@ -178,7 +179,7 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
     environment.filters["printable"] = printable
     environment.filters["sentence"] = _sentence
     environment.filters["file_name"] = name_of
-    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _pages_script())]  # noqa: S704 -- ours
+    scripts = [Markup(_script(text)) for text in (plotly_js_for(drawings.values()), _pages_script())]  # noqa: S704 -- our text, not from a trace
     return environment.from_string(_resource("template.html.j2")).render(
         contents=contents,
         summary=contents.summary,
@@ -201,9 +202,9 @@ def _rendered(contents: Contents, figures: dict[str, _Figure], rows: int) -> str
         most_files=MOST_FILES,
         most_listed=MOST_CAVEATS,
         policy=_policy(scripts),
-        style=Markup(_style()),  # noqa: S704 -- ours
+        style=Markup(_style()),  # noqa: S704 -- our text, not from a trace
         scripts=scripts,
-        figures=Markup(_json_in_html(_with_templates(drawings))),  # noqa: S704 -- escaped for this place
+        figures=Markup(_json_in_html(_with_templates(drawings))),  # noqa: S704 -- already escaped
         version=holotrace.__version__,
         made_at=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
         event_count=sum(file.event_count for file in contents.files),
@@ -240,7 +241,7 @@ def _cpu_side(summary: Summary, rows: int) -> PrintedTable:
 
 
 def _caveats(summary: Summary) -> list[tuple[str, list[str]]]:
-    """Return the distinct findings of the summary, each under the title of the analysis that noticed it first."""
+    """Return the distinct findings of the summary, each under the title of the first analysis that reports it."""
     groups: dict[str, list[str]] = {}
     titles = _first_noticed(summary)
     for finding in summary.findings[:MOST_CAVEATS]:
@@ -249,7 +250,7 @@ def _caveats(summary: Summary) -> list[tuple[str, list[str]]]:
 
 
 def _first_noticed(summary: Summary) -> dict[str, str]:
-    """Return {finding: the title of the first analysis with rows and this finding}."""
+    """Return, for each finding, the title of the first analysis that has rows and reports the finding."""
     titles: dict[str, str] = {}
     for analysis in (shown for shown in shown_analyses(summary) if has_rows(summary.results[shown.name])):
         for finding in summary.results[analysis.name].findings:
@@ -276,7 +277,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep as many of the smallest figures as fit, in the original order."""
+    """Keep the smallest figures, as many as fit, in the original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
@@ -289,7 +290,7 @@ def _with_templates(figures: dict[str, Any]) -> dict[str, Any]:
 
 
 def _json_in_html(value: object) -> str:
-    """Return JSON without characters that an HTML parser could take for markup."""
+    """Return JSON in which the characters of HTML markup are escaped."""
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -306,12 +307,12 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser sees, so that its hash matches."""
+    """Return a script with the line endings that a browser uses; otherwise, the hash would differ."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _pages_script() -> str:
-    """Return the page's script after the module of the web pages that it imports, because the page may load no file."""
+    """Return the page's script together with the module that it imports, because the page cannot load files."""
     module = files("holotrace").joinpath("web/assets/shell/figure_names.js").read_text(encoding="utf-8")
     _import, _, script = _resource("script.js").partition("\n")
     return f"{module}\n{script}"

@@ -24,7 +24,7 @@ import { fitted, followWidth } from "../web/assets/shell/figure_names.js"; // `r
     }
   };
 
-  // A figure is drawn when its section is first open: a closed section has no width.
+  // A figure is drawn when its section is first opened, because a closed section has no width.
   const draw = (plot) => {
     const figure = figures[plot.id.replace("figure-", "")];
     const layout = { ...figure.layout, template: templates[theme()] };

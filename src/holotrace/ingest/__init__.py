@@ -1,1 +1,1 @@
-"""From files to tables: find the files of a job, and read every format."""
+"""Find the files of a job, and read them into tables."""

@@ -1,8 +1,8 @@
-"""Find the recordings that say which operators launched the kernels of CUDA and HIP graphs.
+"""Find captures: recordings that show which operators launched the kernels of CUDA and HIP graphs.
 
-vLLM writes them to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
-`graph_capture_profile/`. A file `execution_details.json` next to them lists the batch size of each recording. Recordings next
-to a trace are found automatically.
+vLLM writes captures to `capture_traces/graph_capture_rank_0.*`, SGLang to `capture_traces/bs_32_rank0.json.gz` or
+`graph_capture_profile/`. A file `execution_details.json` in the same folder lists the batch size of each capture.
+Captures next to a trace are found automatically.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from holotrace.store.trace import RankTrace
 from holotrace.store.trace_file import Reader, TraceFile
 
 CaptureOption: TypeAlias = Address | Iterable[Address] | None
-"""What `holotrace.open_trace` accepts as `capture`."""
+"""The type of `capture` in `holotrace.open_trace`."""
 
 CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
-"""Folders in which engines write the captures of their graphs, next to the traces that replay them."""
+"""Folders into which inference engines write captures, next to the traces of their replays."""
 
 _DETAILS = "execution_details.json"
 _MOST_BYTES = 256 << 20
@@ -51,11 +51,11 @@ def _reader_of(_: str) -> Reader:
 
 @dataclass(frozen=True)
 class CaptureFiles:
-    """The files of the captures of a job; listed when a rank first needs them.
+    """The capture files of a job; they are listed when a rank first needs them.
 
     paths      files and folders
-    named      whether the user named them; if so, a file that is not a capture is an error
-    reader_of  returns the reader of a file; None for a file that may not be read
+    named      whether the user named the paths; then, a file that is not a capture is an error
+    reader_of  returns the reader of a file, or None if the file may not be read
     """
 
     paths: tuple[str, ...]
@@ -67,11 +67,14 @@ class CaptureFiles:
     def __reduce__(
         self,
     ) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool, Callable[[str], Reader | None]]]:
-        """Pickle the paths; workers report no progress."""
+        """Pickle without `progress`, because workers report none."""
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes in `texts`, a rank's strings; a rank without captures uses the lowest rank's."""
+        """Return the captures for the batch sizes in `texts`, the rank's strings.
+
+        A rank without captures uses the captures of the lowest rank that has any.
+        """
         files = self._of_rank(rank)
         sizes = sorted({file.batch_size for file in files if file.batch_size is not None})
         ran = batch_sizes(texts).drop_nulls().unique().to_list()
@@ -80,7 +83,7 @@ class CaptureFiles:
         return tuple(Capture(RankTrace(rank, self._opened(file.path)), file.batch_size) for file in chosen)
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
-        """Return what annotation files say about graph nodes, by node id."""
+        """Return the annotations of graph nodes, by node id."""
         return {node: said for path in self._files[1] for node, said in _annotations(path).items()}
 
     def _opened(self, path: str) -> TraceFile:
@@ -178,9 +181,9 @@ def _details(path: str) -> dict[str, int]:
 
 
 def _annotations(path: str) -> dict[int, dict[str, Any]]:
-    """Return what a file says about graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of such objects per node.
+    """Return a file's annotations of graph nodes: `{"42": {"module_fqn": "layers.0"}}`, or a list of objects per node.
 
-    PyTorch's `torch.cuda.graph(..., enable_annotations=True)` collects them.
+    PyTorch collects annotations with `torch.cuda.graph(..., enable_annotations=True)`.
     """
     written = _json(path)
     if not isinstance(written, dict) or not all(_NODE_ID.fullmatch(key) for key in written):

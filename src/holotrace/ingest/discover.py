@@ -1,16 +1,16 @@
-"""Find the files of a job and the rank of each.
+"""Find the files of a job and their ranks.
 
 A source is a file, a folder, a glob pattern, a list of files, or a `{rank: file}` dict; paths may be URLs. The rank of
-a file comes from the first of these that states one:
+a file comes from the first of these that contains a rank:
 
     1. `distributedInfo.rank` in the file
     2. the file name: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-Two files never share a rank silently. In a folder or a pattern, several files of one rank count as several recordings, for
-example the spans of a profiler schedule. The newest file is opened; the others are skipped, with a reason that says how to open
-them. In a list, the user names every file, so a shared rank is an error.
+In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. Then the
+newest file is opened, and the others are skipped, with a reason that says how to open them. In a list, two files with
+the same rank are an error.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from holotrace.store.trace import SkippedFile
 logger = logging.getLogger("holotrace")
 
 TraceSource: TypeAlias = Address | Iterable[Address] | Mapping[int, Address]
-"""What `holotrace.open_trace` accepts."""
+"""The type of `source` in `holotrace.open_trace`."""
 
 ReadRank: TypeAlias = Callable[[str], int | None]
-"""A function that reads a whole file and returns its rank; None if the file does not state a rank."""
+"""A function that reads a whole file and returns its rank; None if the file contains no rank."""
 
 _OTHER_FORMATS = {
     ".html": "a web page",
@@ -88,7 +88,7 @@ _DERIVED_FILES = {
     re.compile(r"^overlaid_"): "a copy of a trace with a critical path or kernel sequences marked by an analysis",
 }
 _MEMORY_TIMELINE = re.compile(r'first element is "\[(-?\d+, [0-3], -?\d+, \d\]|\d{13,}, \d{13,})')
-"""How a file of `export_memory_timeline` begins: with the first raw event, or with the times of the chart."""
+"""The beginning of a file that `export_memory_timeline` wrote: the first raw event, or the times of the chart."""
 
 _A_MEMORY_TIMELINE = (
     "a memory timeline (export_memory_timeline); open the trace of the same recording (export_chrome_trace), which also "
@@ -110,14 +110,14 @@ class JobFiles:
 
 
 def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
-    """Find the files of a job and the rank of each.
+    """Find the files of a job and their ranks.
 
     Args:
-        source: a file, a folder (its files, not its subfolders), a glob pattern, a list, or `{rank: file}`.
-        read_rank: called for files whose beginning and name do not state a rank.
+        source: a file, a folder (without subfolders), a glob pattern, a list, or `{rank: file}`.
+        read_rank: called for files without a rank in the beginning or the name.
 
     Raises:
-        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists what is there.
+        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the content.
         NotATraceError: a file that was named alone, in a list or in a dict is not a trace.
         UnreadableTraceError: a file that was named alone, in a list or in a dict cannot be read.
         DuplicateRankError: two files of a list have the same rank.
@@ -128,8 +128,8 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
         return _from_list([address_text(path) for path in source], read_rank)
     path = address_text(source)
     location = located(path)
-    # Check first that the path exists, then its type: otherwise a folder that another process creates in between would
-    # count as a file.
+    # Check for existence first, then for the type: in the other order, a folder that another process creates in between
+    # would be opened as a file.
     if path and _path_exists(location):
         return _from_folder(path, read_rank) if location.is_dir() else _from_list([path], read_rank)
     if glob.has_magic(path):
@@ -138,7 +138,7 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
 
 
 def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key under which `rank2` comes before `rank10`."""
+    """Return a sort key that puts `rank2` before `rank10`."""
     parts = re.split(r"(\d+)", path)
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in parts if part)
 
@@ -152,7 +152,7 @@ def _from_mapping(source: Mapping[int, Address]) -> JobFiles:
 
 
 def _given_rank(rank: object, path: Address) -> int:
-    """Return a dict key, which may be a NumPy integer, as a rank."""
+    """Return a dict key as a rank; the key may be a NumPy integer."""
     if isinstance(rank, SupportsIndex) and not isinstance(rank, bool) and 0 <= operator.index(rank) <= HIGHEST_RANK:
         return operator.index(rank)
     message = f"{{{rank!r}: {address_text(path)!r}}}: a rank is a whole number from 0 to {HIGHEST_RANK:,}"
@@ -194,11 +194,11 @@ def _matching(pattern: str) -> list[str]:
     location = located(pattern)
     if isinstance(location, RemotePath):
         return [str(match) for match in location.glob()]
-    return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- the paths begin as the pattern does
+    return [path for path in glob.glob(pattern, recursive=True) if not os.path.isdir(path)]  # noqa: PTH112, PTH207 -- paths must begin like the pattern
 
 
 def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles:
-    """Find the traces among these files, and the newest file of each rank. `source` names the files in errors.
+    """Find the traces among these files, and the newest file of each rank; `source` appears in error messages.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.
@@ -217,7 +217,7 @@ def traces_among(source: str, paths: list[str], read_rank: ReadRank) -> JobFiles
 
 
 def _without_captures(paths: list[str]) -> tuple[list[str], list[SkippedFile]]:
-    """Skip recordings of captured graphs if there are traces beside them; recordings alone are opened as traces."""
+    """Skip captures of CUDA graphs if there are also traces; without other traces, captures are opened as traces."""
     captures = [path for path in paths if is_capture_name(path)]
     traces = [path for path in paths if path not in set(captures)]
     if not captures or not any(map(is_or_was_a_trace, traces)):
@@ -231,16 +231,16 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
     """Return the rank of a file in a folder, or None.
 
     Raises:
-        NotATraceError: the file is not a trace; the message is the reason alone, without the path.
+        NotATraceError: the file is not a trace; the message is only the reason, without the path.
         UnreadableTraceError: the file cannot be read.
     """
     return _read_if_unknown(path, _value_or_raise(_peek_rank(path)), read_rank)
 
 
 def _peek_rank(path: str) -> int | HolotraceError | None:
-    """Return the rank that the beginning or the name of a file states, or the reason why the file is skipped.
+    """Return the rank in the beginning or name of a file, or the reason why the file is skipped.
 
-    The reason is returned, not raised, so that one bad file does not stop the check of the others.
+    The reason is returned, not raised, so one bad file does not stop the check of the others.
     """
     what = _no_file(path) or _other_format(path)
     try:
@@ -268,13 +268,13 @@ def skipped_file(path: str, error: Exception) -> SkippedFile:
 
 
 def is_or_was_a_trace(path: str) -> bool:
-    """Whether a file is a trace, or looks like a damaged one."""
+    """Return whether a file is a trace, or looks like a damaged trace."""
     rank_or_error = _peek_rank(path)
     return not isinstance(rank_or_error, HolotraceError) or _is_unreadable(path, rank_or_error)
 
 
 def _is_unreadable(path: str, error: Exception) -> bool:
-    """Whether a skipped file is named like a trace but has no readable content."""
+    """Return whether a skipped file is named like a trace but has no readable content."""
     name = name_of(path).lower()
     if isinstance(error, UnreadableTraceError):
         return ".json" in name or rank_in_name(path) is not None
@@ -283,7 +283,7 @@ def _is_unreadable(path: str, error: Exception) -> bool:
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
-    """Return {path: rank that its beginning or its name states} for files that were named one by one."""
+    """Return the rank in the beginning or name of each file; raise an error for a file that is not a trace."""
     return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
 
 
@@ -320,13 +320,13 @@ def _recognised(what: str) -> str:
 
 
 def _other_format(path: str) -> str:
-    """Return the format that the file name shows; empty if the file may be a trace."""
+    """Return the format according to the file name; empty if the file may be a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 
 
 def _path_exists(location: Location) -> bool:
-    """Whether a path exists; a broken link counts."""
+    """Return whether a path exists, even if it is a broken link."""
     return location.is_symlink() or location.exists()
 
 
@@ -358,7 +358,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name, else the time of the file's last change; then the name."""
+    """Return a sort key: the time in the file name, or else of the last change, and then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 

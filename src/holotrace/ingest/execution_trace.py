@@ -1,7 +1,7 @@
 """Execution traces of PyTorch: which operators ran, with their schemas, shapes and types, but without times.
 
-`torch.profiler.ExecutionTraceObserver` writes them. The record function id joins their nodes with the operators of a
-profiler trace; see `holotrace.enrich.host.execution_nodes`.
+`torch.profiler.ExecutionTraceObserver` writes execution traces. A record function id joins each node with an operator
+of a profiler trace; see `holotrace.enrich.host.execution_nodes`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCHEMA = {
 
 @dataclass(frozen=True, eq=False)
 class ExecutionTrace(EqualByContent):
-    """What a process executed.
+    """The operators that a process executed.
 
     source  path or URL of the file
     header  the top-level keys of the file except `nodes`
@@ -72,7 +72,7 @@ def read_execution_trace(path: Address) -> ExecutionTrace:
     )
 
 
-def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
+def _parsed(path: Address) -> Any:  # noqa: ANN401 -- any JSON
     try:
         content = located(path).read_bytes()
         text = gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
@@ -91,7 +91,7 @@ def _parsed(path: Address) -> Any:  # noqa: ANN401 -- whatever JSON holds
 
 
 def _row(node: dict[str, Any]) -> tuple[object, ...]:
-    """Return the columns of a node; from schema 1.1 on, a list of attributes holds most of them."""
+    """Return the columns of a node; from schema 1.1 on, most of them are in a list of attributes."""
     attributes = {attribute.get("name"): attribute.get("value") for attribute in node.get("attrs", ())}
     known = {**attributes, **node}
     return (

@@ -1,4 +1,4 @@
-"""The health of a job's files: format, rank and its origin, and what the reader repaired or dropped."""
+"""The health of a job's files: the format, the rank and its origin, and data that the reader repaired or dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.store.health import Finding, state_of
 from holotrace.store.trace import RankTrace, Trace
 
 RankOrigin = Literal["distributedInfo", "file name", "collectives", "given or next free number"]
-"""Where a rank's number comes from; the last value means the caller's choice or the next free number."""
+"""The origin of a rank's number; the last value means that the caller chose it, or that it was the next free number."""
 
 State = Literal["clean", "repaired", "with losses", "unreadable"]
 
@@ -25,14 +25,14 @@ class FileHealth:
     """One file of a job.
 
     path           the path as the user wrote it
-    rank           number of the file's rank; rank_origin: where the number came from
+    rank           rank of the file; rank_origin: origin of this number
     format         plain, gzip or zstd
     bytes_read     size of the file; bytes_decoded: size of the JSON text in it
     event_count    events of every phase
     gpu_event_count  kernels, copies and memsets among the events
     options        profiler options that were on during the recording
-    findings       what was repaired, dropped or noticed
-    other_writer   the program that wrote the file, if it was not PyTorch's profiler; else empty
+    findings       data that were repaired or dropped, and other remarks
+    other_writer   the program that wrote the file; empty for PyTorch's profiler
     error          why the file could not be read, else None; if set, the fields from format to findings are empty or 0
     """
 
@@ -51,7 +51,7 @@ class FileHealth:
 
     @property
     def state(self) -> State:
-        """The overall result, as one label."""
+        """The overall result in one word or two."""
         return state_of(self.findings) if self.error is None else "unreadable"
 
 
@@ -86,7 +86,7 @@ def _of_readable(rank_trace: RankTrace) -> FileHealth:
 
 
 def _origin(rank_trace: RankTrace, header: Header | None) -> RankOrigin:
-    """Return the first source, in the order of `holotrace.ingest.discover`, that states this rank."""
+    """Return the first source, in the order of `holotrace.ingest.discover`, that contains this rank."""
     rank = rank_trace.rank
     if header is not None and header.rank == rank:
         return "distributedInfo"

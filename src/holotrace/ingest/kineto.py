@@ -23,28 +23,28 @@ from holotrace.store.tables.arrow_tables import MemoryTables
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
-"""Bytes to search for the events after an unusually long header, for example one with thousands of process groups."""
+"""Bytes in which to search for the first event if the header is long, for example with thousands of process groups."""
 
 EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
-"""Environment variable: the highest ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
+"""Environment variable: the highest accepted ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default for the highest ratio: traces compress 10-fold to 50-fold, files made to fill a disk 1,000-fold and more."""
+"""Default for the highest accepted ratio; traces have ratios of 10 to 50, files made to fill a disk 1,000 and more."""
 
 _SMALL_BYTES = 256 << 20
-"""Every file may decompress to this size, whatever its ratio."""
+"""Every file may decompress to this size, regardless of its ratio."""
 
 _MOST_BYTES = (1 << 63) - 1
 
 _KINDS_OF_DAMAGE = {"empty", "cut_off", "not_json"}
-"""Values of `kind` from `holotrace._native.peek` that describe other files or damaged traces."""
+"""Values of `kind` from `holotrace._native.peek` for files that may be damaged traces."""
 
 _EXECUTION_TRACE_KEYS = {"schema", "pid", "nodes"}
 
 
 @dataclass(frozen=True)
 class KinetoReader:
-    """Reads traces of every PyTorch profiler version, including files that other tools rewrote."""
+    """Reads traces of all versions of PyTorch's profiler, including files rewritten by other tools."""
 
     def read(self, path: str | Location, folder: Path | None, progress: Progress) -> Reading:
         """Read a file and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
@@ -76,12 +76,12 @@ class KinetoReader:
 
 @dataclass(frozen=True)
 class Peek:
-    """What the beginning of a file shows.
+    """Facts about a file, read from its beginning.
 
     is_trace        whether the file is a trace
-    rank            the rank that the beginning states, else None
-    what            what the file is if it is not a trace
-    may_be_damaged  whether it may be a damaged trace rather than a file of another format
+    rank            the rank in the beginning of the file, else None
+    what            a description of the file if it is not a trace
+    may_be_damaged  whether the file may be a damaged trace rather than a file of another format
     """
 
     is_trace: bool
@@ -124,26 +124,26 @@ def _most_expansion() -> int:
 
 @contextmanager
 def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None]:
-    """Yield the highest number of bytes that a file may decompress to; if it is exceeded, explain the error."""
+    """Yield `most`; if the file decompresses to more bytes, raise an error that explains the limit."""
     try:
         yield most
     except _native.ExpansionError as error:
         message = (
             f"{path} was not read: it decompresses to more than {size_text(most or 0)}, over {_most_expansion()} times "
             f"its size, which may be an attempt to fill memory or disk. If it is a trace, set {EXPANSION_VARIABLE} above "
-            f"{_most_expansion()}, the highest ratio that is accepted"
+            f"{_most_expansion()}, the highest ratio accepted now"
         )
         raise UnreadableTraceError(message) from error
 
 
 def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """Convert the tables one by one and release each source, so that at most one table is in memory twice."""
+    """Convert the tables one by one, and release each before the next, so at most one table is in memory twice."""
     return {name: pl.DataFrame(tables.pop(name)).rechunk() for name in list(tables)}
 
 
 @contextmanager
 def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
-    """Turn errors of the native reader into ours; `is_kept` means that the tables go into a cache."""
+    """Turn errors of the native reader into errors of holotrace; `is_kept` means that the tables go into a cache."""
     try:
         yield
     except HolotraceError:
@@ -165,7 +165,7 @@ def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]
 def _shown_on(progress: Progress, source: Path | RemoteStream) -> Iterator[Callable[[int, int], None]]:
     """Yield the callback that reports progress.
 
-    The reader always gets a callback, even if nothing is displayed, because Python handles Ctrl-C while the callback runs.
+    The reader gets a callback even if nothing is displayed, because Python handles Ctrl-C only while the callback runs.
     """
     shown = 0
 

@@ -25,7 +25,7 @@ _FILE_SUFFIXES = {".json", ".gz", ".zst"}
 """Files with these suffixes are never stores; skip the remote lookup."""
 
 
-def open_trace(  # noqa: PLR0913 -- one option per choice
+def open_trace(  # noqa: PLR0913 -- one argument per option
     source: TraceSource | Profiler,
     *,
     ranks: Iterable[int] | None = None,
@@ -40,22 +40,22 @@ def open_trace(  # noqa: PLR0913 -- one option per choice
     milliseconds. `holotrace.ingest.discover` describes how files are found and how they get their ranks.
 
     Args:
-        source: a trace file, a folder of them, a glob pattern, a list of files, `{rank: file}`, or a store that
-            `holotrace.write_store` wrote; paths may be URLs such as `s3://bucket/job`. It can also be a finished
-            `torch.profiler.profile`, whose last recording is opened.
+        source: a trace file, a folder of traces, a glob pattern, a list of files, `{rank: file}`, or a store written by
+            `holotrace.write_store`; paths may be URLs such as `s3://bucket/job`. For a finished
+            `torch.profiler.profile`, its last recording is opened.
         ranks: open only these ranks.
-        capture: recordings that say which operators launched the kernels of CUDA and HIP graphs: files or folders with
-            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. By default, the
-            recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
-        cache: where to keep the tables. True: the user's cache folder (or the one HOLOTRACE_CACHE_DIR names); "beside":
-            `.holotrace_cache` beside the trace; a `pathlib.Path`: that folder; the URL of a folder: that
-            folder, which several machines can share, in addition to the user's cache folder; False: only in memory.
+        capture: recordings that show which operators launched the kernels of CUDA and HIP graphs: files or folders with
+            the trace of a capture, the trace of the same step without graphs, or annotations by graph node id. The
+            default is the recordings that vLLM and SGLang write next to a local trace; an empty list uses none.
+        cache: where to keep the tables. True: in the user's cache folder, or in HOLOTRACE_CACHE_DIR if set; "beside":
+            in `.holotrace_cache` beside the trace; a `pathlib.Path`: in this folder; the URL of a folder: in this
+            folder, which several machines can share, and in the user's cache folder; False: only in memory.
         progress: receives progress updates; by default a bar in a notebook, and nothing elsewhere.
-        on_error: if a rank cannot be read or work on it fails: "fail" raises the error, "skip" logs it, adds it to the
-            findings and continues with the other ranks.
+        on_error: what to do if a rank cannot be read, or work on the rank fails: "fail" raises the error; "skip" logs
+            it, adds it to the findings and continues with the other ranks.
 
     Raises:
-        TraceNotFoundError: there is no trace; the message lists what is there.
+        TraceNotFoundError: there is no trace; the message lists the files that exist.
         NotATraceError: a file that was named alone, in a list or in a dict is not a profiler trace.
         UnreadableTraceError: a file cannot be read; for URLs its subclass UnreachableError.
         DuplicateRankError: two files of a list have the same rank.
@@ -90,7 +90,7 @@ def _of_profiler(
 
 
 def open_among(source: str, paths: list[str], *, cache: CacheOption, progress: Progress | None) -> Trace:
-    """Open the traces among these files as one job, the newest file of each rank; `source` names them in errors.
+    """Open the traces among these files as one job, the newest file of each rank; `source` appears in error messages.
 
     Raises:
         TraceNotFoundError: none of the files is a trace.
@@ -111,7 +111,7 @@ def _stored(source: TraceSource) -> Trace | None:
 def _with_captures(
     trace: Trace, named: CaptureFiles | None, on_error: OnError, cache: CacheOption, progress: Progress
 ) -> Trace:
-    """Return the trace with the captures that the user named, else with those beside its files."""
+    """Return the trace with the captures that the user named, or else with the captures beside its files."""
     beside = functools.cache(functools.partial(captures_beside, cache=cache, progress=progress))
     ranks = {
         rank: rank_trace.with_captures(beside(Path(rank_trace.source).parent) if named is None else named)
@@ -133,7 +133,7 @@ def _opened(find: Callable[[ReadRank], JobFiles], cache: CacheOption, progress: 
 
 
 def _rank_after_reading(file: TraceFile) -> int | None:
-    """Return the rank in the header, else the rank that most collectives name, else None."""
+    """Return the rank in the header, else the rank in most of the collectives, else None."""
     if file.header.rank is not None:
         return file.header.rank
     named = Counter(file.table("collectives", ["rank"])["rank"].drop_nulls())

@@ -1,4 +1,4 @@
-"""The rank that a file name states: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`."""
+"""The rank in a file name: `rank-3.json`, `worker2_step_12.pt.trace.json.gz`, `trace_rank_0.json`."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def rank_in_name(path: str) -> int | None:
 
 
 def is_capture_name(path: str) -> bool:
-    """Return whether an inference engine writes the recordings of its captured graphs to files of this name."""
+    """Return whether this is the name of a capture of CUDA graphs, as inference engines write them."""
     return _CAPTURE_NAME.match(name_of(path)) is not None

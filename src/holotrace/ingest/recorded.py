@@ -1,4 +1,4 @@
-"""Open what a finished `torch.profiler.profile` recorded, without naming a file."""
+"""Open the recording of a finished `torch.profiler.profile` without naming a file."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def export(profiler: Profiler) -> str:
 
 
 def keep_while_used(path: str, user: object) -> None:
-    """Delete an exported file and its folder once `user` is garbage-collected, at the latest when Python exits."""
+    """Delete an exported file and its folder when `user` is garbage-collected, or when Python exits."""
     weakref.finalize(user, shutil.rmtree, Path(path).parent, ignore_errors=True)

@@ -1,13 +1,13 @@
 """The runs in a log folder, with their recordings by worker and by span.
 
-Every folder with traces is a run, named by its path below the log folder. Files directly in the log folder form a run with the
-folder's name. The log folder is a path or a URL. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`: the number, usually
-the time, distinguishes the recordings of a worker. Other file names work too: the worker is then the name without `.json` and
-similar suffixes. Compression is detected from the content.
+Every folder with traces is a run, named by its path below the log folder, which may be a path or a URL. Files directly
+in the log folder form a run with the folder's name. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`; the
+number, usually the time, distinguishes the recordings of a worker. For other file names, the worker is the name without
+`.json` and similar suffixes. Compression is detected from the content.
 
 A span of a run is a period in which its workers recorded. Spans are numbered from 1, in the order of the numbers in the file
-names: the n-th recordings of all workers form span n. If workers have different numbers of recordings and the numbers in the file names are times, recordings
-from about the same time form a span instead.
+names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the numbers
+in the file names are times, recordings from about the same time form a span.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from holotrace.store.trace import SkippedFile, Trace
 _CAPTURES = "captures of CUDA graphs; the traces beside this folder use them"
 _MOST_NAMED = 4
 _DIGITS_OF_A_TIME = {10, 13, 16, 19}
-"""The numbers of digits of Unix times in s, ms, µs and ns."""
+"""Possible numbers of digits of a time: Unix time in s, ms, µs or ns."""
 
 _State: TypeAlias = tuple[int, int, int | str]
-"""Size, time of the last change, and inode or version of a file; a file counts as unchanged while these are the same."""
+"""Size, time of the last change, and inode or version of a file; if all are equal, the file has not changed."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
 """The identity of a folder, and the state of each entry in it, which is None for a subfolder."""
 
 
 class _Inspected(NamedTuple):
-    """The result of inspecting a file: the rank of the trace (None: not stated), or why the file is skipped."""
+    """The result of inspecting a file: the rank of the trace (None if unknown), or the reason for skipping the file."""
 
     state: _State
     rank: int | None
@@ -56,12 +56,12 @@ class Recording:
     """One trace file of a run.
 
     path         path of the file, beginning with the given folder
-    worker       the process that recorded it, from the file name
+    worker       the process that recorded the file, according to its name
     span         span of the run, counted from 1
     stamp        the number in the file name, else None
-    rank         the rank that the beginning or the name of the file states; None if the whole file must be read for it
+    rank         the rank in the beginning or the name of the file; None if the whole file must be read to find it
     byte_count   size of the file
-    modified_ns  when the file was last changed, ns since the Unix epoch
+    modified_ns  time of the last change, ns since the Unix epoch
     """
 
     path: str
@@ -77,7 +77,7 @@ class Recording:
 class Run:
     """The recordings in one folder, sorted by span and worker.
 
-    unreadable  files that look like recordings but cannot be read; a run may consist of these alone
+    unreadable  files that look like recordings but cannot be read; a run may have only such files
 
     >>> import holotrace
     >>> import tempfile
@@ -133,7 +133,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunChanges:
-    """What changed between two scans of a folder: paths of traces, in natural order."""
+    """The changes between two scans of a folder: paths of traces, in natural order."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -196,7 +196,7 @@ class Runs:
 
 
 def find_runs(folder: Address) -> Runs:
-    """Find the runs in a log folder and its subfolders; follow links, skip hidden files and folders.
+    """Find the runs in a log folder and its subfolders; links are followed, hidden files and folders are skipped.
 
     Only the beginning of each file is read.
 
@@ -307,7 +307,7 @@ def _remote_state(status: Status | None) -> _State:
 
 
 def _inspect(states: Mapping[str, _State], known: Mapping[str, _Inspected], path: str) -> _Inspected:
-    """Return the result of inspecting a file, which is opened only if it is new or has changed."""
+    """Inspect a file; it is opened only if it is new or has changed."""
     state = states[path]
     if path in known and known[path].state == state and any(state[1:]):
         return known[path]
@@ -323,7 +323,7 @@ def _named_unreadable(files: Sequence[SkippedFile]) -> str:
 
 
 def _not_read(_: str) -> None:
-    """Leave the rank unknown, instead of reading the whole file for it."""
+    """Leave the rank unknown instead of reading the whole file."""
 
 
 def _recording(path: str, file: _Inspected) -> Recording:
@@ -374,10 +374,10 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function from a recording to its span by time; None if span n is simply each worker's n-th recording.
+    """Return a function from a recording to its span by time; None if each worker's n-th recording is in span n.
 
     A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
-    interval between two recordings of one worker, so that no worker appears in a span twice.
+    interval between two recordings of one worker, so no worker has two recordings in a span.
     """
     times = [[_time_ns(file) for file in files] for files in workers]
     shortest = min((later - earlier for worker in times for earlier, later in pairwise(worker)), default=0)

@@ -1,7 +1,7 @@
-"""Files in the Chrome trace format that PyTorch's profiler did not write.
+"""Files in the Chrome trace format that were written by programs other than PyTorch's profiler.
 
-VizTracer, Chrome, JAX and many others write this format. The reader accepts their files, but the events are not
-operators, kernels or steps, so an analysis would find a job that did nothing.
+VizTracer, Chrome, JAX and many others write this format. The reader accepts their files, but they contain no operators,
+kernels or steps, so to an analysis the job would seem to do nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from holotrace.store.trace import RankTrace
 _HEADER_KEYS = frozenset(
     {"schemaVersion", "deviceProperties", "distributedInfo", "traceName", "baseTimeNanoseconds", "trace_id"}
 )
-"""Top-level keys that Kineto writes, at least one of them in every file since 2020:
+"""Top-level keys of Kineto; every file that it has written since 2020 has at least one of them:
 https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp."""
 
 _ANY_PROGRAM = {EventKind.OTHER, EventKind.INSTANT}
@@ -25,8 +25,8 @@ _WRITERS = {"viztracer_metadata": "VizTracer"}
 def other_writer(rank_trace: RankTrace) -> str:
     """Return the program that wrote a file; an empty string for PyTorch's profiler.
 
-    A file counts as written by PyTorch's profiler if it has one of the profiler's top-level keys or event categories, or
-    the name of a PyTorch operator.
+    A file is from PyTorch's profiler if it has one of the profiler's top-level keys or event categories, or the name of
+    a PyTorch operator.
     """
     header = rank_trace.header.raw
     if not _HEADER_KEYS.isdisjoint(header):
@@ -41,7 +41,7 @@ def other_writer(rank_trace: RankTrace) -> str:
 
 
 def other_writer_text(writer: str) -> str:
-    """Return the end of a sentence: who wrote the file, and what it lacks for the analyses."""
+    """Return the end of a sentence: which program wrote the file, and which data are missing."""
     if writer == "Ascend's profiler":
         return f"written by {writer}, not by PyTorch's: its operators are read, but its device work is not"
     return (

@@ -1,4 +1,4 @@
-"""Find the worker and the number of the recording in a file name."""
+"""The worker and the number of the recording in a file name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def worker_of(path: str) -> str:
 
 
 def worker_and_stamp(path: str) -> tuple[str, int | None]:
-    """Split a name into worker and number. A name of any other form counts as the worker and has no number."""
+    """Split a file name into worker and number; a name of another form is the worker, without a number."""
     name = name_of(path)
     match = _NAME.fullmatch(name)
     if match is None:

@@ -45,7 +45,7 @@ class Ingested:
     store      address of the store
     written    ranks that were written
     unchanged  ranks that were already stored, from the same bytes
-    contents   everything the store contains now
+    contents   all ranks that the store contains now
 
     >>> import holotrace
     >>> import tempfile
@@ -65,7 +65,7 @@ class Ingested:
 def write_store(trace: Trace, store: Address, *, overwrite: bool = False, executor: Executor = IN_PROCESS) -> Ingested:
     """Write the traces of a job as one store: Parquet files, a folder per rank, that `holotrace.open_trace` opens.
 
-    Stored ranks whose file has not changed are not written again, so an interrupted run continues where it stopped.
+    Ranks whose files have not changed are not written again, so a second run continues after an interrupted one.
     Other ranks in the store stay, so several runs may write different ranks of a job.
 
     Args:
@@ -76,9 +76,9 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
 
     Raises:
         InvalidOptionError: the store contains a rank that was read from another file, `trace` is itself a store or has a
-            selection of events, or the folder contains something else.
+            selection of events, or the folder exists but is not a store.
         NotATraceError, UnreadableTraceError: a file is not a trace, or cannot be read.
-        OSError: something cannot be written.
+        OSError: a file cannot be written.
 
     >>> import holotrace
     >>> import tempfile
@@ -116,13 +116,13 @@ def write_store(trace: Trace, store: Address, *, overwrite: bool = False, execut
 
 
 def _absolute(store: Address) -> Location:
-    """Return the folder as an absolute path, so that workers in other working directories find it."""
+    """Return the folder as an absolute path, for workers in other working directories."""
     location = located(store)
     return location.absolute() if isinstance(location, Path) else location
 
 
 def _expect_room(store: Location) -> None:
-    """Check, before any work, that there is a store or that one can be created.
+    """Check, before any work, that the store exists or can be created.
 
     Raises:
         InvalidOptionError: the path exists but is not a store, or its parent is missing or cannot be written.
@@ -144,13 +144,13 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
         message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store takes whole traces, and this one has a selection of events; write it without the selection"
+        message = "a store needs complete traces, but this one has a selection of events; write it without selection"
         raise InvalidOptionError(message)
     return rank_trace.file
 
 
 def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
-    """Return the stored rank; None if it must be written.
+    """Return the stored rank if it is up to date; None if the rank must be written.
 
     Raises:
         InvalidOptionError: the stored rank was read from another file.
@@ -165,7 +165,7 @@ def _unchanged(rank_trace: RankTrace, store: Location) -> StoredRank | None:
 def _write(rank_trace: RankTrace, run: Writing) -> StoredRank:
     """Write a rank; if its cache entry is damaged, read the trace itself again."""
     store = run.store
-    if not is_store(store):  # the caller has created the store, so a worker that lacks it sees another file system
+    if not is_store(store):  # the caller has created the store; a worker that does not see it has another file system
         message = f"a worker on {node()} does not see {store}; name a folder that all machines share, or a URL"
         raise InvalidOptionError(message)
     file = _trace_file(rank_trace)

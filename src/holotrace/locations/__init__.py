@@ -1,4 +1,4 @@
-"""Access to files by local path, without importing fsspec, or by URL."""
+"""Access to files by local path or by URL; fsspec is imported only for URLs."""
 
 from holotrace.locations.leftovers import (
     draft_name,

@@ -1,4 +1,4 @@
-"""The fsspec file system for a URL, configured by the usual environment variables of each store.
+"""The fsspec file system for a URL, configured by the usual environment variables of each service.
 
 fsspec and the package of the scheme are extras; they are imported when the first URL is opened.
 """
@@ -29,14 +29,14 @@ _EXTRAS = {
     "webhdfs": ("hdfs", "requests"),
     **dict.fromkeys(("http", "https"), ("remote", "aiohttp")),
 }
-"""For each scheme: the extra of this package that installs its support, and the module that must be importable."""
+"""For each scheme: the extra of this package that supports it, and the module that must be importable."""
 
 _AZURE_URL = re.compile(r"https://(?P<account>[\w-]+)\.(?:blob|dfs)\.(?P<cloud>core\.[\w.]+)/?(?P<path>.*)", re.DOTALL)
 _SCHEME = re.compile(r"[A-Za-z][\w.+-]*(?=:)")
 _ROOT = re.compile(r"[A-Za-z][\w.+-]*:/{2,3}[^/]*")
 _VARIABLES = ("AWS_", "S3_", "AZURE_", "GOOGLE_", "STORAGE_", "HADOOP_", "FSSPEC_", "HOLOTRACE_TIMEOUT_S")
 TIMEOUT_VARIABLE = "HOLOTRACE_TIMEOUT_S"
-"""Environment variable: seconds without an answer after which a connection counts as lost."""
+"""Environment variable: seconds without an answer after which a connection is considered lost."""
 
 _PATIENCE_S = 60.0
 HADOOP = {"hdfs", "viewfs"}
@@ -46,13 +46,14 @@ _FIRST_PAUSE_OF_AZURE_S = 1
 _one_at_a_time = threading.Lock()
 _TALKATIVE = ("fsspec", "s3fs", "gcsfs", "adlfs", "azure", "aiobotocore", "botocore")
 _TRIES_OF_HADOOP = "6"
-"""How often to try a NameNode that does not answer: 6 tries take 15 seconds, Hadoop's default of 15 takes minutes."""
+"""How often to try a NameNode that does not answer: 6 tries take 15 seconds; Hadoop's default of 15 tries takes
+minutes."""
 
 _MOST_FILESYSTEMS = 64
 
 
 def translated(url: str) -> str:
-    """Return the URL in fsspec's form; Azure blobs may be given as web addresses."""
+    """Return the URL in the form that fsspec expects; web addresses of Azure blobs become `az://` URLs."""
     match = _AZURE_URL.fullmatch(url)
     return url if match is None else f"az://{match['path']}"
 
@@ -72,13 +73,13 @@ def opened_filesystem(url: str, secret: Secret) -> tuple[AbstractFileSystem, str
     environment = tuple((name, value) for name, value in os.environ.items() if name.startswith(_VARIABLES))
     is_signed = bool(secret.query) and translated(url).startswith("http")
     with_query = f"{url}?{secret.query}" if is_signed else url
-    with _one_at_a_time:  # so that all threads share one file system, and its connections, for a bucket
+    with _one_at_a_time:  # all threads then share one file system and its connections for a bucket
         filesystem = _filesystem(_root(url), Secret(user=secret.user) if is_signed else secret, environment)
-    return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- how fsspec itself gets a path out of a URL
+    return filesystem, str(filesystem._strip_protocol(translated(with_query.partition("::")[0])))  # noqa: SLF001 -- fsspec has no public function for this
 
 
 def _root(url: str) -> str:
-    """Return the part of a URL that identifies the file system: everything except the path in it."""
+    """Return the part of a URL that identifies the file system: all except the path in the file system."""
     first, chain, behind = url.partition("::")
     match = _ROOT.match(first)
     host = "" if chain or match is None else match[0]
@@ -90,23 +91,23 @@ def _filesystem(root: str, secret: Secret, environment: _Environment) -> Abstrac
     """Create a file system; the environment is part of the cache key, so a changed credential takes effect."""
     scheme = scheme_of(root)
     _expect_extra(root, scheme)
-    import fsspec  # noqa: PLC0415 -- local paths never need it
+    import fsspec  # noqa: PLC0415 -- not needed for local paths
 
     with_user = root.replace("://", f"://{secret.user}", 1)
-    for name in _TALKATIVE:  # our one-line error says the same as these loggers
+    for name in _TALKATIVE:  # our one-line error already says what these libraries would log
         logging.getLogger(name).addHandler(logging.NullHandler())
     options = _options(root, scheme, secret, dict(environment))
     if scheme not in HADOOP:
         options |= {"skip_instance_cache": True, "use_listings_cache": False}
     try:
         filesystem, _ = fsspec.url_to_fs(translated(with_user), **{scheme: options})
-    except Exception as error:  # noqa: BLE001 -- each library has its own
+    except Exception as error:  # noqa: BLE001 -- each library raises its own errors
         reason = redacted(str(error).partition("\n")[0] or type(error).__name__)
         message = f"{root} cannot be opened: {reason}"
         raise UnreachableError(message) from None
     made: AbstractFileSystem = filesystem
     _limit_waiting(made, _patience_s(dict(environment)))
-    if scheme in {"gs", "gcs"}:  # log in now: later, gcsfs would retry a refused login six times, for half a minute
+    if scheme in {"gs", "gcs"}:  # log in now, because later gcsfs would retry a refused login for half a minute
         made.credentials.maybe_refresh()
     return made
 
@@ -120,7 +121,7 @@ def _expect_extra(url: str, scheme: str) -> None:
 
 
 def _options(root: str, scheme: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return the options that the file system does not find by itself."""
+    """Return options that the file system does not read from the environment itself."""
     patience_s = _patience_s(environment)
     if scheme in {"s3", "s3a"}:
         endpoint = environment.get("S3_ENDPOINT")
@@ -152,7 +153,7 @@ def _patience_s(environment: dict[str, str]) -> float:
 
 
 def _azure_options(root: str, secret: Secret, environment: dict[str, str]) -> dict[str, Any]:
-    """Return options for the Azure account in the URL; the user's connection string may belong to another account."""
+    """Return options for the Azure account in the URL; ignore a connection string for another account."""
     match = _AZURE_URL.fullmatch(root)
     if match is None:
         return {"sas_token": secret.query} if secret.query else {}
@@ -174,11 +175,11 @@ def _web_options(patience_s: float) -> dict[str, Any]:
 
 
 def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
-    """Set timeouts that no option sets: WebHDFS waits forever, Azure pauses a minute before its third try."""
+    """Set timeouts for which there is no option: by default, WebHDFS waits forever, and Azure pauses a minute."""
     session = getattr(filesystem, "session", None)
     if "webhdfs" in filesystem.protocol and session is not None:
         session.request = functools.partial(session.request, timeout=patience_s)
     client = getattr(filesystem, "service_client", None)
     if client is not None:
-        client._config.retry_policy.initial_backoff = _FIRST_PAUSE_OF_AZURE_S  # noqa: SLF001 -- the only way to it
+        client._config.retry_policy.initial_backoff = _FIRST_PAUSE_OF_AZURE_S  # noqa: SLF001 -- there is no public access
         client._config.retry_policy.increment_base = 2  # noqa: SLF001

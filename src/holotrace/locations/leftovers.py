@@ -1,4 +1,4 @@
-"""Temporary files named after the process that writes them, so leftovers of killed processes can be removed."""
+"""Temporary files; their names contain the writing process, so leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from platform import node
 _WRITER = re.compile(r"(?:(?P<machine>[0-9a-f]{8})-)?(?P<process>\d{1,9})-[0-9a-f]+")
 _NAME = re.compile(rf"(?:\.tmp-|holotrace-(?:sql-)?|\..*\.){_WRITER.pattern}(?:\.tmp)?", re.DOTALL)
 _OF_ANOTHER_MACHINE_AFTER_S = 86_400
-"""Files of another machine's process count as left behind after this long without a change."""
+"""Age in seconds, without a change, after which another machine's temporary file is considered left behind."""
 
 
 def writer() -> str:
@@ -27,7 +27,7 @@ def writer() -> str:
 
 
 def temporary_name() -> str:
-    """Return a unique hidden name, for a file or folder that is renamed when complete."""
+    """Return a unique hidden name for a file or folder that will be renamed when complete."""
     return f".tmp-{writer()}"
 
 
@@ -37,7 +37,7 @@ def draft_name(name: str) -> str:
 
 
 def drafts_of(path: Path) -> list[Path]:
-    """Return the drafts of a file that any process has written or is writing."""
+    """Return all drafts of a file, finished or not, of any process."""
     prefix = f".{path.name}."
     try:
         with os.scandir(path.parent) as entries:
@@ -48,12 +48,12 @@ def drafts_of(path: Path) -> list[Path]:
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether the name was created by this module."""
+    """Return whether the path has a name made by this module."""
     return _NAME.fullmatch(path.name) is not None
 
 
 def is_left_behind(path: Path) -> bool:
-    """Whether the process that wrote the path has ended; on another machine, whether nothing has changed for a day."""
+    """Return whether the writing process has ended; if it ran on another machine, whether the path is a day old."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False
@@ -79,8 +79,8 @@ def remove_left_behind(paths: Iterable[Path]) -> None:
 def scratch_folder(what: str = "") -> Iterator[Path]:
     """Yield a new private folder in the system's temporary folder, and remove it afterwards.
 
-    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Leftovers of killed processes are removed as
-    well.
+    The folder's name begins with `holotrace-` and `what`, which is empty or `sql-`. Folders that killed processes left
+    behind are removed too.
     """
     around = Path(tempfile.gettempdir())
     _sweep_scratch(around)
@@ -101,7 +101,7 @@ def _sweep_scratch(around: Path) -> None:
 
 @functools.cache
 def _machine() -> str:
-    """Return an id shared by processes that can see each other's process ids: same machine, boot and container."""
+    """Return an id of machine, boot and container; processes with the same id see each other's process ids."""
     parts = [node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
@@ -110,7 +110,7 @@ def _machine() -> str:
 
 
 def _last_change_s(path: Path) -> float:
-    """Return when a file was last changed; for a folder, when the folder or an entry in it was."""
+    """Return the time of the last change to a file, or to a folder and its entries."""
     changed_s = path.stat().st_mtime
     if path.is_dir():
         changed_s = max([changed_s, *(child.stat().st_mtime for child in path.iterdir())])

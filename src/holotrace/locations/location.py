@@ -24,7 +24,7 @@ _MOST_AT_ONCE = 16
 
 
 def is_url(text: str) -> bool:
-    """Whether a string is a URL such as `s3://bucket/trace.json`; `file://` counts as a path."""
+    """Return whether a string is a URL such as `s3://bucket/trace.json`; a `file://` address is a local path."""
     return _URL.match(text) is not None and _FILE.match(text) is None
 
 
@@ -34,7 +34,7 @@ def address_text(address: Address) -> str:
     if is_url(text):
         return str(RemotePath.of(text))
     local = _FILE.match(text)
-    return os.path.expanduser(unquote(text[local.end() :]) if local else text)  # noqa: PTH111 -- the path stays the text that was given
+    return os.path.expanduser(unquote(text[local.end() :]) if local else text)  # noqa: PTH111 -- the result must be the given text
 
 
 def located(address: Address) -> Location:
@@ -51,7 +51,7 @@ def name_of(address: str) -> str:
 
 
 def side_by_side(function: Callable[[str], T], addresses: Sequence[str]) -> list[T]:
-    """Return `function(address)` for every address; URLs run in parallel, because they mostly wait."""
+    """Return `function(address)` for every address; if there are URLs, the calls run in parallel."""
     if not any(map(is_url, addresses)):
         return [function(address) for address in addresses]
     with ThreadPoolExecutor(min(_MOST_AT_ONCE, len(addresses)), thread_name_prefix="holotrace-look") as pool:

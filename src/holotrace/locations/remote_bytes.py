@@ -1,6 +1,6 @@
 """Random access to the bytes of a file behind a URL.
 
-If the connection is lost, reading resumes after the last byte received, for a limited number of tries.
+If the connection is lost, reading resumes after the last received byte. The number of tries is limited.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 FIRST_PIECE = 1 << 18
-"""Size of the first piece in bytes; for most files only the beginning is inspected."""
+"""Size of the first piece in bytes; it is small because often only the beginning of a file is needed."""
 
 LARGEST_PIECE = 8 << 20
-"""Size of the largest piece in bytes; pieces grow fourfold up to it."""
+"""Size of the largest piece in bytes; each piece is four times as large as the one before, up to this size."""
 
 PIECES_ON_THEIR_WAY = 4
 TRIES = 4
 FIRST_PAUSE_S = 0.2
-"""Pause before the second try; it doubles each time, with up to 50 % random jitter so that thousands of clients do not
-retry at once."""
+"""Pause before the second try; it doubles with each try. Random jitter of up to 50 % prevents thousands of clients from
+retrying at the same time."""
 
 
 class RemoteFile(Protocol):
-    """The part of `RemotePath` that reading needs."""
+    """The properties and methods of `RemotePath` that are needed for reading."""
 
     @property
     def url(self) -> str:
@@ -53,10 +53,10 @@ class RemoteFile(Protocol):
 
 
 class _Source(Protocol):
-    """Fetches the bytes from `start` to `end`; fewer if the file or the connection ends."""
+    """Fetches the bytes from `start` to `end`, or fewer if the file or the connection ends."""
 
     at_once: int
-    """How many calls of `fetch` may run at the same time."""
+    """Maximum number of calls of `fetch` at the same time."""
 
     def fetch(self, start: int, end: int) -> bytes: ...
 
@@ -64,7 +64,7 @@ class _Source(Protocol):
 
 
 class _Parts:
-    """Fetches each part with its own request."""
+    """Fetches each range of bytes with a separate request."""
 
     at_once = PIECES_ON_THEIR_WAY
 
@@ -81,7 +81,7 @@ class _Parts:
 
 
 class _InOrder:
-    """Reads an open file in order; for another offset, it seeks, reads on, or opens the file again."""
+    """Reads an open file in order; to reach another offset, it seeks, skips bytes, or opens the file again."""
 
     at_once = 1
 
@@ -116,7 +116,7 @@ class _InOrder:
 
 
 class _WebPage:
-    """Requests byte ranges if the server supports them, else reads in order."""
+    """Requests byte ranges if the server supports ranges; otherwise reads in order."""
 
     def __init__(self, filesystem: AbstractFileSystem, path: str, size: int | None) -> None:
         self._parts = _InOrder(
@@ -158,11 +158,11 @@ class RemoteBytes:
 
     @property
     def at_once(self) -> int:
-        """How many calls of `fetch` may run at the same time."""
+        """Maximum number of calls of `fetch` at the same time."""
         return self._source.at_once
 
     def fetch(self, start: int, end: int) -> bytes:
-        """Return the bytes from `start` to `end`; fewer only at the end of the file.
+        """Return the bytes from `start` to `end`, or fewer at the end of the file.
 
         Raises:
             UnreadableTraceError: several tries failed.
@@ -183,14 +183,14 @@ class RemoteBytes:
             if failures == TRIES or self._closed.is_set() or (error is not None and is_final(error)):
                 with explained_errors(self.location):
                     raise error or self._cut_short(start)
-            self._closed.wait(FIRST_PAUSE_S * 2 ** (failures - 1) * random.uniform(1, 1.5))  # noqa: S311 -- no secret
+            self._closed.wait(FIRST_PAUSE_S * 2 ** (failures - 1) * random.uniform(1, 1.5))  # noqa: S311 -- not used for security
         return b"".join(pieces)
 
     def expect_unchanged(self) -> None:
         """Check that the file has not changed.
 
         Raises:
-            UnreadableTraceError: the file has changed since reading began, so the parts may not fit together.
+            UnreadableTraceError: the file has changed since reading began, so its parts may not fit together.
         """
         if status_of(self.location) != self.status:
             message = f"{self.location.url} was changed while it was being read; read it again"
@@ -234,7 +234,7 @@ def _source(location: RemoteFile, status: Status) -> _Source:
 
 
 def _move(file: IO[bytes], at: int, to: int) -> None:
-    """Seek to an offset; if the file cannot seek, read on to it."""
+    """Seek to an offset; if the file cannot seek, read up to the offset."""
     try:
         file.seek(to)
     except (ValueError, OSError):

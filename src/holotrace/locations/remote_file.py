@@ -27,7 +27,7 @@ class _OpenedFile(io.RawIOBase):
         self._at = max(0, beginnings[whence] + offset)
         return self._at
 
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # what io.BufferedReader gives
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # the types that io.BufferedReader passes
         content = self._bytes.fetch(self._at, self._at + len(buffer))
         buffer[: len(content)] = content
         self._at += len(content)
@@ -40,5 +40,5 @@ class _OpenedFile(io.RawIOBase):
 
 
 def opened_file(location: RemoteFile) -> io.BufferedReader:
-    """Open a file for reading, as `RemotePath.open` does."""
+    """Open a file for reading; the implementation of `RemotePath.open`."""
     return io.BufferedReader(_OpenedFile(location.url, RemoteBytes(location)), LARGEST_PIECE // 2)

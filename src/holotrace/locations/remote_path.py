@@ -22,7 +22,7 @@ _PAGES = ("http://", "https://")
 
 
 class _Parts(NamedTuple):
-    """A URL split so that its path can be changed: `https://`, `host/folder/file`, `?version=2` or `::s3://…`."""
+    """The parts of a URL: `https://`, `host/folder/file`, and `?version=2` or `::s3://…`."""
 
     scheme: str
     path: str
@@ -33,8 +33,8 @@ class _Parts(NamedTuple):
 class RemotePath:
     """A file or folder behind a URL; paths are equal if their URLs are equal, and pickling includes the secret.
 
-    url     the URL without secrets and without a trailing `/`, which only web folders keep
-    secret  the secret that was cut out of the URL
+    url     the URL without secrets; only web folders have a trailing `/`
+    secret  the secret that was removed from the URL
     """
 
     url: str
@@ -48,7 +48,7 @@ class RemotePath:
         return cls(_trimmed(shown), secret if secret != NO_SECRET else secret_of(shown))
 
     def __post_init__(self) -> None:
-        """Remember the secret, so that this path's string is enough to open it, even in a worker process."""
+        """Remember the secret; this process can then open the path from its string alone."""
         remember(self.url, self.secret)
 
     def __reduce__(self) -> tuple[type[RemotePath], tuple[str, Secret]]:
@@ -72,12 +72,12 @@ class RemotePath:
 
     @property
     def suffix(self) -> str:
-        """The ending of the name, with its dot."""
+        """The suffix of the name, with its dot."""
         return posixpath.splitext(self.name)[1]
 
     @property
     def stem(self) -> str:
-        """The name without its ending."""
+        """The name without its suffix."""
         return posixpath.splitext(self.name)[0]
 
     @property
@@ -93,11 +93,11 @@ class RemotePath:
         return self.parent / name
 
     def below(self, root: RemotePath) -> str:
-        """Return the path relative to `root`, which contains it; empty if they are the same."""
+        """Return the path relative to `root`, which must contain it; empty if both are equal."""
         return _parts(self.url).path[len(_parts(root.url).path) :].strip("/")
 
     def is_inside(self, root: RemotePath) -> bool:
-        """Whether the path is below `root`; comparing names suffices, since there are no links."""
+        """Return whether the path is below `root`; comparing names is enough, because there are no links."""
         inside, outside = _parts(self.url), _parts(root.url)
         is_same_server = (inside.scheme, inside.behind) == (outside.scheme, outside.behind)
         return (
@@ -134,19 +134,19 @@ class RemotePath:
             return info
 
     def exists(self) -> bool:
-        """Whether the path exists."""
+        """Return whether the path exists."""
         return self._type() is not None
 
     def is_dir(self) -> bool:
-        """Whether the path is a folder; on a web server, whether it ends with `/`."""
+        """Return whether the path is a folder; on a web server, whether it ends with `/`."""
         return self.url.endswith("/") if self.is_page else self._type() == "directory"
 
     def is_file(self) -> bool:
-        """Whether the path is a file."""
+        """Return whether the path is a file."""
         return not self.url.endswith("/") and self._type() == "file"
 
     def is_symlink(self) -> bool:
-        """Return False: links behind URLs are not detected."""
+        """Return False, because links behind URLs are not detected."""
         return False
 
     def expanduser(self) -> RemotePath:
@@ -167,7 +167,7 @@ class RemotePath:
         return (self / name for name, _ in self.listed())
 
     def listed(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the name and the file system's record of each entry; names of web folders end with `/`.
+        """Return the name of each entry and the file system's record of it; names of web folders end with `/`.
 
         Raises:
             FileNotFoundError, UnreachableError: see `iterdir`.
@@ -251,7 +251,7 @@ _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss",
 
 
 def writes_at_once(filesystem: AbstractFileSystem) -> bool:
-    """Whether files appear only when complete, as in object stores, which have no folders either."""
+    """Return whether the file system is an object store: files appear only when complete, and there are no folders."""
     protocols = filesystem.protocol if isinstance(filesystem.protocol, list | tuple) else [filesystem.protocol]
     return not _OBJECT_STORES.isdisjoint(protocols)
 
@@ -272,7 +272,7 @@ def _trimmed(url: str) -> str:
 
 
 def _name_below(folder: str, path: str) -> str:
-    """Return the name of an entry; empty for the folder itself and for links that lead out of a web folder."""
+    """Return the name of an entry; empty for the folder itself and for links out of a web folder."""
     below = _path_below(folder, path).rstrip("/")
     return "" if "/" in below else below
 

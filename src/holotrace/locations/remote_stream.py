@@ -1,7 +1,7 @@
-"""Bytes behind a URL for the native reader, fetched while the reader parses the previous pieces.
+"""Bytes behind a URL for the native reader, fetched while the reader parses earlier pieces.
 
-If the server supports ranges, several pieces are fetched at once. Without ranges, one connection reads the file in
-order, ahead of the native reader.
+If the server supports ranges, several pieces are fetched at once. Otherwise, one connection reads the file in order,
+ahead of the native reader.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RemoteStream:
         """Return the next piece, empty at the end.
 
         Raises:
-            UnreadableTraceError: the piece did not arrive, or the file was changed.
+            UnreadableTraceError: the bytes did not arrive, or the file was changed.
         """
         self._ask(1 + self._ahead)
         piece = self._arrived(self._coming.popleft()) if self._coming else b""
@@ -61,7 +61,7 @@ class RemoteStream:
         self._bytes.close()
 
     def release(self) -> None:
-        """Cancel pending pieces and close the file, without waiting for pieces in transit."""
+        """Cancel pending requests and close the file, without waiting for running requests."""
         self.close()
         for piece in self._coming:
             piece.cancel()
@@ -80,7 +80,7 @@ class RemoteStream:
         while not self._bytes.is_closed:
             try:
                 return piece.result(_LOOK_UP_S)
-            except FutureTimeoutError:  # noqa: PERF203 -- the waiting takes the time
+            except FutureTimeoutError:  # noqa: PERF203 -- waiting takes most of the time
                 if piece.done():
                     raise
         message = f"reading {self.name} was stopped"
@@ -89,7 +89,7 @@ class RemoteStream:
 
 @contextmanager
 def native_source(address: Address, *, ahead: bool = True) -> Iterator[Path | RemoteStream]:
-    """Yield the `source` argument for the native module: a path, or a stream that is released afterwards."""
+    """Yield a file as the native module accepts it: a path, or a stream that is released afterwards."""
     location = located(address)
     if not isinstance(location, RemotePath):
         yield location

@@ -15,7 +15,7 @@ from holotrace.locations.status import Status, remote_status
 
 @dataclass(frozen=True)
 class Child:
-    """An entry of a folder; `status` is None if the listing did not include it."""
+    """An entry of a folder; `status` is None if the listing does not include the status."""
 
     path: str
     name: str
@@ -24,9 +24,9 @@ class Child:
 
 
 def scan(folder: str | Path | RemotePath) -> list[Child]:
-    """Return the entries of a folder except hidden ones; links are followed.
+    """Return the entries of a folder except hidden entries; links are followed.
 
-    The path of an entry begins with `folder` as the caller wrote it.
+    The paths begin with `folder` as the caller wrote it.
 
     Raises:
         FileNotFoundError: the folder does not exist.
@@ -40,7 +40,7 @@ def scan(folder: str | Path | RemotePath) -> list[Child]:
 
 
 def readable_children(folder: str | Path | RemotePath) -> list[Child]:
-    """Return the entries of a folder as `scan` does; none if it cannot be listed."""
+    """Return the entries of a folder like `scan`; empty if the folder cannot be listed."""
     try:
         return scan(folder)
     except OSError:

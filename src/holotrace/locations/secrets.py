@@ -1,7 +1,7 @@
-"""Secrets in URLs: signatures of SAS and presigned URLs, user names with passwords.
+"""Secrets in URLs: signatures of SAS and presigned URLs, and user names with passwords.
 
-Messages, reports, pages and names of cache entries contain URLs without their secrets. The process remembers each
-secret, so that a URL without its secret still opens the file, and the files below it.
+Messages, reports, pages and names of cache entries contain URLs without secrets. The process remembers each secret. It
+can therefore open a file, and the files below it, by the URL without the secret.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUERY = re.compile(r"\?(?P<query>[^?#]*=[^?#]*)$")
 _SECRET_NAME = re.compile(r"sig|token|secret|password|credential|key|auth|code", re.IGNORECASE)
 _USER = re.compile(r"(?<=://)[^/@:]*:[^/@]+@")
 _NO_PASSWORDS = ("github://", "git://")
-"""Schemes whose URLs contain `organisation:repository@` where others contain a user and a password."""
+"""Schemes whose URLs contain `organisation:repository@` instead of a user and a password."""
 
 _SECRET_VARIABLES = (
     "AWS_SECRET_ACCESS_KEY",
@@ -36,7 +36,7 @@ _SHORTEST = 6
 
 
 class Secret(NamedTuple):
-    """The secrets cut out of a URL: `sv=…&sig=…`, and `user:password@`."""
+    """The secrets removed from a URL, such as the query `sv=…&sig=…` and the user `user:password@`."""
 
     query: str = ""
     user: str = ""
@@ -58,13 +58,13 @@ def without_secret(url: str) -> tuple[str, Secret]:
 
 
 def remember(url: str, secret: Secret) -> None:
-    """Remember a secret for a URL and for everything below the URL."""
+    """Remember a secret for a URL and for all paths below it."""
     if secret != NO_SECRET:
         _known[url.rstrip("/")] = secret
 
 
 def secret_of(url: str) -> Secret:
-    """Return the secret of a URL, else the secret of its nearest parent whose secret is known."""
+    """Return the secret of a URL, or else of the nearest parent with a known secret."""
     above = [known for known in _known if url == known or url.startswith(f"{known}/")]
     return _known[max(above, key=len)] if above else NO_SECRET
 

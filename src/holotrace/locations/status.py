@@ -1,4 +1,4 @@
-"""The status of a file, local or behind a URL, without reading it."""
+"""The status of a file, local or behind a URL: size, times and version."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Status(NamedTuple):
     size        bytes
     mtime_ns    time of the last change, ns since 1970
     etag        version of a remote file, which servers call etag or generation
-    changed_ns  for local files, time of the last change to content, name or permissions (ctime), set by the system only
-    inode       for local files, the inode, which another file with the same path does not share
+    changed_ns  for local files, time of the last change to content, name or permissions (ctime); programs cannot set it
+    inode       for local files, the inode, which differs if the file is replaced by another
     """
 
     size: int | None
@@ -61,7 +61,7 @@ def status_of(location: Path | _RemoteFile) -> Status:
 
 
 def remote_status(entry: Mapping[str, Any]) -> Status:
-    """Return the status of a file, given the file system's record of it."""
+    """Return the status of a file from the file system's record."""
     size = entry.get("size")
     return Status(size if isinstance(size, int) else None, _time_ns(entry), _version(entry))
 

@@ -1,4 +1,4 @@
-"""Turn library errors about URLs into one line: what was found, where, and what to do."""
+"""Turn errors of libraries about URLs into one line that says what was found, where, and what to do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
         yield
     except HolotraceError:
         raise
-    except Exception as error:  # noqa: BLE001 -- each library has its own
+    except Exception as error:  # noqa: BLE001 -- each library raises its own errors
         cause = _innermost(error) if isinstance(error, FileNotFoundError) else error
         if isinstance(cause, FileNotFoundError) or _status(cause) in _NOT_FOUND:
             message = f"{location.url} does not exist"
@@ -74,13 +74,13 @@ def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether retrying cannot help, for instance because the file does not exist or access was refused."""
+    """Return whether retrying is useless, for instance because the file does not exist or access was refused."""
     if isinstance(
         error, HolotraceError | FileNotFoundError | PermissionError | NotImplementedError | ImportError
     ) or _is_about_credentials(error):
         return True
     status = _status(error)
-    return status is not None and 400 <= status < 500 and status not in _WORTH_ASKING_AGAIN  # noqa: PLR2004 -- HTTP's
+    return status is not None and 400 <= status < 500 and status not in _WORTH_ASKING_AGAIN  # noqa: PLR2004 -- status codes of HTTP
 
 
 def _explained(error: BaseException, url: str, verb: str) -> str:
@@ -97,14 +97,14 @@ def _is_about_credentials(error: BaseException) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of a message, with the name of the error if the line is a single word."""
+    """Return the first line of a message, preceded by the class of the error if the line is a single word."""
     message = _STACK_OF_JAVA.split(str(error), maxsplit=1)[0]
     line = " ".join(message.partition("\n")[0].split())[:_LONGEST_REASON]
     return line if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the original error: fsspec raises FileNotFoundError for any HTTP error."""
+    """Return the original error, because fsspec raises FileNotFoundError for any HTTP error."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

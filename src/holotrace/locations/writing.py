@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing; it appears, and replaces an existing file, when the block ends without an error.
+    """Open a file for writing; when the block ends without an error, it appears and replaces an existing file.
 
-    A local file is synced before it appears, so not even a power cut leaves a partial file; `sync=False` skips this wait. For a
-    URL, the content goes into a temporary file and is sent when complete. If a file system can replace a file only by removing
-    it first, `replace=False` keeps a file that already exists at the URL.
+    A local file is synced before it appears, so even a power cut leaves no partial file; `sync=False` skips the sync.
+    For a URL, the content is written to a temporary file, which is sent when complete. Some file systems can replace a
+    file only by removing it first; on these, `replace=False` keeps an existing file.
 
     Raises:
         OSError: the file cannot be written; an UnreachableError for URLs. Nothing is left behind.
@@ -151,7 +151,7 @@ def _send(draft: Path, location: RemotePath, *, replace: bool) -> None:
 
 
 def _replacing(filesystem: AbstractFileSystem) -> dict[str, bool] | None:
-    """Return the options with which `mv` replaces a file in one operation; None if the file system cannot do that."""
+    """Return the options for `mv` to replace a file in one operation; None if the file system does not support this."""
     if type(filesystem).__module__.startswith("hdfs_native"):
         return {"overwrite": True}
     return {} if "local" in filesystem.protocol else None

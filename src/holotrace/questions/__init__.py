@@ -1,1 +1,1 @@
-"""Parts shared by all questions: their descriptions, and how results are summed up, printed and displayed."""
+"""Code that all questions share: descriptions of questions, and how results are summed up, printed and displayed."""

@@ -10,7 +10,7 @@ from holotrace.units import duration_text
 
 
 class Largest(NamedTuple):
-    """The group of rows with the largest total: its name, its total, and its share (0 to 1) of the total of all rows."""
+    """The group of rows with the largest total: name, total, and share (0 to 1) of the sum over all rows."""
 
     name: str
     total: float
@@ -18,7 +18,7 @@ class Largest(NamedTuple):
 
 
 def largest(table: pl.DataFrame, group: str, column: str) -> Largest:
-    """Return the group of rows with the largest sum of a column; if several sums are equal, the first group by name."""
+    """Return the group of rows with the largest sum of a column; among equal sums, the alphabetically first group."""
     sums = (
         table.group_by(group).agg(pl.col(column).sum()).sort(column, group, descending=[True, False], nulls_last=True)
     )

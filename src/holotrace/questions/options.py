@@ -1,4 +1,4 @@
-"""Options of a question's command, as data; `holotrace.cli` turns them into command-line options."""
+"""The options of questions, as data; `holotrace.cli` turns them into command-line options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RANGE = re.compile(r"(\d{1,10})(?:-(\d{1,10})(?::(\d{1,10}))?)?")
 _MOST_NUMBERS = 1_000_000
 
 
-def _unchanged(value: Any) -> Any:  # noqa: ANN401 -- as many types as options
+def _unchanged(value: Any) -> Any:  # noqa: ANN401 -- each option has its own type
     return value
 
 
@@ -23,12 +23,12 @@ class Option:
 
     argument  name of the argument
     help      what the option does
-    kind      type of its value: str, int, float, bool, a Literal, or list[str] if the option may be repeated
-    default   value without the option; None leaves the default of the computation
-    flag      name on the command line; by default made from the argument: `--full-length`
+    kind      type of the value: str, int, float, bool, a Literal, or list[str] if the option may be repeated
+    default   value if the option is not given; None selects the computation's default
+    flag      name on the command line; by default made from the argument, such as `--full-length`
     metavar   placeholder for the value in the help
-    minimum   lowest number allowed
-    read      converts the value to the argument; raises ValueError if it is invalid
+    minimum   lowest valid number
+    read      converts the value to the argument; raises ValueError for an invalid value
     """
 
     argument: str
@@ -55,7 +55,7 @@ def numbers(text: str) -> list[int]:
     """Parse a list of numbers such as `0-7,9`, or `0-63:8` for every 8th; return each number once, in ascending order.
 
     Raises:
-        InvalidOptionError: the text is not a list of numbers, or lists more than a million.
+        InvalidOptionError: the text is not a list of numbers, or a range has more than a million numbers.
     """
     listed: set[int] = set()
     for part in text.split(","):
@@ -65,7 +65,7 @@ def numbers(text: str) -> list[int]:
             raise InvalidOptionError(message)
         numbers_of_part = _range(*match.groups())
         if numbers_of_part[_MOST_NUMBERS:]:
-            message = f"{part!r} is more than {_MOST_NUMBERS:,} numbers; write a shorter range"
+            message = f"{part!r} has more than {_MOST_NUMBERS:,} numbers; write a shorter range"
             raise InvalidOptionError(message)
         listed.update(numbers_of_part)
     if not listed:

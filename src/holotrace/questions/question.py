@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Result(Protocol):
-    """What all results have in common; most of their other fields are tables."""
+    """The properties that all results have; most of their other fields are tables."""
 
     @property
     def answer(self) -> str:
@@ -32,19 +32,19 @@ class Result(Protocol):
 class Analysis:
     """One question about a trace, or about two.
 
-    package      its folder; the function, figure, command and page have the folder's name
-    title        its readable name, for headings and navigation
-    question     what it answers
-    definitions  terms of its tables and figure, each with its meaning
-    section      the heading under which pages list it
-    options      options of its command besides the common ones
-    alias        name of its command, if it differs from the folder's
+    package      folder of the question; function, figure, command and page are named after it
+    title        readable name, for headings and navigation
+    question     the question in words
+    definitions  terms of the tables and the figure, each with its meaning
+    section      the heading under which pages list the question
+    options      options of the command, besides the common ones
+    alias        name of the command, if it differs from the folder's name
     most_rows    maximum number of rows of a table on the terminal
-    needs        kinds of events; a trace that has none of them has no data for it
-    has_input    name of a function of its `compute` that says whether a rank has its input, if no kind of event shows it
-    fewest_ranks a trace with fewer ranks has no data for it
+    needs        kinds of events; a trace without any of them has no data for the question
+    has_input    name of a function in `compute` that returns whether a rank has the input, if `needs` cannot say so
+    fewest_ranks a trace with fewer ranks has no data for the question
 
-    The computation and the tables of a question are imported at first use, since both need polars.
+    The computation and the tables are imported when first used, because both need polars.
     """
 
     package: str
@@ -76,7 +76,7 @@ class Analysis:
 
     @property
     def python(self) -> str:
-        """The line of Python that computes its result for an open trace."""
+        """The line of Python that computes the result for an open trace."""
         return f"holotrace.{self.name}(trace)"
 
     @property
@@ -87,7 +87,7 @@ class Analysis:
 
     @property
     def plan(self) -> Callable[..., Plan[Any, Any]]:
-        """`plan(**options)`: `compute` in two parts, one for each rank and one for all; comparisons have no plan."""
+        """`plan(**options)`: `compute` in two steps, one per rank and one over all ranks; comparisons have no plan."""
         function: Callable[..., Plan[Any, Any]] = self._module("compute").plan
         return function
 
@@ -104,8 +104,8 @@ class Analysis:
 
     @property
     def main_views(self) -> tuple[View, ...]:
-        """The printed tables, except very long ones with a row per stream, step or launch."""
+        """The printed tables, except long ones with a row per stream, step or launch."""
         return tuple(view for view in self.views if not view.is_detail)
 
-    def _module(self, name: str) -> Any:  # noqa: ANN401 -- a module, whose names differ
+    def _module(self, name: str) -> Any:  # noqa: ANN401 -- modules have different attributes
         return import_module(f"{self.package}.{name}")

@@ -1,4 +1,4 @@
-"""The base class of results: they answer in a sentence, and can be plotted and displayed in notebooks."""
+"""The base class of results, with a one-sentence answer, a plot, and a display in notebooks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 10
 _MOST_FINDINGS = 5
-"""Maximum number of rows, and of findings, that a notebook or prompt shows; the tables and `findings` hold all."""
+"""Maximum number of rows and of findings that a notebook or prompt shows."""
 
 
 class Result(EqualByContent):
     """Base class of the results of questions, which are frozen dataclasses of tables and `findings`.
 
-    A result belongs to the folder of the function that computes it, which also contains its answer, tables and figure.
+    The class is defined in the folder of its question, next to the modules of the answer, tables and figure.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -37,13 +37,13 @@ class Result(EqualByContent):
 
     @property
     def answer(self) -> str:
-        """The answer in one sentence; if the first table is empty, the reason."""
+        """The answer in one sentence; if the first table is empty, the first finding, which says why."""
         if self._main_table().is_empty():
             return next(iter(self.findings), "The trace has no data for this question.")
         sentence: str = self._beside("answer").answer(self)
         return sentence
 
-    def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly loads with the first one
+    def plot(self, **options: object) -> Any:  # noqa: ANN401 -- a plotly figure; plotly is imported late
         """Return the result as a plotly figure; the options depend on the figure, for example `theme="dark"`.
 
         Raises:
@@ -64,7 +64,7 @@ class Result(EqualByContent):
 
     def _repr_html_(self) -> str:
         """Show the answer, the main table and the caveats in a notebook."""
-        from holotrace.questions.tables import print_view  # noqa: PLC0415 -- a notebook shows few results; scripts show none
+        from holotrace.questions.tables import print_view  # noqa: PLC0415 -- needed only in notebooks
 
         return html_of(self.answer, print_view(self._main_view(), self, MOST_ROWS), self.findings)
 
@@ -76,7 +76,7 @@ class Result(EqualByContent):
         return next(table for _, table in _tables(self))
 
     def _beside(self, part: str) -> ModuleType:
-        """Import a module of the folder that this result belongs to."""
+        """Import a module from the folder in which the result's class is defined."""
         return import_module(f"{type(self).__module__.rpartition('.')[0]}.{part}")
 
 

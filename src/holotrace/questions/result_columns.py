@@ -1,13 +1,13 @@
 """Every column of a result: its type, unit, meaning and heading.
 
-All analyses share this list, so a name means the same everywhere: in Python, in tables on a terminal or a page, in CSV and
-JSON. SQL views use the same names. `tests/questions/test_result_columns.py` checks that the analyses agree with this list, and
+All analyses share this list, so a name means the same in Python, in tables on a terminal or a page, in CSV and in JSON.
+SQL views use the same names. `tests/questions/test_result_columns.py` compares the analyses with this list, and
 docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
-A statistic comes first: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. `control_` and `test_` are the two
-sides of a comparison.
+A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, `control_` and
+`test_` name the trace.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     ("bytes_per_s", "bytes/s"),
     ("bytes", "bytes"),
 )
-"""Units by name ending, for columns that a user named in a query."""
+"""Units by ending of the name, for columns that a user named in a query."""
 
 
 _UNIT_WORDS: dict[str, list[str]] = {"ns": [], "bytes": ["size"]}
-"""What the heading of a column says instead of the last word of the column's name."""
+"""Words that replace the last word of a column's name in its heading."""
 
 _ACRONYMS = {"cpu": "CPU", "gpu": "GPU", "json": "JSON"}
 
@@ -46,7 +46,7 @@ class ResultColumn:
 
 
 def unit_of(column: str) -> Unit:
-    """Return the declared unit of a column or, for an undeclared column, the unit that its name ends in.
+    """Return the declared unit of a column or, for an undeclared column, the unit at the end of its name.
 
     >>> unit_of("idle_fraction"), unit_of("my_own_bytes")
     ('0..1', 'bytes')
@@ -57,7 +57,7 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return the heading of a column in printed tables, in which each value has its unit.
+    """Return the heading of a column in printed tables; it has no unit, because each value has one.
 
     >>> heading_of("overlap_fraction"), heading_of("my_gap_ns"), heading_of("my_own_bytes")
     ('hidden share', 'my gap', 'my own size')
@@ -119,7 +119,7 @@ WHERE = (
     _text("device_name", "name of the device; null if the file does not say", "model"),
     _text("compute_capability", "compute capability such as 9.0; null if the file does not say", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
-    _text("window", "analysed part of the recording, in words"),
+    _text("window", "part of the recording that was analysed, in words"),
 )
 """The rank, device, stream or step that a row describes."""
 
@@ -138,14 +138,14 @@ EVENTS = (
     _text("kernel", "name of the device work"),
     _text("copy", "kind of copy: Memcpy HtoD, Memset, …"),
     _text("call", "runtime or driver function that launched the work"),
-    _text("operator", "innermost operator around the launch or allocation; null if none is known"),
+    _text("operator", "innermost operator around the launch or allocation; null if unknown"),
     _text(
         "top_operator",
         "outermost operator around the launch or allocation; null if there is none",
         "outermost operator",
     ),
     ResultColumn("operator_stack", "list[text]", "operators around the launch, outermost first"),
-    _text("caller", "operator that encloses the operator; null if there is none"),
+    _text("caller", "operator that calls this operator; null if there is none"),
     _text("call_stack", "Python frames joined by `;`, innermost first"),
     _text("input_shape", "JSON: shape of each input; null if not recorded", "input shapes"),
     _text("module", "class and number of the nn.Module, such as Linear_3"),
@@ -160,7 +160,7 @@ EVENTS = (
     _text("state", "kinds of work that run at the same time, joined by ` + `"),
     _text("category", "category of the time; each analysis lists its categories"),
     _text("step_kind", "warm-up: long steps at the beginning; outlier: later long steps; steady: all others", "kind"),
-    _text("path_class", "class of a segment of the critical path: cpu_operator, computation, launch_delay, …", "class"),
+    _text("path_class", "class of a critical-path segment: cpu_operator, computation, launch_delay, …", "class"),
     _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
     _text("pattern", "the operator and its kernels in start order, joined by `|`"),
     _text("first_kernels", "the first kernels of a sequence, shortened"),
@@ -168,7 +168,7 @@ EVENTS = (
     _text("block", "threads per block, `[x, y, z]`; null if the file does not say"),
     _text("change", "change of the number of calls: added, deleted, increased, decreased or unchanged"),
     _text("measure", "the measured or compared quantity", "share of"),
-    ResultColumn("depth", "int32", "number of modules, or of rows of the tree, that enclose this one"),
+    ResultColumn("depth", "int32", "number of enclosing modules, or of enclosing rows of the tree"),
     ResultColumn("node", "int64", "row number in the tree"),
     ResultColumn("parent", "int64", "row number of the enclosing path; -1 for phases"),
     ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
@@ -181,7 +181,7 @@ TIMES = (
     _time("end_ns", "end of the event or window"),
     _time("time_ns", "time of the event or change"),
     _time("peak_ns", "time at which the peak was first reached"),
-    _time("at_ns", "time at which to look: the start of the longest event, or the peak"),
+    _time("at_ns", "time to look at on the timeline: the start of the longest event, or the peak"),
     _time("launch_start_ns", "start of the launching call"),
     _time("kernel_start_ns", "start of the device work"),
     _time("allocated_ns", "time of the allocation; null if unknown"),
@@ -191,14 +191,14 @@ TIMES = (
     _length("duration_ns", "end_ns - start_ns", "time"),
     _length("window_ns", "length of the analysed part of the recording", "from first to last work"),
     _length("lifetime_ns", "time from allocation to release; null if one of them is unknown", "alive for"),
-    _length("from_ns", "lower bound of the lengths in the class, inclusive"),
-    _length("to_ns", "upper bound of the lengths in the class, exclusive"),
-    _length("step_ns", "length of the step, with the device work that it launched", "step"),
+    _length("from_ns", "lower bound of the durations in the class, inclusive"),
+    _length("to_ns", "upper bound of the durations in the class, exclusive"),
+    _length("step_ns", "duration of the step, including the device work that it launched", "step"),
     _length("typical_ns", "median duration of the rank's steady steps", "typical"),
     _length("excess_ns", "duration_ns - typical_ns", "longer by"),
     _length(
         "category_excess_ns",
-        "the category's part of the step minus its median over the steady steps",
+        "time of the category in the step minus its median over the steady steps",
         "of this category",
     ),
     _length(
@@ -213,11 +213,11 @@ TOTALS = (
     _mean("mean_ns", "mean duration", "mean"),
     _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
-    _mean("p25_ns", "a quarter of the durations are at most this", "25 %"),
+    _mean("p25_ns", "lower quartile of the durations", "25 %"),
     _mean("median_ns", "median duration", "median"),
-    _mean("p75_ns", "three quarters of the durations are at most this", "75 %"),
+    _mean("p75_ns", "upper quartile of the durations", "75 %"),
     _length("max_ns", "longest duration", "max"),
-    _fraction("fraction", "share of the total that the table describes", "share"),
+    _fraction("fraction", "share of the total of the table", "share"),
     _length("kernel_ns", "summed durations of the kernels, copies and memsets", "kernel time"),
     _length("forward_kernel_ns", "kernel_ns of the forward operator itself", "forward"),
     _length("backward_kernel_ns", "kernel_ns of the backward operator", "backward"),
@@ -230,8 +230,8 @@ TOTALS = (
     ),
     _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
     _length("device_self_ns", "the part of device_total_ns not launched inside an inner row", "device, itself"),
-    _length("device_total_busy_ns", "time in which at least one piece of work in device_total_ns runs"),
-    _length("device_self_busy_ns", "time in which at least one piece of work in device_self_ns runs", "device busy"),
+    _length("device_total_busy_ns", "time in which any of the work in device_total_ns runs"),
+    _length("device_self_busy_ns", "time in which any of the work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
     _length("backward_host_self_ns", "host_self_ns of the backward pass", "host, backward itself"),
     _length("backward_device_total_ns", "device_total_ns of the backward pass", "device, backward"),
@@ -240,32 +240,32 @@ TOTALS = (
 """Sums and statistics of durations."""
 
 COUNTS = (
-    _count("rank_count", "ranks", "ranks"),
+    _count("rank_count", "number of ranks", "ranks"),
     _count("step_count", "number of steps; in comparisons, summed over the ranks", "steps"),
-    _count("event_count", "events", "events"),
-    _count("call_count", "calls", "calls"),
-    _count("operator_call_count", "operators that the module itself calls", "operators"),
-    _count("kernel_count", "kernels, copies and memsets", "kernels"),
-    _count("kernel_count_per_call", "kernels of one call", "kernels"),
+    _count("event_count", "number of events", "events"),
+    _count("call_count", "number of calls", "calls"),
+    _count("operator_call_count", "number of operators that the module calls directly", "operators"),
+    _count("kernel_count", "number of kernels, copies and memsets", "kernels"),
+    _count("kernel_count_per_call", "number of kernels in one call", "kernels"),
     _count("forward_kernel_count", "kernels of the forward operator itself"),
     _count("backward_kernel_count", "kernels of the backward operator"),
-    _count("work_count", "pieces of device work", "work"),
-    _count("copy_count", "copies", "copies"),
-    _count("active_count", "copies in flight from this time until the next row"),
-    _count("gap_count", "gaps", "gaps"),
-    _count("change_count", "changes of the value"),
-    _count("segment_count", "segments of the critical path", "segments"),
-    _count("collective_count", "collectives", "collectives"),
-    _count("matched_count", "calls that another rank also recorded"),
-    _count("launch_count", "launches whose length is in the class"),
-    _count("allocation_count", "allocations"),
-    _count("block_count", "blocks of memory; null for memory allocated before the recording", "blocks"),
+    _count("work_count", "number of kernels, copies, memsets and other device work", "work"),
+    _count("copy_count", "number of copies", "copies"),
+    _count("active_count", "number of copies in flight from this time until the next row"),
+    _count("gap_count", "number of gaps", "gaps"),
+    _count("change_count", "number of changes of the value"),
+    _count("segment_count", "number of segments of the critical path", "segments"),
+    _count("collective_count", "number of collectives", "collectives"),
+    _count("matched_count", "number of calls that another rank also recorded"),
+    _count("launch_count", "number of launches in the class"),
+    _count("allocation_count", "number of allocations"),
+    _count("block_count", "number of memory blocks; null for memory allocated before the recording", "blocks"),
 )
 """Counts."""
 
 BUSY_AND_IDLE = (
     _length("computation_ns", "time in which at least one computation kernel runs", "computing for"),
-    _length("non_computation_ns", "time in which device work runs, but no computation"),
+    _length("non_computation_ns", "time in which device work runs, but no computation kernel"),
     _length("idle_ns", "time in which the device or stream runs no work", "idle for"),
     _fraction("computation_fraction", "computation_ns / window_ns", "computing"),
     _fraction("non_computation_fraction", "non_computation_ns / window_ns", "other work only"),
@@ -285,23 +285,23 @@ BUSY_AND_IDLE = (
     _length("communication_ns", "time in which at least one communication kernel runs", "communication"),
     _length("overlap_ns", "hidden communication: time in which communication and computation run", "hidden"),
     _length("exposed_ns", "exposed communication: time in which communication runs but no computation", "exposed"),
-    _length("computation_only_ns", "time in which computation runs and communication does not", "only computing"),
+    _length("computation_only_ns", "time in which computation runs without communication", "only computing"),
     _length("neither_ns", "time in which neither computation nor communication runs", "neither"),
     _fraction("overlap_fraction", "overlap_ns / communication_ns; null without communication", "hidden share"),
     _length("kernel_part_ns", "part of the step in which a kernel computes", "kernels"),
-    _length("memcpy_part_ns", "part in which the device copies and no kernel computes", "copies"),
+    _length("memcpy_part_ns", "part in which the device copies, but no kernel computes", "copies"),
     _length("memset_part_ns", "part in which a memset runs, but neither kernels nor copies", "memsets"),
-    _length("communication_part_ns", "part in which a collective runs and none of the above", "communication"),
-    _length("runtime_part_ns", "part in which the host is in the runtime or driver and none of the above", "runtime"),
-    _length("dataloader_part_ns", "part in which the host waits for data and none of the above", "data loader"),
-    _length("cpu_part_ns", "part in which an operator runs on the host and none of the above", "operators"),
+    _length("communication_part_ns", "part in which a collective runs, and none of the above", "communication"),
+    _length("runtime_part_ns", "part in which the host is in the runtime or driver, and none of the above", "runtime"),
+    _length("dataloader_part_ns", "part in which the host waits for data, and none of the above", "data loader"),
+    _length("cpu_part_ns", "part in which an operator runs on the host, and none of the above", "operators"),
     _length("other_part_ns", "rest of the step", "other"),
 )
 """How the time of a device or step is divided."""
 
 DEVICE_USE = (
     _fraction("utilization_fraction", "share of the time in which a kernel runs", "utilization"),
-    _fraction("sm_efficiency_fraction", "estimated mean share of the SMs that have a block", "est. SM efficiency"),
+    _fraction("sm_efficiency_fraction", "estimated mean share of the SMs that run a block", "est. SM efficiency"),
     _fraction(
         "sm_efficiency_known_fraction", "share of the time for which SM efficiency is known", "SM efficiency known for"
     ),
@@ -310,11 +310,11 @@ DEVICE_USE = (
         "occupancy_known_fraction", "share of the kernel time for which occupancy is known", "occupancy known for"
     ),
     _fraction("mean_occupancy_fraction", "estimated achieved occupancy, calls weighted by duration", "est. occupancy"),
-    _number("mean_blocks_per_sm", "blocks over the SM count, calls weighted by duration", "blocks per SM"),
+    _number("mean_blocks_per_sm", "blocks divided by the SM count, calls weighted by duration", "blocks per SM"),
     _fraction("blocks_per_sm_known_fraction", "share of the kernel time with known blocks per SM", "blocks known for"),
     _fraction(
         "tensor_core_fraction",
-        "lower bound of the share of the kernel time on tensor or matrix cores",
+        "share of the kernel time on tensor or matrix cores, a lower bound",
         "on tensor cores",
     ),
     _fraction(
@@ -329,11 +329,11 @@ DEVICE_USE = (
     ),
     _flag(
         "uses_tensor_cores",
-        "whether the kernel uses tensor or matrix cores; null if its name does not show it",
+        "whether the kernel uses tensor or matrix cores; null if its name does not show this",
         "tensor cores",
     ),
     _flag("is_tensor_core_eligible", "whether tensor or matrix cores could do some of the operator's work", "eligible"),
-    _flag("is_operator_eligible", "is_tensor_core_eligible of the operator", "eligible"),
+    _flag("is_operator_eligible", "is_tensor_core_eligible of the kernel's operator", "eligible"),
     _flag("is_estimated", "whether SM efficiency and occupancy are computed from launch shapes"),
     _flag("has_call_stack", "whether at least one call has a known call stack"),
     _length("tensor_core_total_ns", "part of device_total_ns on tensor or matrix cores"),
@@ -379,9 +379,9 @@ LAUNCHES = (
     ),
     _count("slow_call_count", "calls that take longer than the cutoff", "slow calls"),
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
-    _count("early_start_count", "work that seems to begin before its launch"),
+    _count("early_start_count", "work that begins before its launch, according to the clocks"),
     _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
-    ResultColumn("queue_length", "int64", "pieces of work launched but not begun, from this time until the next row"),
+    ResultColumn("queue_length", "int64", "launched work that has not begun, from this time until the next row"),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
     _count("min_length", "shortest queue"),
@@ -396,11 +396,11 @@ LAUNCHES = (
 """Launches and queues."""
 
 MEMORY = (
-    _size("bytes", "bytes that were moved, sent or allocated; null if unknown"),
+    _size("bytes", "bytes moved, sent or allocated; null if unknown"),
     ResultColumn("mean_bytes", "float64", "bytes per call", "bytes", "mean size"),
     _length(
         "busy_ns",
-        "time in which at least one of the row's copies, kernels or pieces of work runs",
+        "time in which any of the row's kernels, copies or other work runs",
         "busy for",
     ),
     _bandwidth("bytes_per_s", "bandwidth from this time until the next row", column_type="int64"),
@@ -414,20 +414,20 @@ MEMORY = (
     _size("memory_bytes", "memory of the device; null if the file does not say", "memory"),
     _size("capacity_bytes", "memory of the device, for comparison with the peak", "of the device"),
     _size("first_bytes", "bytes allocated before the first event", "at the beginning"),
-    _size("peak_bytes", "most bytes allocated at one time", "peak"),
+    _size("peak_bytes", "maximum of the allocated bytes", "peak"),
     _size("last_bytes", "bytes allocated after the last event", "at the end"),
-    _size("peak_reserved_bytes", "most bytes that PyTorch reserved; null if not recorded", "reserved at most"),
+    _size("peak_reserved_bytes", "maximum of the bytes reserved by PyTorch; null if not recorded", "reserved at most"),
     _size("change_bytes", "bytes allocated; negative for a release"),
     _size("allocated_bytes", "bytes in use after the event"),
     _size("reserved_bytes", "bytes reserved after the event; null if not recorded"),
     _size("block_bytes", "size of the block", "size"),
-    _count("total_allocation_count", "allocations, including those of inner operators"),
+    _count("total_allocation_count", "allocations, also by inner operators"),
     _count("self_allocation_count", "allocations outside inner operators", "allocations"),
-    _size("total_allocated_bytes", "bytes allocated, including those of inner operators", "allocated, with inner"),
+    _size("total_allocated_bytes", "bytes allocated, also by inner operators", "allocated, with inner"),
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
     _size(
         "total_increase_bytes",
-        "bytes allocated minus bytes freed, including those of inner operators",
+        "bytes allocated minus bytes freed, also by inner operators",
         "net, with inner",
     ),
     _size("self_increase_bytes", "bytes allocated minus bytes freed outside inner operators", "net, itself"),
@@ -436,8 +436,8 @@ MEMORY = (
 """Sizes and bandwidths."""
 
 JOB = (
-    _length("collective_ns", "time in which at least one collective or call runs", "time in collectives"),
-    _length("transfer_ns", "part of collective_ns in which data moves: all ranks have arrived", "data transfer"),
+    _length("collective_ns", "time in which at least one collective, send or receive runs", "time in collectives"),
+    _length("transfer_ns", "part of collective_ns after all ranks have arrived, when data moves", "data transfer"),
     _length("synchronising_ns", "part of collective_ns in which the rank waits for others", "waiting"),
     _length("unmatched_ns", "part of collective_ns in calls without a counterpart on another rank", "not known"),
     _mean("mean_step_ns", "mean of step_ns over the steps", "mean step"),
@@ -452,14 +452,12 @@ JOB = (
     _mean("mean_unmatched_ns", "mean of unmatched_ns over the steps", "not known"),
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
-    _mean(
-        "mean_skew_ns", "mean skew: how much later the rank arrives in a collective than the first rank", "mean skew"
-    ),
-    _count("last_count", "collectives in which the rank alone came last", "came last"),
+    _mean("mean_skew_ns", "mean skew: how much later the rank arrives in collectives than the first rank", "mean skew"),
+    _count("last_count", "collectives in which only this rank came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
         "caused_wait_ns",
-        "time that others waited in collectives in which the rank alone came last",
+        "time that other ranks waited in collectives in which only this rank came last",
         "others wait for it",
     ),
     _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
@@ -467,7 +465,7 @@ JOB = (
     _flag("is_straggler", "whether ranks wait mostly for this rank", "late"),
     _flag(
         "is_cause",
-        "whether the rank is a culprit; if causes were not traced, whether it is late for reasons other than its own waiting",
+        "whether the rank is a culprit; without traced causes, whether it is late for reasons other than waiting",
     ),
 )
 """How ranks wait for each other."""
@@ -478,25 +476,27 @@ WAIT_CAUSES = (
     _text("cause", "kind of cause: computation, python, data_loading, …, or unknown"),
     _text("frame", "innermost Python function of the user, with file and line; null if unknown", "Python function"),
     _length("cost_ns", "time that all ranks together wait because of this rank or cause", "cost"),
-    _fraction("cost_fraction", "cost_ns over all waiting", "of all waiting"),
-    _length("error_ns", "how far cost_ns may be off", "may be off by"),
+    _fraction("cost_fraction", "cost_ns divided by the time of all waiting", "of all waiting"),
+    _length("error_ns", "largest error of cost_ns", "may be off by"),
     _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
     _length(
-        "cost_excess_ns", "cost of the cause for the rank minus its cost in the median step", "because of this cause"
+        "cost_excess_ns", "cost of the cause for the rank minus the cost in its median step", "because of this cause"
     ),
     _length("passed_on_ns", "how long other ranks wait because this rank waited", "passes on"),
     _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
-    ResultColumn("first_instance", "int64", "instance of the first wait for the cause; null if all costs are indirect"),
-    _time("first_ns", "when the late rank arrived in this first instance, on its own clock", "first"),
-    _text("role", "culprit: causes waiting; victim: waits because of culprits or passes its waiting on; null: neither"),
+    ResultColumn(
+        "first_instance", "int64", "instance in which a rank first waits for the cause; null if all costs are indirect"
+    ),
+    _time("first_ns", "arrival of the late rank in first_instance, on its own clock", "first"),
+    _text("role", "culprit: causes waiting; victim: waits because of culprits, or passes waiting on; null: neither"),
 )
 """Why ranks wait for each other."""
 
 COLLECTIVES = (
     _text("process_group", "description and ranks of the group, such as mesh_dp [0, 2]; null if unknown", "group"),
     _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
-    _count("instance", "number of a collective, equal on all its ranks; null if it was not matched"),
+    _count("instance", "number of the collective, equal on all its ranks; null if it was not matched"),
     _count("instance_count", "how often the collective ran", "instances"),
     _size(
         "message_bytes",
@@ -506,26 +506,24 @@ COLLECTIVES = (
     _size(
         "bus_bytes", "bytes that cross the rank's link, computed with the bus factor; null if unknown", "over the link"
     ),
-    _fraction("wait_fraction", "wait_ns over the time in the collectives that other ranks also recorded", "waiting"),
+    _fraction("wait_fraction", "wait_ns divided by the time in collectives that other ranks also recorded", "waiting"),
     _mean("median_transfer_ns", "median transfer time", "transfer"),
-    _bandwidth("algorithm_bytes_per_s", "message_bytes over the transfer", "algorithm bandwidth"),
-    _bandwidth("bus_bytes_per_s", "bus_bytes over the transfer", "bus bandwidth"),
+    _bandwidth("algorithm_bytes_per_s", "message_bytes divided by the transfer time", "algorithm bandwidth"),
+    _bandwidth("bus_bytes_per_s", "bus_bytes divided by the transfer time", "bus bandwidth"),
     _bandwidth("low_bytes_per_s", "lower end of the 95 % interval of bus_bytes_per_s", "at least"),
-    _bandwidth(
-        "high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s; null if there is no limit", "at most"
-    ),
+    _bandwidth("high_bytes_per_s", "upper end of the 95 % interval of bus_bytes_per_s; null if unbounded", "at most"),
     _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
     _count("mergeable_count", "small calls that could be merged with the call before them", "mergeable"),
-    _length("mergeable_ns", "latency and pauses that merging the mergeable calls would save on each rank", "saves"),
+    _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
-        "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
+        "how much later this rank arrived than the first rank; null if the clocks are too inexact",
         "lateness",
     ),
-    _length("lateness_half_width_ns", "how far lateness_ns may be off because of the clocks; null if unknown", "±"),
-    _flag("is_last", "whether the other ranks waited for this rank alone", "last"),
+    _length("lateness_half_width_ns", "largest error of lateness_ns because of the clocks; null if unknown", "±"),
+    _flag("is_last", "whether the other ranks waited only for this rank", "last"),
     _text("transfer_basis", "one clock, aligned clocks, or shortest duration, which is an upper bound", "measured by"),
     _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),
     _fraction("call_fraction", "share of all calls", "of calls"),
@@ -533,32 +531,32 @@ COLLECTIVES = (
     _fraction("time_fraction", "share of the time in all calls", "of time"),
     _time(
         "valid_from_ns",
-        "a clock that jumped runs evenly from this time until valid_to_ns; null if it did not jump",
+        "start of the period without clock jumps that the row describes; null if the clock never jumped",
         "from",
     ),
     _time(
         "valid_to_ns",
-        "a clock that jumped runs evenly from valid_from_ns until this time; null if it did not jump",
+        "end of the period without clock jumps that the row describes; null if the clock never jumped",
         "to",
     ),
-    _time("offset_at_ns", "time on the clock for which offset_ns holds", "at"),
+    _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
     _length("offset_ns", "reference host's time minus this clock's time; null if unknown", "offset"),
     _length("half_width_ns", "largest error of offset_ns", "±"),
     _number(
         "drift_ppb", "how much faster the reference clock runs than this clock, in parts per billion", "drift (ppb)"
     ),
     _number("drift_half_width_ppb", "largest error of drift_ppb", "± (ppb)"),
-    _count("size_count", "different message sizes", "sizes"),
-    _mean("latency_ns", "time that a message without bytes would take", "latency"),
+    _count("size_count", "number of different message sizes", "sizes"),
+    _mean("latency_ns", "time that an empty message would take", "latency"),
     _mean("latency_low_ns", "lower end of the 95 % interval of latency_ns", "at least"),
     _mean("latency_high_ns", "upper end of the 95 % interval of latency_ns", "at most"),
     ResultColumn("source_rank", "int32", "rank that sends", heading="from"),
     ResultColumn("destination_rank", "int32", "rank that receives", heading="to"),
     _text("part", "the host, link or group that is slow"),
-    _mean("peer_transfer_ns", "median transfer time of the peers of the slow host, link or group", "transfer of peers"),
+    _mean("peer_transfer_ns", "median transfer time of other hosts, links or groups", "transfer of peers"),
     _number(
         "slowdown",
-        "time divided by the time of the peers: a transfer by that of other hosts, links, groups or pairs, a step by the ideal step",
+        "transfer time divided by the time of other hosts, links, groups or pairs; step time divided by the ideal time",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
@@ -567,7 +565,7 @@ COLLECTIVES = (
     ResultColumn("collectives", "list[text]", "kinds of communication of a group"),
     _count("stage", "position of the rank in its pipeline, from 0"),
     _count("stage_count", "stages of the pipeline", "stages"),
-    _count("microbatch_count", "messages from each stage to the next in a step", "microbatches"),
+    _count("microbatch_count", "messages in a step from each stage to the next", "microbatches"),
     _length("bubble_ns", "exposed waiting in sends and receives of a pipeline", "bubble"),
     _mean("mean_computation_ns", "mean of computation_ns over the steps", "computing"),
     _mean("mean_bubble_ns", "mean of bubble_ns over the steps", "bubble"),
@@ -577,23 +575,23 @@ COLLECTIVES = (
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the rank's experts receive, over the group's mean; sending results back does not count",
+        "tokens that the rank's experts receive, divided by the group's mean; returned results do not count",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
         "computed_tokens", "rows of grouped matrix products; a token counts once for each product", "tokens computed"
     ),
     _count("expert_count", "most experts in one grouped matrix product", "experts"),
-    _number("computed_imbalance", "computed_tokens over the mean of the group"),
+    _number("computed_imbalance", "computed_tokens divided by the group's mean"),
 )
 """Collectives matched across ranks."""
 
 STRAGGLER_COST = (
     _count("dp_rank", "number of the replica of the model, from 0", "replica"),
     _text("operation_kind", "kind of operation: forward-compute, dp-all-reduce, ...", "kind"),
-    _count("operation_count", "operations", "operations"),
-    _length("ideal_ns", "length of the step if all operations take their ideal time", "ideal"),
-    _mean("mean_cost_ns", "by how much these operations prolong an ideal step, mean of the steps", "costs"),
+    _count("operation_count", "number of operations", "operations"),
+    _length("ideal_ns", "duration of the step if all operations take their ideal time", "ideal"),
+    _mean("mean_cost_ns", "time that these operations add to an ideal step, mean of the steps", "costs"),
     _fraction(
         "replay_error_fraction",
         "|replay / step_ns - 1| for a replay in which each rank begins the step at its recorded time",
@@ -606,7 +604,7 @@ STRAGGLER_COST = (
     ),
     _fraction("stage_fraction", "M_S: part of the slowdown that vanishes without the last stage", "stage share"),
 )
-"""What stragglers cost."""
+"""The cost of stragglers."""
 
 PATH_CLASSES = {
     "cpu_operator": "CPU operators",
@@ -623,26 +621,26 @@ PATH_CLASSES = {
 """Classes of the critical path, with headings short enough to fit beside each other."""
 
 CRITICAL_PATH = (
-    _flag("waits_recorded", "whether the profiler recorded which stream waits for which"),
+    _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
     _count("contradicted_count", "dependencies that end before they begin, according to the clocks of the trace"),
-    _length("slack_ns", "how much later every event of the rank could be without the step ending later", "slack"),
+    _length("slack_ns", "longest delay of all events of the rank that does not prolong the step", "slack"),
     ResultColumn(
-        "from_rank", "int32", "rank that the critical path leaves: the last to arrive in the collective", heading="from"
+        "from_rank", "int32", "rank that the critical path leaves: the last to arrive in a collective", heading="from"
     ),
     ResultColumn("to_rank", "int32", "rank on which the critical path continues", heading="to"),
-    _length("after_ns", "time from the start of the job's window", "after"),
+    _length("after_ns", "time since the start of the job's window", "after"),
     _count("hop_count", "changes of the critical path from one rank to another", "hops"),
-    _length("clock_half_width_ns", "largest error of the difference between two clocks; null if it is unknown", "±"),
+    _length("clock_half_width_ns", "largest error of the offset between the two clocks; null if unknown", "±"),
     _length(
         "unknown_ns",
-        "time of the critical path whose cause was not recorded, or of a device whose use was not recorded",
+        "time of the critical path whose cause was not recorded, or in which the use of the device was not recorded",
         "unknown",
     ),
     _length("incomplete_ns", "time of the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "summed time by which dependencies between ranks end before they begin, according to the clocks",
+        "for dependencies between ranks that, by the clocks, end before they begin: the sum of the differences",
         "clock error",
     ),
     *(
@@ -650,12 +648,12 @@ CRITICAL_PATH = (
         for name, heading in PATH_CLASSES.items()
     ),
     _length("measured_ns", "length of the window", "measured"),
-    _length("replayed_ns", "length of an unchanged replay of the graph", "without a change"),
+    _length("replayed_ns", "length of a replay without changes", "without a change"),
     _length("predicted_ns", "predicted length with the changes", "predicted"),
     _length("saved_ns", "measured_ns - predicted_ns", "saves"),
     _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
 )
-"""The critical path, and what changes would save."""
+"""The critical path, and the time that changes would save."""
 
 
 def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading: str = "") -> tuple[ResultColumn, ...]:
@@ -685,32 +683,34 @@ COMPARISONS = (
 """The comparison of two traces."""
 
 DIAGNOSIS = (
-    _text("rule", "name of the rule that applies"),
-    _text("advice", "what to do about the cause, in a sentence"),
-    _text("finding", "what happens, in a sentence"),
+    _text("rule", "name of the rule"),
+    _text("advice", "what to do about the cause, in one sentence"),
+    _text("finding", "what happens, in one sentence"),
     _length(
-        "stake_ns", "the most that fixing the cause can save per step, averaged over all ranks", "at stake per step"
+        "stake_ns", "upper bound of what fixing the cause saves per step, averaged over all ranks", "at stake per step"
     ),
     _length(
-        "stake_error_ns", "half of the range of stake_ns over the replayed steps; null if fewer than two", "± at stake"
+        "stake_error_ns",
+        "half of the range of stake_ns over the replayed steps; null for fewer than two steps",
+        "± at stake",
     ),
-    _fraction("stake_fraction", "stake_ns over the mean step", "of the step"),
+    _fraction("stake_fraction", "stake_ns divided by the mean step", "of the step"),
     _text(
         "basis",
-        "what-if: the step was replayed without the cause; bound: fixing the cause saves at most this; estimate: about this",
+        "what-if: from a replay without the cause; bound: the cause costs at most stake_ns; estimate: about stake_ns",
     ),
     _text("confidence", "high, medium or low: how certain the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
-    _text("part_of", "the rule whose finding explains most of the same time; null if none does", "part of"),
-    _text("subject", "tells several findings of one rule apart; null if there is only one"),
-    _number("measured", "what the rule measured"),
-    _number("threshold", "the rule applies from this value on"),
+    _text("part_of", "the rule whose finding explains most of this time too; null if there is none", "part of"),
+    _text("subject", "distinguishes several findings of one rule; null if there is only one"),
+    _number("measured", "value measured by the rule"),
+    _number("threshold", "lowest value for which the rule reports a finding"),
     _text("unit", "unit of the measured value and the threshold"),
-    _length("claimed_ns", "time per step that the finding explains and no earlier finding does", "cost on the rank"),
-    _length("explained_ns", "all time per step that the cause explains", "explains"),
+    _length("claimed_ns", "time per step that this finding explains, but no earlier one", "cost on the rank"),
+    _length("explained_ns", "time per step that this finding explains", "explains"),
     _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
-    _fraction("exposed_fraction", "share of the mean step with communication and without computation", "exposed comm."),
+    _fraction("exposed_fraction", "share of the mean step with communication but no computation", "exposed comm."),
     _text(
         "main_work", "the kernel with most device time; without device work, the operator with most time on the host"
     ),
@@ -724,9 +724,11 @@ DIAGNOSIS = (
         "known costs",
     ),
     _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
-    _size("memory_capacity_bytes", "total memory of the device that has this peak; null if unknown", "device memory"),
+    _size(
+        "memory_capacity_bytes", "total memory of the device with memory_peak_bytes; null if unknown", "device memory"
+    ),
     ResultColumn(
-        "waited_for_rank", "int32", "the rank that causes most waiting; null if none does", heading="for rank"
+        "waited_for_rank", "int32", "the rank that causes most waiting; null if there is none", heading="for rank"
     ),
 )
 """Diagnosis."""
@@ -736,7 +738,7 @@ SOURCE_LINES = (
     ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "the three functions or operators called by the line that take the most time", "called"),
+    _text("callees", "the three functions or operators called by the line that take most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
         "host_blocked_ns",
@@ -745,14 +747,14 @@ SOURCE_LINES = (
     ),
     _length(
         "device_idle_ns",
-        "time in which a device has no work and the line runs on the thread that launches the device's next work",
+        "time in which a device is idle while the line runs on the thread that launches the device's next work",
         "no work for a device",
     ),
     _fraction("step_fraction", "share of the step time in which the line runs on at least one thread", "of the steps"),
     _length("own_ns_per_step", "host_self_ns - host_blocked_ns in a mean step", "in a step"),
     _length("typical_ns_per_step", "own_ns_per_step of the median rank", "typical"),
     _length("excess_ns_per_step", "own_ns_per_step - typical_ns_per_step", "longer by"),
-    _fraction("excess_fraction", "excess_ns_per_step over a mean step of the rank", "of a step"),
+    _fraction("excess_fraction", "excess_ns_per_step divided by the rank's mean step", "of a step"),
 )
 """Lines of the user's code."""
 
@@ -771,23 +773,25 @@ COMPILED_REGIONS = (
     _count("replay_count", "launches of CUDA graphs inside the region", "graph replays"),
     _count("compilation_count", "compilations of torch.compile during the recording", "compilations"),
     _length("compilation_ns", "host time of the compilations", "compiling"),
-    _count("guard_count", "lookups of the compiled version that fits the inputs", "guard checks"),
-    _length("guard_ns", "host time of these lookups", "guards"),
+    _count("guard_count", "guard checks, which look up the compiled version that fits the inputs", "guard checks"),
+    _length("guard_ns", "host time of the guard checks", "guards"),
     _count("graph_break_count", "functions that continue after a graph break; null if unknown", "graph breaks"),
     _length(
-        "compiled_device_ns", "device work launched by compiled code, forward and backward", "compiled device time"
+        "compiled_device_ns",
+        "device time of work launched by compiled code, forward and backward",
+        "compiled device time",
     ),
-    _fraction("compiled_fraction", "share of the device time that compiled code launched", "compiled"),
+    _fraction("compiled_fraction", "share of the device time in work launched by compiled code", "compiled"),
     _text("source_file", "generated source of the kernel; null if not recorded", "source"),
 )
-"""What torch.compile compiled."""
+"""Code compiled by torch.compile."""
 
 ROOFLINE = (
     _text("phase", "forward, backward, recompute (activation checkpointing) or optimizer; null if unknown"),
     _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
     _text("input_values", "JSON: text of each scalar input; null if not recorded", "input values"),
     _text(
-        "work", "matrix: tensor cores could do it; vector: only ordinary cores; copy: no arithmetic; null if unknown"
+        "work", "matrix: tensor cores can do it; vector: only ordinary cores can; copy: no arithmetic; null if unknown"
     ),
     _text("precision", "element type in which the kernel computes; null if unknown"),
     ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
@@ -804,18 +808,18 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory: which takes longer at peak rates, null if unknown; for an inference step: what takes most of its time",
+        "compute or memory: which takes longer at peak rates; for inference, which takes most time; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
-    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only with a contradiction", "of the peak"),
+    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if there is a contradiction", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
-    _text("contradiction", "why floor_ns exceeds busy_ns; null if it does not"),
+    _text("contradiction", "reason why floor_ns exceeds busy_ns; null otherwise"),
     _fraction("covered_fraction", "share of busy_ns in operators whose operations or bytes are known", "known"),
     _length("contradicted_ns", "busy_ns of operators whose lower bound exceeds their time", "contradicted"),
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
-    _length("earlier_ns", "time of work that was launched before the recording", "launched earlier"),
+    _length("earlier_ns", "time of work launched before the recording began", "launched earlier"),
     ResultColumn(
         "model_flops",
         "int64",
@@ -833,13 +837,13 @@ ROOFLINE = (
     _fraction("mfu_fraction", "share of the step that model_flops would take at peak rate", "MFU"),
     _fraction("hfu_fraction", "share of the step that hardware_flops would take at peak rate", "HFU"),
     _text("resource", "a precision, or memory"),
-    _flag("is_matrix", "whether the peak is that of tensor or matrix cores", "tensor cores"),
+    _flag("is_matrix", "whether this is the peak of tensor or matrix cores", "tensor cores"),
     ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
     _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null for precisions", "peak bandwidth"),
     ResultColumn(
         "attainable_flops_per_s",
         "float64",
-        "highest rate of matrix multiplications that the vendor measured",
+        "highest rate of matrix multiplications according to the vendor's measurements",
         "FLOP/s",
         "vendor",
     ),
@@ -847,31 +851,31 @@ ROOFLINE = (
         "attained_flops_per_s", "float64", "highest rate of matrix multiplications in this trace", "FLOP/s", "best here"
     ),
     _bandwidth("attained_bytes_per_s", "highest memory bandwidth in this trace", "best bandwidth here"),
-    _text("source", "where the peak rate comes from"),
+    _text("source", "source of the peak rate"),
 )
-"""Operators compared with what the device can do."""
+"""Operators compared with the peak rates of the device."""
 
 INFERENCE = (
     ResultColumn("inference_step", "int64", "number of the inference step of the rank, from 0", heading="step"),
-    _text("step_name", "name of the range that marks the step; null if no range does", "range"),
-    _text("engine", "vllm, sglang, …; annotation or pattern for names that users chose; null if unknown"),
+    _text("step_name", "name of the range that marks the step; null if there is none", "range"),
+    _text("engine", "vllm, sglang, …; annotation or pattern if the user chose the names; null if unknown"),
     _text(
         "found_by",
         "what identifies the steps: annotation, python function, module, compiled graph, token embedding, or profiler step",
         "found by",
     ),
     _flag("is_draft", "whether the step runs the draft model of speculative decoding", "draft"),
-    _text("period", "start: unusual, at the beginning; cut off: work not recorded; steady: all others"),
+    _text("period", "start: unusual steps at the beginning; cut off: some work was not recorded; steady: all others"),
     _text("period_reason", "why the step is not steady; null if it is", "why"),
-    _count("request_count", "requests in the step, that is, in its batch; null if unknown", "requests"),
-    _count("prefill_request_count", "requests whose prompt the step reads; null if unknown", "in prefill"),
+    _count("request_count", "requests in the step's batch; null if unknown", "requests"),
+    _count("prefill_request_count", "requests whose prompt the step processes; null if unknown", "in prefill"),
     _count("decode_request_count", "requests for which the step generates tokens; null if unknown", "in decode"),
     _count("token_count", "new tokens of all requests; null if unknown", "tokens"),
     _count("prefill_token_count", "new tokens of prompts; null if unknown", "prompt tokens"),
     _count("decode_token_count", "new tokens in decoding; null if unknown", "decoded tokens"),
     _count(
         "padded_token_count",
-        "tokens that the step computes, padding included; null if they equal token_count, or are unknown",
+        "tokens that the step computes, including padding; null if unknown or equal to token_count",
         "with padding",
     ),
     _count(
@@ -879,24 +883,24 @@ INFERENCE = (
         "tokens returned by steps that only decode, one for each request; null if unknown",
         "output tokens",
     ),
-    _count("draft_token_count", "tokens in decoding beyond one for each request; null if unknown", "drafted tokens"),
+    _count("draft_token_count", "tokens in decoding beyond one per request; null if unknown", "drafted tokens"),
     _count(
         "attention_pair_count",
         "pairs of query and key under a causal mask, in one head of one layer",
         "attention pairs",
     ),
-    _count("apart_count", "steps that are not steady", "not steady"),
+    _count("apart_count", "steps outside the steady period", "not steady"),
     _length("gap_before_ns", "time since the end of the previous step; null for the first step", "gap before"),
     _length("host_ns", "length of the step's range on the host", "on host"),
     _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
     _length(
         "compute_bound_ns",
-        "time in kernels whose arithmetic takes longer at peak rates than moving their bytes",
+        "time in kernels that, at peak rates, take longer to compute than to move their bytes",
         "compute-bound",
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels that take longer to move their bytes than to compute, while no compute-bound kernel runs",
+        "time in kernels that, at peak rates, take longer to move bytes than to compute, outside compute_bound_ns",
         "memory-bound",
     ),
     _length(
@@ -907,39 +911,39 @@ INFERENCE = (
     _length("copying_ns", "time in copies and memsets, while no kernel runs", "copies"),
     _length(
         "launch_idle_ns",
-        "time in which nothing runs although work has been launched, except time of unknown cause",
+        "idle time after the next work has been launched, except unknown_idle_ns",
         "waits for launch",
     ),
     _length(
         "unknown_idle_ns",
-        "idle time of unknown cause: the launch of the next work was not recorded, or kernels of a graph were not",
+        "idle time of unknown cause: the launch of the next work, or kernels of a graph, were not recorded",
         "idle, unknown",
     ),
-    _length("host_idle_ns", "time in which nothing runs, and nothing has been launched", "waits for host"),
-    _length("attention_ns", "time in which attention runs; null if no step shows attention", "attention"),
+    _length("host_idle_ns", "idle time before the host launches the next work", "waits for host"),
+    _length("attention_ns", "time in which attention runs; null if no attention is recognised", "attention"),
     ResultColumn(
         "attention_flops", "int64", "operations of the attention of a step; null if unknown", "FLOP", "of attention"
     ),
-    _length("moe_ns", "time in which a mixture of experts runs; null if no step shows one", "experts"),
-    _length("draft_ns", "time in which work of a draft model runs; null if no step shows one", "drafting"),
+    _length("moe_ns", "time in which a mixture of experts runs; null if none is recognised", "experts"),
+    _length("draft_ns", "time in which a draft model runs; null if none is recognised", "drafting"),
     _fraction("attention_fraction", "attention_ns / busy_ns", "attention"),
     _fraction("moe_fraction", "moe_ns / busy_ns", "experts"),
     _fraction("draft_fraction", "draft_ns / busy_ns", "drafting"),
-    _length("p50_step_ns", "half of the steps take at most this", "median"),
-    _length("p90_step_ns", "90 % of the steps take at most this", "p90"),
-    _length("p99_step_ns", "99 % of the steps take at most this", "p99"),
+    _length("p50_step_ns", "median duration of the steps", "median"),
+    _length("p90_step_ns", "90th percentile of the durations of the steps", "p90"),
+    _length("p99_step_ns", "99th percentile of the durations of the steps", "p99"),
     _number("mean_token_count", "mean of token_count", "tokens"),
     _mean("mean_gap_before_ns", "mean of gap_before_ns", "gap before"),
     _mean("mean_host_ns", "mean of host_ns", "on host"),
     _mean(
         "output_token_ns",
-        "time of the steps and of the gaps before them, per output token; null if unknown",
+        "time per output token, including the gaps before steps; null if unknown",
         "per output token",
     ),
     _length("elapsed_ns", "from the start of the first steady step to the end of the last", "elapsed"),
     _mean(
         "inter_token_ns",
-        "how long a request waits for a token: elapsed_ns divided by the number of steps that decode",
+        "time between two tokens of a request: elapsed_ns divided by the number of steps that decode",
         "between tokens",
     ),
     _number("tokens_per_s", "new tokens of all steady steps per second; null if some are unknown", "tokens/s"),
@@ -948,9 +952,9 @@ INFERENCE = (
 
 TRUST = (
     _length("recorded_ns", "time from the first to the last event of the rank", "recorded"),
-    _length("doubtful_ns", "time in which a rule of a sound recording is broken; null if unknown", "in doubt"),
+    _length("doubtful_ns", "time in which the recording breaks a rule; null if unknown", "in doubt"),
     _fraction("trusted_fraction", "share of recorded_ns in which no rule is broken", "trusted"),
-    _length("device_busy_ns", "time in which a device of the rank works", "device time"),
+    _length("device_busy_ns", "time in which a device of the rank runs work", "device time"),
     _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
     _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
     _count("doubt_count", "broken rules", "doubts"),

@@ -1,4 +1,4 @@
-"""Results as printed tables, with their rows, columns, headings and units.
+"""Results as printed tables, with headings and units.
 
 The terminal, the report and the pages print the same `View`s of a result, so they always agree.
 """
@@ -29,7 +29,7 @@ _KERNELS_SHOWN = 3
 
 
 _NO_DEVICE = -1
-"""The device of memory on the CPU, and of events whose file names no device."""
+"""The device number of memory on the CPU, and of events whose file does not contain a device."""
 
 
 _KERNEL_LENGTH = 40
@@ -58,7 +58,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
 """The formats of numbers, by the unit of their column."""
 
 _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
-"""Shares that are often so small that 0.03 % says more than 0.0 %."""
+"""Fractions that are often so small that they are printed as 0.03 % instead of 0.0 %."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to print; `left_out` counts the rows over the limit, `chosen_by` names the column that ranked them."""
+    """A table ready to print; `left_out` counts omitted rows, and `chosen_by` is the heading that ranked the rows."""
 
     caption: str
     headings: tuple[str, ...]
@@ -92,12 +92,12 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Format at most `limit` rows of a view of a result, those with the largest values of the column `telling`."""
+    """Format a view of a result; of more than `limit` rows, keep those with the largest values in `telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
-    """Format at most `limit` rows of a frame, those with the largest values of the column `telling`."""
+    """Format a frame; of more than `limit` rows, keep those with the largest values of the column `telling`."""
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
     short = shown_names(kept)
@@ -117,7 +117,7 @@ def heading(column: str) -> str:
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return short names for the kernels and kernel sequences in a table.
 
-    In a table of up to `_MOST_NAMES` kernels, no two kernels get the same short name.
+    The short names of kernels are distinct. A table of more than `_MOST_NAMES` kernels gets none.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -134,7 +134,7 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
     Args:
         column: name of the column.
         value: one of its values.
-        short: `shown_names` of the whole table, so that different kernels get different names.
+        short: `shown_names` of the whole table, in which different kernels have different names.
     """
     if value is None or (column == "device" and value == _NO_DEVICE):
         return Cell(percent_text(None), is_number=True)
@@ -146,7 +146,7 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
 
 
 def known_columns(table: pl.DataFrame) -> pl.DataFrame:
-    """Drop the columns that hold only nulls."""
+    """Drop columns that contain only nulls."""
     return table.select(column for column in table if len(table) == 0 or column.null_count() < len(table))
 
 
@@ -164,7 +164,7 @@ def without_wholly_known(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _first_kernels(sequences: Iterable[str]) -> dict[str, str]:
-    """Shorten sequences to the short names of their first kernels and the number of kernels left out."""
+    """Shorten each sequence to the short names of its first kernels and the number of remaining kernels."""
     kernels = {sequence: sequence.split(SEQUENCE_SEPARATOR) for sequence in sequences}
     short = short_names((name for names in kernels.values() for name in names[:_KERNELS_SHOWN]), _KERNEL_LENGTH)
     return {sequence: _sequence_text(names, short) for sequence, names in kernels.items()}
@@ -199,5 +199,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Whether to shorten a value: all kernel names, and C++ signatures among the names of other events."""
+    """Return whether to shorten a value: a kernel name, or a C++ signature as the name of another event."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

@@ -1,1 +1,1 @@
-"""SQL queries on a trace, which DuckDB answers."""
+"""SQL queries on a trace, answered by DuckDB."""

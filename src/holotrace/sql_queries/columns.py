@@ -30,12 +30,12 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970: Python and Polars can print this range, DuckDB's dates exceed it."""
+"""0001-01-01 and 9999-12-31 in days since 1970, the range that Python and Polars can print; DuckDB's range is larger."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is loaded late
+def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is imported late
     """Return the relation with unsupported types cast to text by DuckDB, and maps to lists of pairs."""
     casts = [_cast(number + 1, duckdb_type) for number, duckdb_type in enumerate(relation.types)]
     if not any(casts):
@@ -47,7 +47,7 @@ def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is loaded lat
 
 
 def as_frame(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
-    """Return a frame; columns with dates outside the years 1 to 9999 become text, as Polars cannot print these."""
+    """Return a frame; columns with dates outside the years 1 to 9999 become text, because Polars cannot print them."""
     import pyarrow as pa  # noqa: PLC0415 -- an extra, and slow to import
 
     names = _distinct(schema.names)
@@ -57,7 +57,7 @@ def as_frame(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pl.DataFra
     return rows.with_columns(_far_as_text(rows[name]) for name in rows.columns if _is_far(rows[name]))
 
 
-def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as above
+def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- DuckDB is imported late
     if _is_supported(duckdb_type) or duckdb_type.id in _ALONE:
         return None
     if duckdb_type.id == "map" and all(_is_supported(inner) for _, inner in duckdb_type.children):
@@ -65,8 +65,8 @@ def _cast(number: int, duckdb_type: Any) -> str | None:  # noqa: ANN401 -- as ab
     return f"CAST(#{number} AS VARCHAR)"
 
 
-def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- as above
-    """Whether a frame supports a type: numbers and strings, and lists and structs of these."""
+def _is_supported(duckdb_type: Any) -> bool:  # noqa: ANN401 -- DuckDB is imported late
+    """Return whether a frame supports a type: a number, a string, or a list or struct of supported types."""
     if str(duckdb_type) in {"JSON", "GEOMETRY"}:  # unsupported, although DuckDB may give them the type id of text
         return False
     if duckdb_type.id in _LISTS:
@@ -85,7 +85,7 @@ def _is_far(column: pl.Series) -> bool:
 
 
 def _far_as_text(column: pl.Series) -> pl.Series:
-    """Print values as dates if possible, else as the number of units since 1970."""
+    """Format values as dates if possible, else as the number of units since 1970."""
     bounds = _bounds(column.dtype)
     unit = getattr(column.dtype, "time_unit", "days")
     first, last = bounds or (0, 0)
@@ -106,7 +106,7 @@ def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Append numbers to columns of the same name: `a`, `a_1`, `a_2`."""
+    """Append numbers to the names of columns with equal names: `a`, `a_1`, `a_2`."""
     taken: set[str] = set()
     distinct = []
     for name in names:

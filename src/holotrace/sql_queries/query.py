@@ -1,7 +1,7 @@
 """Run SQL queries on a trace with DuckDB.
 
-The views that a query names are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
-linked instead. DuckDB has access to these files only: no other file, no network, no extension, no Python variable. The
+The views in a query are written to a temporary folder as Parquet files, rank by rank; tables of a local store are
+linked instead. DuckDB can access only these files: no other files, no network, no extensions, no Python variables. The
 query must be a single SELECT, and cannot change DuckDB's settings
 (https://duckdb.org/docs/stable/operations_manual/securing_duckdb/overview).
 """
@@ -43,7 +43,7 @@ _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""DuckDB's temporary files may take up to the free disk space divided by this number."""
+"""DuckDB's temporary files may take the free disk space divided by this number."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -69,19 +69,19 @@ def sql(
 
         holotrace.sql(trace, "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
 
-    docs/reference/schema.md lists the views and their columns. The views that the query names are written into a
-    temporary folder, rank by rank. The query can read only this folder, and writes nothing.
+    docs/reference/schema.md lists the views and their columns. The views in the query are written into a temporary
+    folder, rank by rank. The query can read only this folder, and cannot write.
 
     Args:
         trace: the ranks to query.
-        query: a SELECT that names its views literally.
-        memory_limit_bytes: the memory that DuckDB may use before it continues in temporary files, and the largest size
-            of the result; by default half of the available memory.
+        query: a SELECT that contains the names of its views literally.
+        memory_limit_bytes: the memory that DuckDB may use before it switches to temporary files, and also the maximum
+            size of the result; by default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
         executor: computes the rows of the views; its worker processes must run on this machine.
 
     Returns:
-        The rows. Types that polars lacks, such as intervals, unions and enums, are returned as text.
+        The rows. Types that Polars does not have, such as intervals, unions and enums, are returned as text.
 
     Raises:
         InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
@@ -117,7 +117,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables that a query needs, directly or through views, and the views that it names."""
+    """Return the stored tables that a query needs, directly or through views, and the views in the query."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)
@@ -147,7 +147,7 @@ def _write_rank(rank_trace: RankTrace, folder: Path, stored: tuple[str, ...], de
 
 
 def _write_job(trace: Trace, executor: Executor, folder: Path, derived: tuple[str, ...]) -> None:
-    """Write the views whose rows need all ranks at once."""
+    """Write the views that are computed from all ranks at once."""
     for view in (VIEWS[name] for name in derived):
         if view.of_job is not None:
             for (rank,), rows in view.of_job(trace, executor).partition_by("rank", as_dict=True).items():
@@ -177,7 +177,7 @@ def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
 
 
 def _emptied(target: Path) -> Path:
-    """Create the folder of a file, and remove a partial file that a lost worker may have left."""
+    """Create the folder of a file, and remove the partial file of a lost worker, if any."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
@@ -212,7 +212,7 @@ def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
     }
 
 
-def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is loaded late
+def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived: tuple[str, ...]) -> None:  # noqa: ANN401 -- DuckDB is imported late
     connection.execute(f"CREATE SCHEMA {STORED}")
     for name in stored:
         _make_view(connection, f"{STORED}.{name}", _of_files(folder, f"{STORED}.{name}", parquet_types(name)))
@@ -221,25 +221,25 @@ def _make_views(connection: Any, folder: Path, stored: tuple[str, ...], derived:
         _make_view(connection, name, view.select or _of_files(folder, name, view.types))
 
 
-def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401 -- as above
+def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401 -- DuckDB is imported late
     connection.execute(f"CREATE VIEW {name} AS {select}")
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return the query over the files of a view; if there are no files, a query with the same columns and no rows."""
+    """Return the query over the files of a view; without files, a query with the same columns but no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
     pattern = f"{glob.escape(str(folder))}/{view}/rank=*/rows.parquet"
     columns = ", ".join(f'"{name}"' for name in types)
     return (
-        f"SELECT rank, {columns} FROM read_parquet({_text(pattern)}, hive_partitioning = true, "  # noqa: S608 -- our names
+        f"SELECT rank, {columns} FROM read_parquet({_text(pattern)}, hive_partitioning = true, "  # noqa: S608 -- all names are from this package
         "hive_types = {'rank': INTEGER})"
     )
 
 
 def _linked_stores(trace: Trace) -> set[Path]:
-    """Return the stores whose files the folder links to."""
+    """Return the stores with files that are linked from the folder."""
     folders = (file.folder.parent for file in _stored_files(trace))
     return {folder for folder in folders if isinstance(folder, Path)}
 
@@ -248,7 +248,7 @@ def _stored_files(trace: Trace) -> list[StoredFile]:
     return [rank_trace.file for rank_trace in trace.ranks.values() if isinstance(rank_trace.file, StoredFile)]
 
 
-def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- as above
+def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- DuckDB is imported late
     """Restrict DuckDB to the folders, irrevocably."""
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
@@ -259,11 +259,11 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     connection.execute("SET lock_configuration = true")
 
 
-def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- as above
-    """Refuse anything but one SELECT: other statements could write into the folder."""
+def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- DuckDB is imported late
+    """Raise InvalidOptionError for anything but one SELECT; other statements could write into the folder."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-        message = "SQL answers one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) at a time"
+        message = "only one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) is allowed"
         raise InvalidOptionError(message)
 
 
@@ -275,12 +275,12 @@ def _plain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @contextmanager
-def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- as above
+def _errors_explained(duckdb: Any, query: str, memory_bytes: int) -> Iterator[None]:  # noqa: ANN401 -- DuckDB is imported late
     try:
         yield
     except duckdb.OutOfMemoryException as error:
         message = (
-            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk; "
+            f"the query needs more than {size_text(memory_bytes)} of memory, or more than half of the free disk space; "
             "aggregate or join less, or raise the limit with --memory-limit (memory_limit_bytes=)"
         )
         raise LimitReachedError(message) from error

@@ -1,4 +1,4 @@
-"""The rows of the SQL views, computed from the same tables as the analyses; most views are computed rank by rank."""
+"""The rows of the SQL views, computed from the same tables as the analyses, mostly rank by rank."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DURATION = (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns")
 
 
 def rank_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the one row of `ranks`."""
+    """Return the row of `ranks` for this rank."""
     header, health = rank_trace.header, rank_trace.health
     kinds = set(EventKind) - {EventKind.INSTANT, EventKind.MEMORY}
     span = event_ranges(rank_trace, kinds, ["start_ns", "end_ns"])
@@ -183,13 +183,13 @@ def step_rows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def inference_step_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `inference_steps`, sorted by start; the time ranges are those on the host."""
+    """Return the rows of `inference_steps`, sorted by start, with the time ranges on the host."""
     table = inference_steps(rank_trace).table
     return table.with_columns(_DURATION, inference_step=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
 def annotation_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of `annotations`: first the host's, then the devices'."""
+    """Return the rows of `annotations`, first on the host, then on the devices."""
     host, device = host_annotations(rank_trace), device_annotations(rank_trace)
     on_host = host.with_columns(_thread(rank_trace, host["track_id"]), is_on_device=pl.lit(value=False))
     both = pl.concat([on_host, device.with_columns(is_on_device=pl.lit(value=True))], how="diagonal_relaxed")

@@ -1,7 +1,7 @@
 """Run a DuckDB query until it is done, reaches a limit, or is interrupted by a signal.
 
-DuckDB runs in its own thread. The calling thread only waits, so that Python handles signals at once and can interrupt
-DuckDB (https://duckdb.org/docs/stable/clients/python/conversion).
+DuckDB runs in a separate thread. The calling thread only waits, so it handles signals at once and can interrupt DuckDB
+(https://duckdb.org/docs/stable/clients/python/conversion).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""An interrupted query must end within this many seconds; a few DuckDB functions do not check for interrupts."""
+"""Seconds to wait for an interrupted query to end; a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection. If it ignored an interrupt, `is_stuck` is True, and the connection must stay open."""
+    """A query on a connection; `is_stuck` means that it ignored an interrupt, so the connection must stay open."""
 
     connection: Any
     limits: Limits

@@ -1,8 +1,8 @@
-"""The SQL views: every column with its type, unit and meaning, and the source of the rows of a rank.
+"""The SQL views: the columns with type, unit and meaning, and the functions or queries that produce the rows.
 
 Besides the views declared here, each table of `holotrace.schema.TABLES` is available as the view `stored.<table>`, with the
-columns that a store has. Every view begins with `rank` (int32). docs/reference/schema.md shows the views; a test compares
-it with this file.
+same columns as in a store. Every view begins with the column `rank` (int32). docs/reference/schema.md shows the views;
+a test compares it with this file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from holotrace.store.trace import RankTrace, Trace
 
 @dataclass(frozen=True)
 class SqlView:
-    """A view: the meaning of one row, the columns except `rank`, and one of three sources of rows.
+    """A view: the meaning of a row, the columns except `rank`, and one of three sources of the rows.
 
     rows    a function that returns the rows of a rank
     of_job  a function that returns the rows of all ranks, with `rank`
@@ -83,7 +83,7 @@ _WORK = (
     Column(
         "launch_delay_ns",
         "int64",
-        "from the end of the launch call to the start of the work; negative if the work starts before the call ends",
+        "time from the end of the launch call to the start of the work; negative if the work starts earlier",
         "ns",
     ),
     Column("operator_index", "uint32", "event_index of the innermost operator around the launch"),
@@ -122,7 +122,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "events",
-            "an event of the file, of any kind: everything with a start and a duration, and instants",
+            "an event in the file: anything with a start and a duration, or an instant",
             (
                 _EVENT,
                 *_RANGE,
@@ -133,7 +133,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("stream", "int64", "stream or queue; -1 is the whole device; null on the host"),
                 Column("correlation", "int64", "joins a host call with its device rows"),
                 Column("external_id", "int64", "joins runtime and device rows with their operator"),
-                Column("track_id", "uint32", "number of its process and thread within the rank"),
+                Column("track_id", "uint32", "number of the process and thread within the rank"),
                 Column("process", "text", "process, as written in the file"),
                 _THREAD,
             ),
@@ -161,9 +161,9 @@ VIEWS: dict[str, SqlView] = {
                 *(Column(f"block_{axis}", "int64", "threads per block") for axis in "xyz"),
                 Column("registers_per_thread", "int64", "registers per thread"),
                 Column("shared_memory_bytes", "int64", "shared memory per block", "bytes"),
-                Column("blocks_per_sm", "float64", "blocks over the SM count"),
+                Column("blocks_per_sm", "float64", "blocks divided by the SM count"),
                 Column("occupancy_fraction", "float64", "estimated achieved occupancy", "0..1"),
-                Column("uses_tensor_cores", "bool", "runs on tensor cores; null if its name does not show it"),
+                Column("uses_tensor_cores", "bool", "runs on tensor cores; null if the name does not show this"),
             ),
             kernel_rows,
         ),
@@ -175,9 +175,9 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("name", "text", "the function called"),
                 _THREAD,
-                Column("work_count", "int64", "pieces of work that the call launched"),
-                Column("work_ns", "int64", "summed duration of this work", "ns"),
-                Column("first_start_ns", "int64", "start of the first piece of this work", _EPOCH),
+                Column("work_count", "int64", "number of kernels, copies and memsets that the call launched"),
+                Column("work_ns", "int64", "their summed duration", "ns"),
+                Column("first_start_ns", "int64", "start of the first of them", _EPOCH),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
                 Column("operator", "text", "its name"),
@@ -218,11 +218,11 @@ VIEWS: dict[str, SqlView] = {
                 Column("file", "text", "its file, without the folders of `sys.path`"),
                 Column("line", "int64", "its first line; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
-                Column("callee", "text", "what the line called directly; null for the function itself"),
+                Column("callee", "text", "called directly by the line; null for the function itself"),
                 Column(
                     "is_backward",
                     "bool",
-                    "whether the event is in the backward pass; the line is then that of the forward operator",
+                    "whether the event is in the backward pass; then, source_line is the line of the forward operator",
                 ),
                 Column("frame_index", "uint32", "event_index of the call of the function"),
             ),
@@ -237,7 +237,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "asked_ns",
                     "int64",
-                    "start of the launch on the host; null if before the recording",
+                    "start of the launch on the host; null if the launch was before the recording",
                     _EPOCH,
                 ),
                 Column("name", "text", "name of the kernel or annotation"),
@@ -255,7 +255,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "matched_collectives",
-            "a rank's part in a collective, matched across ranks: who was late, who waited, and how fast the transfer was",
+            "a rank's call of a collective, matched across ranks: lateness, waiting time and bandwidth",
             (
                 _EVENT,
                 *_RANGE,
@@ -268,7 +268,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "message_bytes",
                     "int64",
-                    "size of the whole array that it handles, as in nccl-tests; null if unknown",
+                    "size of the whole array that the collective handles, as in nccl-tests; null if unknown",
                     "bytes",
                 ),
                 Column("bus_bytes", "int64", "bytes that cross the rank's link; null if unknown", "bytes"),
@@ -276,13 +276,18 @@ VIEWS: dict[str, SqlView] = {
                     "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
                 ),
                 Column("half_width_ns", "int64", "error of aligned_start_ns", "ns"),
-                Column("lateness_ns", "int64", "how much later than the first rank; null if not resolved", "ns"),
+                Column(
+                    "lateness_ns",
+                    "int64",
+                    "how much later this rank arrived than the first rank; null if the clocks are too inexact",
+                    "ns",
+                ),
                 Column("wait_ns", "int64", "time until the last rank arrived; null if no other rank recorded it", "ns"),
-                Column("is_last", "bool", "whether the others waited for this rank alone"),
+                Column("is_last", "bool", "whether the other ranks waited only for this rank"),
                 Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
                 Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),
-                Column("algorithm_bytes_per_s", "float64", "message_bytes over transfer_ns", "bytes/s"),
-                Column("bus_bytes_per_s", "float64", "bus_bytes over transfer_ns", "bytes/s"),
+                Column("algorithm_bytes_per_s", "float64", "message_bytes divided by transfer_ns", "bytes/s"),
+                Column("bus_bytes_per_s", "float64", "bus_bytes divided by transfer_ns", "bytes/s"),
                 _STEP,
             ),
             of_job=matched_collective_rows,
@@ -294,9 +299,9 @@ VIEWS: dict[str, SqlView] = {
                 Column("rule", "text", "name of the rule; docs/reference/analyses/trust.md explains it"),
                 Column("device", "int32", "device ordinal; null if the doubt is about all devices, or the host"),
                 Column("stream", "int64", "stream or queue; null if the doubt is about all streams, or the host"),
-                Column("start_ns", "int64", "when the doubt begins; null if it has no time", _EPOCH),
-                Column("end_ns", "int64", "when it ends", _EPOCH),
-                Column("doubtful_ns", "int64", "time in which the rule is broken; null if unknown", "ns"),
+                Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
+                Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
+                Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
                 Column("case_count", "int64", "events or times that break the rule"),
                 Column("event_index", "uint32", "the event to look at first; null if there is none"),
                 Column("sentence", "text", "what was found, and what it means"),
@@ -349,13 +354,17 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("inference_step", "int64", "number of the step on the rank, from 0"),
                 Column("kind", "text", "prefill, decode, mixed or denoising; null if unknown"),
-                Column("engine", "text", "vllm, sglang, …; annotation for names that users chose; null if unknown"),
+                Column(
+                    "engine",
+                    "text",
+                    "vllm, sglang, …; annotation or pattern if the user chose the names; null if unknown",
+                ),
                 Column(
                     "found_by",
                     "text",
                     "annotation, python function, module, compiled graph, token embedding, or profiler step",
                 ),
-                Column("step_name", "text", "name of the range that marks the step; null if no range does"),
+                Column("step_name", "text", "name of the range that marks the step; null if there is none"),
                 Column("is_draft", "bool", "whether it runs the draft model of speculative decoding"),
                 Column("request_count", "int64", "requests in the step; null if unknown"),
                 Column("token_count", "int64", "new tokens of all requests; null if unknown"),
@@ -364,7 +373,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "padded_token_count",
                     "int64",
-                    "tokens that it computes, padding included; null if they equal token_count, or are unknown",
+                    "tokens that the step computes, including padding; null if unknown or equal to token_count",
                 ),
             ),
             inference_step_rows,
@@ -391,7 +400,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 Column("time_ns", "int64", "time of the event", _EPOCH),
                 Column("name", "text", "the counter"),
-                Column("key", "text", "the arg that holds the value; may be empty"),
+                Column("key", "text", "the arg with the value; may be empty"),
                 Column("value", "float64", "the value"),
             ),
             select="SELECT rank, event_index, start_ns AS time_ns, name, key, value FROM stored.counters",

@@ -1,4 +1,4 @@
-"""File permissions of stored data: only users who may read the trace may read it."""
+"""File permissions of stored data: only users who may read the trace may read the stored data."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _BITS_OF_A_CLASS = 3
 
 @contextmanager
 def narrowed(path: Path, source: str) -> Iterator[None]:
-    """Keep a new file or folder private while the block runs, then open it to users who may also read `source`.
+    """Keep a new file or folder private while the block runs, then give access to users who may read `source`.
 
-    The umask still applies. Files behind a URL have no permissions to compare.
+    The umask still applies. If `source` is a URL, only the umask applies.
 
     Raises:
         OSError: the permissions cannot be changed.
@@ -36,10 +36,10 @@ def narrowed(path: Path, source: str) -> Iterator[None]:
 
 
 def _allowed(path: Path, source: str) -> int:
-    """Return the permissions of the trace; group permissions count only if `path` belongs to the same group."""
+    """Return the permissions of the trace; its group permissions are used only if `path` belongs to the same group."""
     if is_url(source):
         return _OWNER | _GROUP | _OTHERS
-    status = os.stat(source)  # noqa: PTH116 -- the text of a path
+    status = os.stat(source)  # noqa: PTH116 -- the path is a string
     others = status.st_mode & _OTHERS
     of_group = status.st_mode & _GROUP if status.st_gid == path.stat().st_gid else others << _BITS_OF_A_CLASS
     return _OWNER | of_group | others

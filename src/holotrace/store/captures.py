@@ -1,7 +1,7 @@
-"""Recordings beside a trace that say which operators launched the kernels of its CUDA and HIP graphs.
+"""Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
-A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the capture
-names them, or a recording of the same step without graphs. A rank reads these recordings only if it replays graphs.
+A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the
+graph's capture, or of the same step without graphs, does. A rank reads captures only if it replays graphs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holotrace.store.trace import RankTrace
 
 _GRAPH_LAUNCH = "GraphLaunch"
-"""Part of the names of all calls that replay a graph, such as `cudaGraphLaunch` and `hipGraphLaunch`."""
+"""Text in the names of all calls that replay a graph, such as `cudaGraphLaunch` and `hipGraphLaunch`."""
 
 _BATCH_SIZES = (
     r"^execute_(\d{1,9})_",
@@ -29,21 +29,21 @@ _BATCH_SIZES = (
 
 
 _MODULE_KEYS = ("module_fqn", "fqn")
-"""torchtitan and torch.compile write the qualified name of the module under these keys."""
+"""Keys under which torchtitan and torch.compile write the qualified name of the module."""
 
 _MODULE_PREFIX = "nn.Module: "
 
 _MOST_LAYERS, _MOST_PARTS = 256, 4
-"""Layers beyond 256 have no name; Llama 3.1 405B has 126: https://arxiv.org/abs/2407.21783, table 3."""
+"""Layers beyond 256 get no name; Llama 3.1 405B has 126 layers: https://arxiv.org/abs/2407.21783, table 3."""
 
 _ANNOTATED = {"event_index": pl.UInt32, "module": pl.String}
 
 
 @dataclass(frozen=True)
 class Capture:
-    """A recording of a capture, or of the same work without graphs.
+    """A recording of a graph's capture, or of the same work without graphs.
 
-    trace       the trace with its events
+    trace       the recording as a trace
     batch_size  batch size, or number of tokens, for which the graphs were captured; None if unknown
     """
 
@@ -52,13 +52,13 @@ class Capture:
 
 
 class CaptureSource(Protocol):
-    """The recordings for the ranks of a job; pickling keeps only their paths."""
+    """The captures for the ranks of a job; pickling keeps only their paths."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the recordings for a rank and the batch sizes that it ran, which its strings `texts` show."""
+        """Return the captures for a rank and the batch sizes that it ran, which are in its strings `texts`."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
-        """Return what annotation files say about graph nodes, by node id."""
+        """Return the annotations of graph nodes, by node id."""
 
 
 def replays_graphs(texts: pl.Series) -> bool:
@@ -72,7 +72,7 @@ def is_graph_launch(names: pl.Series) -> pl.Series:
 
 
 def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series:
-    """Return the strings of `texts`, followed by all others; existing ids stay valid."""
+    """Return the strings of `texts`, followed by the new strings of `others`; existing ids stay valid."""
     parts = [part.alias(texts.name) for part in others if len(part)]
     if not parts:
         return texts
@@ -81,12 +81,12 @@ def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series
 
 
 def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the module that annotations of graph nodes name for each kernel: event_index uint32, module str.
+    """Return the module of each kernel according to annotations of graph nodes: event_index uint32, module str.
 
-    The names begin like the names of recorded modules: `nn.Module: layers.0.attention.wq`.
+    The names have the prefix of recorded modules: `nn.Module: layers.0.attention.wq`.
 
-    PyTorch collects the annotations by node while it captures a graph. The annotations are in the args of the kernels
-    if the trace was written with them, else in a separate file.
+    PyTorch collects the annotations of nodes while it captures a graph, and writes them into the args of the kernels or
+    into a separate file.
     """
     nodes = rank_trace.file.table("kernels", ["event_index", "graph_node_id"]).filter(pl.col("graph_node_id") > 0)
     if nodes.is_empty():
@@ -116,7 +116,7 @@ def inferred_layer_name(layer: int, part: int | None = None) -> str:
 
 @functools.cache
 def inferred_layer_names() -> pl.Series:
-    """Return all names that inferred layers may have, because string ids are assigned before layers are known."""
+    """Return all possible names of inferred layers; string ids are assigned before the layers are known."""
     numbers = range(1, _MOST_LAYERS + 1)
     parts = (None, *range(1, _MOST_PARTS + 1))
     return pl.Series("text", [inferred_layer_name(layer, part) for part in parts for layer in numbers])
@@ -125,7 +125,7 @@ def inferred_layer_names() -> pl.Series:
 def _object(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):  # damaged
+    except (ValueError, RecursionError):  # damaged JSON
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -136,7 +136,7 @@ def _module(said: Mapping[str, Any]) -> str | None:
 
 
 def batch_sizes(texts: pl.Series) -> pl.Series:
-    """Return the batch size, or number of tokens, that each name of a step or file states; null if the name has none.
+    """Return the batch size, or number of tokens, in each name of a step or file; null if there is none.
 
     >>> batch_sizes(pl.Series(["step[DECODE bs=32]", "execute_8192_context_9(sq8155)", "bs_4_rank0", "aten::mm"])).to_list()
     [32, 8192, 4, None]

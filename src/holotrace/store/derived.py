@@ -1,13 +1,13 @@
-"""Facts of a rank that are computed once.
+"""Facts about a rank that are computed once.
 
-A fact is a function of a rank. `@derived` makes it remember its results, so code asks for a fact by calling it:
+A fact is a function of a rank. `@derived` makes the function remember its results, so it can be called whenever needed:
 
     @derived
     def launches(rank_trace: RankTrace) -> pl.DataFrame: ...
 
     launches(rank_trace)["launch_index"]
 
-The results belong to the RankTrace, which drops them in `forget`. A RankTrace with other selections has other results.
+The RankTrace stores the results, and drops them in `forget`. A RankTrace with other selections stores other results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def derived(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
-    """Compute a fact once per rank and arguments, which must be hashable.
+    """Compute a fact once for each combination of rank and arguments, which must be hashable.
 
     >>> from holotrace.testing.builder import TraceBuilder
     >>> @derived
@@ -45,7 +45,7 @@ def derived(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concat
 
 
 def derived_under_rules(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
-    """Compute a fact once per rank, arguments and kernel rules in force: after `add_rule` it is computed again."""
+    """Compute a fact like `derived`, but again when the kernel rules change, for example after `add_rule`."""
 
     def under(rank_trace: RankTrace, _rules: RulesInForce, /, *arguments: P.args, **options: P.kwargs) -> T:
         return function(rank_trace, *arguments, **options)

@@ -9,13 +9,13 @@ from math import isfinite
 from typing import Any
 
 OPTION_NAMES = ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
-"""Profiler options a trace records; a missing key means the option was off."""
+"""Profiler options in the header of a trace; a missing key means that the option was off."""
 
 _NO_INT64 = 2**63
 _MOST_DIGITS = 40
 
 HIGHEST_RANK = 2**31 - 1
-"""Ranks are stored as int32, so a larger number in a file does not count as a rank."""
+"""Ranks are stored as int32; a larger number in a file is not taken as a rank."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class Header:
     """Top-level keys of a trace; missing keys are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device, with its strings and the numbers that fit into 64 bits
-    base_time_ns                `baseTimeNanoseconds`; every stored time already has it added
-    options                     every name of OPTION_NAMES: whether that profiler option was on
+    device_properties           one dict per visible device, with the strings and the numbers that fit into 64 bits
+    base_time_ns                `baseTimeNanoseconds`; it is already added to all stored times
+    options                     for each name in OPTION_NAMES, whether the profiler option was on
     host_name, trace_name       names as written in the file
     raw                         all top-level keys except `traceEvents`, as written
     """
@@ -47,7 +47,7 @@ class Header:
 
     @classmethod
     def from_keys(cls, raw: Mapping[str, Any]) -> Header:
-        """Pick the known keys; a value of an unexpected type counts as missing."""
+        """Pick the known keys; treat values of unexpected types as missing."""
         distributed = raw.get("distributedInfo")
         distributed = distributed if isinstance(distributed, dict) else {}
         devices = raw.get("deviceProperties")
@@ -84,7 +84,7 @@ def _count(value: object) -> int | None:
 
 
 def _text(value: object) -> str | None:
-    """Return a string; half a surrogate pair, which UTF-8 cannot encode, becomes a question mark."""
+    """Return a string; an unpaired surrogate, which UTF-8 cannot encode, becomes a question mark."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else None
 
 
@@ -95,7 +95,7 @@ def _properties(device: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a value is a whole number that fits 64 bits, or a finite float."""
+    """Return whether a value is a whole number that fits into 64 bits, or a finite float."""
     if isinstance(value, bool):
         return False
     return -_NO_INT64 <= value < _NO_INT64 if isinstance(value, int) else isinstance(value, float) and isfinite(value)

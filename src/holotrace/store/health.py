@@ -1,4 +1,4 @@
-"""What the reader repaired, dropped or noticed in a file."""
+"""The health record of a file: data that the reader repaired or dropped, and other remarks."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ ReadState = Literal["clean", "repaired", "with losses"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of fault and where it occurred.
+    """One kind of fault, and the positions at which it occurred.
 
     kind         a short name: `unescaped_quote`, `truncated_json`, …
-    severity     repaired: nothing was lost; dropped: something was lost; note: nothing was wrong
-    count        how often the fault occurs
+    severity     repaired: no data were lost; dropped: some data were lost; note: not an error
+    count        number of occurrences
     offsets      byte offsets of the first few occurrences in the decompressed text
     example      an excerpt of the text at the first offset
-    events_lost  events that the tables lack because of the fault, as far as they can be counted
-    bytes_lost   bytes of text that were skipped; if these could not be decoded, compressed bytes
+    events_lost  events missing from the tables because of the fault, as far as they can be counted
+    bytes_lost   skipped bytes of text, or of compressed data if these could not be decompressed
     """
 
     kind: str
@@ -34,12 +34,12 @@ class Finding:
 
     @property
     def loss(self) -> str:
-        """What was lost, as `2 events in 1,205 bytes`; empty if nothing was lost or it cannot be counted."""
+        """The lost data, such as `2 events in 1,205 bytes`; empty if no data were lost or they cannot be counted."""
         return loss_text(self.events_lost, self.bytes_lost)
 
 
 def state_of(findings: Iterable[Finding]) -> ReadState:
-    """Return how well a file was read, as one label."""
+    """Return one label for all findings about a file."""
     severities = {finding.severity for finding in findings}
     if "dropped" in severities:
         return "with losses"
@@ -55,9 +55,9 @@ class Health:
     bytes_decoded  size of the JSON text
     event_count    events of every phase, stored or not
     row_counts     rows of every table
-    findings       what was repaired, dropped or noticed; empty for a clean file
-    content_hash   identifies the bytes of the file
-    events_end     offset after the bracket that closes the events, in the JSON text; None if it is missing
+    findings       data that were repaired or dropped, and other remarks; empty for a clean file
+    content_hash   hash of the bytes of the file
+    events_end     offset in the JSON text after the bracket that closes the events; None if the bracket is missing
     """
 
     format: str
@@ -86,7 +86,7 @@ class Health:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing had to be repaired or dropped."""
+        """Whether no data were repaired or dropped."""
         return all(finding.severity == "note" for finding in self.findings)
 
 
@@ -95,7 +95,7 @@ def _finding(raw: dict[str, Any]) -> Finding:
 
 
 def loss_text(events_lost: int, bytes_lost: int) -> str:
-    """Describe what was lost: `2 events in 1,205 bytes`; "" for nothing."""
+    """Describe a loss, such as `2 events in 1,205 bytes`; empty if both numbers are 0."""
     events = f"{events_lost:,} event{'' if events_lost == 1 else 's'}" if events_lost else ""
     size = f"{bytes_lost:,} byte{'' if bytes_lost == 1 else 's'}" if bytes_lost else ""
     return " in ".join(filter(None, (events, size)))

@@ -3,22 +3,22 @@
     <store>/
         _holotrace_store.json     marks the folder as a store, with its version
         _holotrace_ranks/
-            0.json                whether the rank is complete or only announced, and from which file it was read
+            0.json                whether the rank is complete or only announced, and the file from which it was read
         _holotrace_left_out/
-            <hash>.json           a file that was skipped, and why
+            <hash>.json           a skipped file and the reason
         rank=0/
             _holotrace_rank.json  header and health of the file; rows, bytes and checksum of each table
             events.parquet        one file for each table with rows, see `holotrace.store.tables.parquet_tables`
             ...
 
-Any number of processes may write into a store at once; two of them change the same file only if they write the same rank. All
-of them write the same `_holotrace_store.json`, and `_holotrace_ranks` alone defines which ranks the store has.
+Any number of processes may write into a store at once, because different ranks have different files. All processes
+write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks the store has.
 
-Files are always complete. On a local disk, the folder of a rank is created under another name, and renamed once it is synced.
-If two processes write the same rank, the last one to finish wins. Object stores cannot rename. On an object store, the state
-file of a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
-therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be opened; the
-error lists them.
+Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
+if two processes write the same rank, the last one to finish wins. Object stores cannot rename. There, the state file of
+a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
+therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
+opened; the error lists them.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ _PAUSE_S = 0.05
 class StoredRank:
     """A rank of a store.
 
-    source        the file it was read from: an absolute path or a URL
-    stamp         size, times and version of that file
-    content_hash  hash of its bytes
-    byte_count    size of the tables of the rank in the store
+    source        the trace file: an absolute path or a URL
+    stamp         size, times and version of the trace file
+    content_hash  hash of the bytes of the trace file
+    byte_count    size of the rank's tables in the store
     event_count   events of every phase in the file
     """
 
@@ -106,8 +106,8 @@ class Contents:
     """The contents of a store.
 
     ranks       complete ranks
-    unfinished  ranks that a run has announced but not finished
-    skipped     files that were found and skipped
+    unfinished  ranks that a run has announced, but not finished
+    skipped     files that were skipped
     """
 
     ranks: Mapping[int, StoredRank]
@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Whether a location is a store; False if it cannot be reached, since opening it will raise the error."""
+    """Return whether a location is a store; False if it cannot be reached, because opening it raises the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -127,8 +127,8 @@ def read_contents(store: Location) -> Contents:
     """Return the current contents of a store.
 
     Raises:
-        NotATraceError: it is not a store, or was written by another version of holotrace.
-        UnreadableTraceError: it cannot be read, or is damaged.
+        NotATraceError: the folder is not a store, or was written by another version of holotrace.
+        UnreadableTraceError: the store cannot be read, or is damaged.
     """
     read_sealed(store / STORE_MANIFEST, STORE)
     states = _read_states(store)
@@ -140,7 +140,7 @@ def read_contents(store: Location) -> Contents:
 
 
 def open_store(store: Location) -> Trace:
-    """Open the job in a store; its tables are read when they are first needed.
+    """Open the job in a store; tables are read when they are first needed.
 
     Raises:
         NotATraceError: the store was written by another version of holotrace.
@@ -151,7 +151,8 @@ def open_store(store: Location) -> Trace:
         missing = ", ".join(map(str, contents.unfinished[:20]))
         complete = counted(len(contents.ranks), "rank is", "ranks are")
         message = (
-            f"{store} is unfinished: {complete} complete, and these are missing: {missing}; run holotrace ingest again"
+            f"{store} is unfinished: {complete} complete, but these ranks are missing: {missing}; "
+            "run holotrace ingest again"
         )
         raise UnreadableTraceError(message)
     if not contents.ranks:
@@ -165,7 +166,7 @@ def open_store(store: Location) -> Trace:
 
 
 def stored_rank(store: Location, rank: int) -> StoredRank | None:
-    """Return the record of a stored rank; None if it is missing, damaged, or was read by another version."""
+    """Return the record of a stored rank; None if the rank is missing, damaged, or was read by another version."""
     try:
         raw = read_sealed(rank_folder(store, rank) / RANK_MANIFEST, RANK)
         stored = StoredRank.from_json(raw)
@@ -188,7 +189,7 @@ class StoredFile:
     """A rank of a store, with the interface of `TraceFile`; only its address is pickled."""
 
     def __init__(self, store: Location, rank: int, source: str, content_hash: str) -> None:
-        """Identify a rank of a store; `source` and `content_hash` belong to the trace file from which it was read."""
+        """Store the address of a rank; `source` and `content_hash` identify the trace file from which it was read."""
         self.path = source
         self._store = store
         self._rank = rank
@@ -222,7 +223,7 @@ class StoredFile:
 
     @functools.cached_property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed when the trace was read."""
+        """The health record from when the trace was read."""
         with damage_reported(self.folder / RANK_MANIFEST):
             return Health.from_json(json.dumps(self._open()[0]["health"]))
 
@@ -252,7 +253,7 @@ class StoredFile:
         self._checked(lambda tables: tables.put(name, target))
 
     def expect_unchanged(self) -> None:
-        """Check that the rank has not been written again since it was opened.
+        """Check that the rank was not written again after it was opened.
 
         Raises:
             UnreadableTraceError: the rank was written again.
@@ -270,7 +271,7 @@ class StoredFile:
         return self._checked(lambda tables: tables.read(name, columns))
 
     def _checked(self, read: Callable[[ParquetTables], T]) -> T:
-        """Read from the tables; retry in case another process is replacing the rank at this time."""
+        """Read from the tables; retry in case another process is just replacing the rank."""
         for _ in range(_TRIES - 1):
             with suppress(DamagedTableError):
                 return read(self._open()[1])
@@ -296,7 +297,7 @@ class StoredFile:
 
 
 def _tried(read: Callable[[], T]) -> T:
-    """Read a file that is known to exist; retry in case another process is replacing it at this time."""
+    """Read a file that is known to exist; retry in case another process is just replacing it."""
     for _ in range(_TRIES - 1):
         with suppress(UnreadableTraceError):
             return read()
@@ -308,7 +309,8 @@ def open_rank(store: Location, rank: int) -> tuple[Json, ParquetTables]:
     """Return the manifest of a rank, and its tables.
 
     Raises:
-        NotATraceError, UnreadableTraceError: the rank is missing, damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: the rank is missing or damaged, or was written by another version of
+            holotrace.
     """
     folder = rank_folder(store, rank)
     manifest = read_sealed(folder / RANK_MANIFEST, RANK)
@@ -332,7 +334,8 @@ def read_state(path: Location) -> StoredRank | None:
     """Return the record of a rank from its state file; None if the rank is not complete yet.
 
     Raises:
-        NotATraceError, UnreadableTraceError: the file is missing, damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: the file is missing or damaged, or was written by another version of
+            holotrace.
     """
     raw = read_sealed(path, STATE)
     with damage_reported(path):
@@ -346,7 +349,7 @@ def read_left_out(store: Location) -> list[SkippedFile]:
     """Return the skipped files, sorted by path.
 
     Raises:
-        NotATraceError, UnreadableTraceError: one of the records is damaged, or of another version of holotrace.
+        NotATraceError, UnreadableTraceError: a record is damaged, or was written by another version of holotrace.
     """
     folder = store / LEFT_OUT_FOLDER
     names = sorted(name for name in names_in(folder) if name.endswith(".json"))

@@ -1,11 +1,11 @@
-"""The ranks that a worker process keeps in memory for later work on them."""
+"""The ranks that a worker process keeps in memory for later calls."""
 
 from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
 MOST_EVENTS_KEPT = 10_000_000
-"""All workers of a pool together keep at most this many events (about 100 bytes each)."""
+"""Maximum number of events (about 100 bytes each) that all workers of a pool together keep in memory."""
 
 
 class Rank(Protocol):

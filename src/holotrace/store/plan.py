@@ -1,7 +1,7 @@
-"""An analysis in two parts, so that several analyses can share one visit to each rank.
+"""Split each analysis into two parts, to run several analyses together on each rank.
 
-Opening a rank and linking its launches costs more than most analyses. `run_together` sends the first parts of all
-analyses to each rank in one piece of work.
+Opening a rank and linking its launches costs more than most analyses. `run_together` therefore runs the first parts of
+all analyses on a rank in one call.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Result = TypeVar("Result")
 class Plan(Generic[Partial, Result]):
     """An analysis in two parts: one computes on each rank, the other combines the results of the ranks.
 
-    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. Raises
-              MissingDataError if the rank lacks the input
-    combine   turns {rank: answer of `one_rank`}, sorted by rank, without the ranks that lack the input, into the result
+    one_rank  runs once per rank, perhaps in a worker: a module-level function, or a `functools.partial` of one. It
+              raises MissingDataError if the rank lacks the input
+    combine   turns {rank: answer of `one_rank`}, sorted by rank and without ranks that lack the input, into the result
 
     >>> from holotrace.execution.executor import IN_PROCESS
     >>> from holotrace.testing.builder import TraceBuilder
@@ -44,15 +44,15 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result of a trace, and the ranks it covers; its findings begin with the skipped ranks."""
+        """Return the result of a trace, and the ranks that it covers; its findings begin with the skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the ranks that have the input; the findings of the result begin with the ranks that lack it.
+        """Combine the ranks with the input; the findings of the result begin with the ranks without it.
 
         Raises:
-            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings that could say so.
+            MissingDataError: no rank has the input, or some ranks lack it and the result has no findings.
         """
         known = {rank: answer for rank, answer in answers.items() if not isinstance(answer, MissingDataError)}
         missing = [answer for answer in answers.values() if isinstance(answer, MissingDataError)]
@@ -77,7 +77,7 @@ class Answers:
     """The results of several plans, by name.
 
     results   the results of the plans that could run
-    missing   the input that each of the other plans lacks
+    missing   the errors of the other plans, whose input is missing
     trace     the trace with only the ranks that the results cover
     findings  a sentence per rank that was skipped
     """
@@ -89,7 +89,7 @@ class Answers:
 
 
 def with_findings(findings: tuple[str, ...], result: Result) -> Result:
-    """Put these findings before the result's own findings, if results of its type have findings."""
+    """Put these findings before the findings of the result, if it has findings."""
     if not findings or not hasattr(result, "findings"):
         return result
     more: Any = result
@@ -98,10 +98,10 @@ def with_findings(findings: tuple[str, ...], result: Result) -> Result:
 
 
 def run_together(trace: Trace, plans: Mapping[str, Plan[Any, Any]], executor: Executor) -> Answers:
-    """Run several plans with a single visit to each rank.
+    """Run several plans with a single call per rank.
 
-    A plan whose data is missing is in `missing`; other errors are raised. The answers of all plans for all ranks must
-    fit in memory at the same time.
+    A plan whose input is missing is listed in `missing`; other errors are raised. The answers of all plans for all
+    ranks must fit in memory at the same time.
     """
     one_rank = partial(_all_on_one_rank, {name: plan.one_rank for name, plan in plans.items()})
     visit = trace.visit(one_rank, executor)
@@ -125,8 +125,8 @@ def _answer_or_missing(function: Callable[[RankTrace], Partial], rank_trace: Ran
         return error
 
 
-def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- whatever it returns
-    """Return the answer, or an error that affects only this question."""
+def _answer(function: Callable[[RankTrace], Any], rank_trace: RankTrace) -> Any:  # noqa: ANN401 -- any return value
+    """Return the answer, or the error if it affects only this question."""
     try:
         return function(rank_trace)
     except ABOUT_THE_QUESTION as error:

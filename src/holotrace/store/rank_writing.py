@@ -61,7 +61,7 @@ _TAKEN = (errno.ENOTEMPTY, errno.EEXIST)
 
 @dataclass(frozen=True)
 class Writing:
-    """A run that writes ranks of a store.
+    """A run that writes ranks into a store.
 
     store      folder of the store
     writer     unique name of the run
@@ -74,7 +74,7 @@ class Writing:
 
 
 def begin_store(store: Location) -> None:
-    """Make a folder a store of this version, and remove files that killed processes left in it.
+    """Turn a folder into a store of this version, and remove files that killed processes left in it.
 
     Raises:
         OSError: the folder cannot be written.
@@ -100,12 +100,12 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Whether a folder contains only the first files of `begin_store`: another process is creating the store at this time."""
+    """Return whether a folder has only the first files of `begin_store`: another process is just creating the store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
 def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
-    """Record which ranks a run will write, from which files; the store is unfinished until they are written.
+    """Record the ranks that a run will write, and their files; until they are written, the store is unfinished.
 
     Raises:
         OSError: the store cannot be written.
@@ -121,7 +121,7 @@ def await_ranks(run: Writing, sources: Mapping[int, str]) -> None:
 
 
 def confirm_rank(store: Location, stored: StoredRank) -> None:
-    """Record that a rank is complete, unless the store already says so.
+    """Record that a rank is complete, if this is not yet recorded.
 
     Raises:
         OSError: the store cannot be written.
@@ -168,7 +168,7 @@ def leave_out(store: Location, skipped: Iterable[SkippedFile]) -> None:
 
 
 def take_in(store: Location, sources: Iterable[str]) -> None:
-    """Remove the records which say that these files were skipped.
+    """Remove these files from the record of skipped files.
 
     Raises:
         OSError: the store cannot be written.
@@ -180,17 +180,17 @@ def take_in(store: Location, sources: Iterable[str]) -> None:
 
 
 def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank:
-    """Write the tables of a rank; they take effect once all are written, and replace earlier tables.
+    """Write the tables of a rank; once all are written, they replace earlier tables.
 
     Args:
         run: the run that was passed to `await_ranks`.
         rank: the rank.
-        source: the file that it was read from.
-        entry: the content of that file.
+        source: the trace file.
+        entry: the content of the trace file.
 
     Raises:
         InvalidOptionError: another process writes this rank at the same time, from another file or on an object store.
-        OSError: something cannot be written.
+        OSError: a file cannot be written.
     """
     store = run.store
     if isinstance(store, Path):
@@ -198,7 +198,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
     else:
         stored = _write_objects(run, rank, source, entry)
     confirm_rank(store, stored)
-    # Another process may have replaced the rank in the meantime; then confirm that rank, which is complete too.
+    # If another process has replaced the rank in the meantime, confirm the new rank, which is also complete.
     while (now := stored_rank(store, rank)) not in (stored, None):
         stored = now or stored
         confirm_rank(store, stored)
@@ -206,7 +206,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
 
 
 def remove_rank(store: Location, rank: int) -> None:
-    """Remove a rank, beginning with the files that make it count as stored."""
+    """Remove a rank; the files that mark it as stored are removed first."""
     state_file(store, rank).unlink(missing_ok=True)
     folder = rank_folder(store, rank)
     if (folder / RANK_MANIFEST).exists():
@@ -218,7 +218,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
     """Check that a stored rank was read from this file.
 
     Raises:
-        InvalidOptionError: it was read from another file.
+        InvalidOptionError: the rank was read from another file.
     """
     if known.source != source:
         message = (
@@ -229,9 +229,9 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 
 
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
-    """Write a rank on a local disk: create its folder under another name, and rename it."""
+    """Write a rank on a local disk: create its folder under a temporary name, then rename it."""
     draft = store / temporary_name()
-    try:  # includes the creation, which Ctrl-C may also interrupt
+    try:  # also around the creation, because Ctrl-C may interrupt it
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))
@@ -247,7 +247,7 @@ def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrit
 
 
 def _publish(store: Path, draft: Path, stored: StoredRank, *, overwrite: bool) -> None:
-    """Give the folder of a rank its final name, replacing an older one.
+    """Give the folder of a rank its final name, and replace an older folder.
 
     Raises:
         InvalidOptionError: the older folder was read from another file.
@@ -311,7 +311,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
     """Check that no other run has begun to write a rank.
 
     Raises:
-        InvalidOptionError: another run has begun.
+        InvalidOptionError: another run has begun to write the rank.
     """
     state = read_sealed(state_file(run.store, rank), STATE)
     if state.get("writer") != run.writer:
@@ -320,7 +320,7 @@ def _expect_writer(run: Writing, rank: int) -> None:
 
 
 def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) -> Iterator[tuple[str, StoredTable]]:
-    """Write the tables that have rows; yield the name of each, and the record of its file."""
+    """Write the tables that have rows; yield the name and the file's record of each table."""
     health = Health.from_json(entry.health)
     strings = entry.tables.read("strings", ["text"])["text"].rechunk()
     for name in TABLES:
@@ -330,7 +330,7 @@ def _write_tables(folder: Location, entry: Entry, opened: Callable[[Any], Any]) 
                 yield name, _write_table(name, count, strings, entry.tables, file)
 
 
-def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, file: Any) -> StoredTable:  # noqa: ANN401 -- a file with a name
+def _write_table(name: str, row_count: int, strings: pl.Series, tables: Tables, file: Any) -> StoredTable:  # noqa: ANN401 -- a file object with `name`
     write_parquet(tables.scan(name), row_count, name, strings, file)
     file.flush()
     return StoredTable(row_count, file.tell(), file_checksum(Path(file.name)))

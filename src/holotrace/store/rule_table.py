@@ -1,7 +1,8 @@
-"""Tables of rules about names: which rules are in force, how workers get them, and how rule files are read.
+"""Tables of rules about names: which rules are in force, how workers receive rules, and how rule files are read.
 
-Rules that a program added have the highest priority, then rules in the file that an environment variable names, then the
-rules that ship with holotrace. `Trace.map` sends the caller's own rules along with its function, so workers apply them too.
+Rules added by the program have the highest priority, then rules in the file named by an environment variable, then the
+rules that ship with holotrace. `Trace.map` sends the caller's added rules along with its function, so workers apply
+them too.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Rule = TypeVar("Rule")
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
 """The rules in force in each table, by the variable of the table, without the rules that ship with holotrace.
 
-Every process already has the shipped rules, and sending hundreds of them with each call would take time. Copies of them would
-also never equal those of the previous call, because partial functions are equal only to themselves.
+Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides,
+pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves.
 """
 
 _TABLES: dict[str, RuleTable[Any]] = {}
@@ -38,8 +39,8 @@ class RuleTable(Generic[Rule]):
     Args:
         shipped: the rules that come with holotrace.
         variable: environment variable with the path of a rule file; also the name of the table.
-        wanted: the keys of a rule in such a file, for error messages.
-        read: makes a rule from one object in the file; its second argument is where the object is, for messages.
+        wanted: the keys of a rule in a rule file, for error messages.
+        read: makes a rule from one object in the file; its second argument is the object's position, for messages.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class RuleTable(Generic[Rule]):
         self._added.insert(0, rule)
 
     def remove_added(self) -> None:
-        """Remove every rule that `add` added."""
+        """Remove all rules that `add` has added."""
         self._added.clear()
 
     def active(self) -> tuple[Rule, ...]:
@@ -83,7 +84,7 @@ class RuleTable(Generic[Rule]):
         try:
             entries = _parsed(str(path), Path(path).read_text(encoding="utf-8")).get("rules")
         except OSError as error:
-            message = f"the rules {path} cannot be read: {error.strerror}"
+            message = f"the rule file {path} cannot be read: {error.strerror}"
             raise InvalidOptionError(message) from error
         if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             message = f"{path} has no list `rules` of objects with {self._wanted}"
@@ -97,7 +98,7 @@ def rules_in_force() -> RulesInForce:
 
 
 def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument: Argument) -> T:
-    """Call a function with these rules in force instead of this process's own; shipped rules always apply."""
+    """Call a function with these rules instead of the rules added in this process; shipped rules always apply."""
     token = _IN_FORCE.set(dict(rules))
     try:
         return function(argument)
@@ -106,7 +107,7 @@ def under_rules(rules: RulesInForce, function: Callable[[Argument], T], argument
 
 
 def checked_pattern(pattern: object, where: str) -> str:
-    """Return the pattern of a rule; `where` says in error messages which rule it is.
+    """Return the pattern of a rule after checking it; `where` names the rule in error messages.
 
     Raises:
         InvalidOptionError: the pattern is not a string, is empty, or is not a regular expression.
@@ -117,7 +118,7 @@ def checked_pattern(pattern: object, where: str) -> str:
         message = f"{where}: {pattern!r} is not a regular expression: {error}"
         raise InvalidOptionError(message) from error
     if not isinstance(pattern, str) or not pattern:
-        message = f"{where}: a rule needs a pattern, a non-empty text"
+        message = f"{where}: a rule needs a pattern, and it must not be empty"
         raise InvalidOptionError(message)
     return pattern
 

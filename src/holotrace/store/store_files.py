@@ -1,4 +1,4 @@
-"""The JSON files in the store of a job: their names, and checks that they were not changed."""
+"""The JSON files in the store of a job: their names, and how they are written, read and verified."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from holotrace.store.tables.arrow_tables import schema_fingerprint
 from holotrace.store.tables.checksums import is_sealed, sealed, unsealed
 
 VERSION = 2
-"""Version of the layout; every change of the layout increases it."""
+"""Version of the layout; increase this number when the layout changes."""
 
 STORE_MANIFEST = "_holotrace_store.json"
-"""The file that makes a folder a store."""
+"""The file that marks a folder as a store."""
 
 RANKS_FOLDER = "_holotrace_ranks"
 """The folder of a store with one state file per rank."""
@@ -45,12 +45,12 @@ def state_file(store: Location, rank: int) -> Location:
 
 
 def left_out_file(store: Location, path: str) -> Location:
-    """Return the file that says why the trace file at `path` was skipped."""
+    """Return the file with the reason why the trace file at `path` was skipped."""
     return store / LEFT_OUT_FOLDER / f"{hashlib.sha256(path.encode(errors='surrogatepass')).hexdigest()[:24]}.json"
 
 
 def names_in(folder: Location) -> list[str]:
-    """Return the names in a folder; none if it does not exist.
+    """Return the names in a folder; empty if the folder does not exist.
 
     Raises:
         UnreadableTraceError: the folder cannot be listed.

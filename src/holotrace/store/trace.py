@@ -48,30 +48,31 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 OnError: TypeAlias = Literal["fail", "skip"]
-"""If work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
+"""What to do if work on a rank fails: raise the error (`fail`), or skip the rank with a warning (`skip`)."""
 
 ABOUT_THE_QUESTION = (InvalidOptionError, MissingDataError, UnknownRankError)
-"""Errors about the request rather than about one rank's file; `Trace.visit` raises them even with `on_error="skip"`."""
+"""Errors about the request, not about one rank's file; `Trace.visit` raises them even with `on_error="skip"`."""
 
 _THE_EXECUTOR_IS_GONE = (BrokenExecutor, CancelledError)
-"""Errors of executors that cannot continue; `Trace.visit` raises them even with `on_error="skip"`."""
+"""Errors after which an executor cannot continue; `Trace.visit` raises them even with `on_error="skip"`."""
 
 _MOST_RANKS_SHOWN = 8
 """Maximum number of ranks that a notebook lists."""
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps at most `_MOST_EVENTS_HELD` events (some 100 bytes each) in memory; beyond that, it forgets the least
-recently used ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` additional events, since even an empty one takes a megabyte.
+"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; beyond that, it forgets the
+least recently used ranks. `_EVENTS_OF_ANY_RANK` is added for every rank, because even a rank without events takes a
+megabyte.
 """
 
 
 @dataclass(frozen=True)
 class SkippedFile:
-    """A file that was found and skipped.
+    """A file that was skipped.
 
-    is_unreadable  whether it looks like a trace but cannot be read
-    rank           the rank if the file is another recording of a rank, else None
+    is_unreadable  whether the file looks like a trace but cannot be read
+    rank           the rank if another recording of this rank was opened, else None
     """
 
     path: str
@@ -81,7 +82,7 @@ class SkippedFile:
 
 
 class RankFile(Protocol):
-    """The source of a rank's tables: a trace file or a store. A source is pickled as its address."""
+    """The source of a rank's tables: a trace file or a store; it is pickled as its address."""
 
     @property
     def path(self) -> str:
@@ -93,7 +94,7 @@ class RankFile(Protocol):
 
     @property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed."""
+        """The health record: data that the reader repaired or dropped, and other remarks."""
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table."""
@@ -108,9 +109,9 @@ class RankFile(Protocol):
 class RankTrace:
     """The recording of one rank, as the tables of `holotrace.schema.TABLES`.
 
-    Files are opened when first needed. A RankTrace pickles as its address (file, rank, selections, captures), so a worker
-    opens its own copy. Workers of `holotrace.processes` keep their most recently used copies. All copies of a RankTrace have
-    the same `identity`; a trace that is opened again has a new one.
+    Files are opened when first needed. A RankTrace is pickled as an address (file, rank, selections, captures), from
+    which a worker opens a copy. Workers of `holotrace.processes` keep recently used copies. All copies of a RankTrace
+    have the same `identity`; if the trace is opened again, it gets a new one.
 
     >>> from holotrace.testing import TraceBuilder
     >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -126,7 +127,7 @@ class RankTrace:
         selections: tuple[Selection, ...] = (),
         capture_source: CaptureSource | None = None,
     ) -> None:
-        """Create the trace of a rank from its file, selections and captures; `holotrace.open_trace` does so for users."""
+        """Create the trace of a rank; users call `holotrace.open_trace` instead."""
         self.rank = rank
         self._file = file
         self._selections = selections
@@ -145,7 +146,7 @@ class RankTrace:
 
     @functools.cached_property
     def identity(self) -> str:
-        """A string that this RankTrace shares only with its copies in other processes.
+        """A unique string, equal only in copies of this RankTrace in other processes.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -179,7 +180,7 @@ class RankTrace:
 
     @property
     def selections(self) -> tuple[Selection, ...]:
-        """The selections that the events must pass.
+        """The selections; an event is kept if all of them are true.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -212,7 +213,7 @@ class RankTrace:
 
     @property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed.
+        """The health record: data that the reader repaired or dropped, and other remarks.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -223,7 +224,7 @@ class RankTrace:
 
     @property
     def unselected(self) -> RankTrace:
-        """The same rank with all events; without selections, the rank itself.
+        """The same rank with all events; this object itself if there are no selections.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -237,7 +238,7 @@ class RankTrace:
         return self._unselected
 
     def with_captures(self, source: CaptureSource | None) -> RankTrace:
-        """Return this rank with these recordings of its graphs.
+        """Return this rank with these captures of its graphs.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -248,7 +249,7 @@ class RankTrace:
 
     @property
     def capture_source(self) -> CaptureSource | None:
-        """The recordings that say which operators launched the kernels of graphs; None if there are none.
+        """The captures, which show which operators launched the kernels of graphs; None if there are none.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -259,7 +260,7 @@ class RankTrace:
 
     @functools.cached_property
     def captures(self) -> tuple[Capture, ...]:
-        """The recordings for the graphs that this rank replays; empty if it replays none.
+        """The captures of the graphs that this rank replays; empty if it replays no graphs.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -277,8 +278,8 @@ class RankTrace:
     def strings(self) -> pl.Series:
         """All strings: string id `i` stands for `strings[i]`; the series is named `text`.
 
-        The strings of the file come first, then those of its captures, the modules in annotations of graphs, and the names of
-        inferred layers.
+        The strings of the file come first, then the strings of its captures, the modules in annotations of graphs, and
+        the names of inferred layers.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -296,7 +297,7 @@ class RankTrace:
         return self.table("strings")["text"].rechunk()
 
     def texts(self, ids: pl.Series) -> pl.Series:
-        """Return the string for each id of a `string` or `json` column; null for null.
+        """Return the string for each id in a `string` or `json` column; null stays null.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -308,11 +309,11 @@ class RankTrace:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return columns of a table, with the types of `holotrace.schema`; None selects all columns.
 
-        Rows are in file order. Selections apply to `events` only; side tables stay complete and join by `event_index`.
+        Rows are in file order. Selections apply only to `events`; other tables stay complete and join by `event_index`.
 
         Raises:
             InvalidOptionError: the table or column does not exist.
-            NotATraceError, UnreadableTraceError: the file, opened at first use, is not a trace or cannot be read.
+            NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read; it is opened at first use.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -329,8 +330,8 @@ class RankTrace:
     ) -> pl.DataFrame:
         """Return columns of the selected events of these kinds, in file order; `names` (string ids) keeps only these names.
 
-        For a few kinds this takes much less memory than filtering `table("events")`: other events are never loaded.
-        The events are not kept in memory, but facts derived from them are (`holotrace.store.derived`).
+        For a few kinds, this takes much less memory than filtering `table("events")`, because other events are never
+        loaded. The events are not kept in memory, but derived facts are (`holotrace.store.derived`).
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -364,8 +365,8 @@ class RankTrace:
     def where(self, selection: Selection) -> RankTrace:
         """Return this rank with only the events for which `selection` and all earlier selections are true.
 
-        `selection` receives the rank with all events and returns one bool for each row of `events`. Use a module-level
-        function, or a `functools.partial` of one, so that the result pickles.
+        `selection` receives the rank with all events and returns one bool for each row of `events`. To make the result
+        picklable, use a module-level function or a `functools.partial` of one.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -375,11 +376,11 @@ class RankTrace:
         {<EventKind.KERNEL: 6>: 1}
         """
         selected = RankTrace(self.rank, self._file, (*self._selections, selection), self._capture_source)
-        selected._unselected = self.unselected  # so that what was derived from all events is not computed again
+        selected._unselected = self.unselected  # facts derived from all events need not be computed again
         return selected
 
     def event_counts(self) -> dict[EventKind, int]:
-        """Return {kind: number of selected events}, without kinds that do not occur.
+        """Return {kind: number of selected events} for the kinds that occur.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5)
@@ -391,14 +392,14 @@ class RankTrace:
 
     @property
     def events_held(self) -> int:
-        """Approximate number of events in memory; 0 if only header and health were used.
+        """Approximate number of events in memory; 0 if only the header and health were used.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
         >>> rank_trace.events_held  # nothing was used yet
         0
         """
-        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- the same class
+        is_used = self._is_used or self.unselected._is_used  # noqa: SLF001 -- an instance of the same class
         try:
             return self.health.event_count + _EVENTS_OF_ANY_RANK if is_used else 0
         except HolotraceError:  # the file cannot be read, so it is not in memory
@@ -416,7 +417,7 @@ class RankTrace:
         """
         self._file.forget()
         for view in {id(self): self, id(self.unselected): self.unselected}.values():
-            view._forget_own()  # noqa: SLF001 -- the same class
+            view._forget_own()  # noqa: SLF001 -- an instance of the same class
 
     def _forget_own(self) -> None:
         for capture in self.__dict__.get("captures", ()):
@@ -438,7 +439,7 @@ class RankTrace:
 
     @functools.cached_property
     def _is_selected(self) -> npt.NDArray[np.bool_]:
-        """Whether the event of each `event_index` is selected."""
+        """Whether each event is selected, by `event_index`."""
         event_index = self.unselected.table("events", ["event_index"])["event_index"].to_numpy()
         is_selected = np.zeros(int(event_index.max(initial=0)) + 1, np.bool_)
         is_selected[event_index] = self._mask.to_numpy()
@@ -453,8 +454,8 @@ def _event_counts(rank_trace: RankTrace) -> dict[EventKind, int]:
 _KEPT: KeptRanks[RankTrace] = KeptRanks()
 
 
-def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- as `RankTrace`
-    """Return a copy of a pickled rank; in a worker, return the copy that it kept from an earlier call."""
+def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- the arguments of `RankTrace`
+    """Return a copy of a pickled rank; in a worker, return the copy kept from an earlier call, if any."""
     rank_trace = RankTrace(*address)
     rank_trace.identity = identity
     if not worker.pool_size:
@@ -463,23 +464,23 @@ def _copy(identity: str, *address: Any) -> RankTrace:  # noqa: ANN401 -- as `Ran
 
 
 Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
-"""Returns one bool for each event of a rank: whether to keep it."""
+"""A function that returns, for each event of a rank, whether to keep the event."""
 
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone. Many analyses need only device work, which is about a fifth of a trace's events."""
+    """A selection that can be evaluated for device work alone, which is all that many analyses need."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
-        """Return, for each row of `holotrace.enrich.device.device_work.device_rows`, whether a call of the selection would keep it."""
+        """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`."""
 
 
 class Trace:
     """The ranks of one job.
 
     ranks     {rank: RankTrace}, sorted by rank
-    skipped   files that were found and skipped, with the reason
-    on_error  if work on a rank fails: "skip" logs the error and continues with the other ranks; "fail" raises the error
+    skipped   files that were skipped, with the reason
+    on_error  what to do if work on a rank fails: "skip" logs the error and continues, "fail" raises the error
     left_out  ranks of the job that `select` left out
 
     >>> from holotrace.testing import TraceBuilder
@@ -496,7 +497,7 @@ class Trace:
         on_error: OnError = "fail",
         left_out: Iterable[int] = (),
     ) -> None:
-        """Create the trace of a job from its ranks; `holotrace.open_trace` does so for users."""
+        """Create the trace of a job from its ranks; users call `holotrace.open_trace` instead."""
         self.ranks: dict[int, RankTrace] = dict(sorted(ranks.items()))
         self.skipped = tuple(skipped)
         self.on_error = on_error
@@ -514,7 +515,7 @@ class Trace:
         return f"Trace(ranks={list(self.ranks)})"
 
     def _repr_html_(self) -> str:
-        """Show the first ranks in a notebook: steps, devices, events and health of each; this opens their files."""
+        """Show the first ranks in a notebook, with steps, devices, events and health; this opens their files."""
         shown = list(self.ranks.values())[:_MOST_RANKS_SHOWN]
         rest = len(self.ranks) - len(shown)
         more = f"<p>… and {counted(rest, 'more rank')}.</p>" if rest else ""
@@ -539,7 +540,7 @@ class Trace:
             return self
         chosen = {rank: self._rank(rank) for rank in ranks}
         if not chosen:
-            message = "ranks=[] selects no rank; leave it out to take all of them"
+            message = "ranks=[] selects no rank; leave it out to select all ranks"
             raise InvalidOptionError(message)
         return Trace(chosen, self.skipped, self.on_error, self.left_out | (self.ranks.keys() - chosen.keys()))
 
@@ -557,10 +558,10 @@ class Trace:
         return Trace(chosen, self.skipped, self.on_error, self.left_out)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
-        """Return the trace with only the ranks whose files can be read; the others are in `skipped`, with the error.
+        """Return the trace with only the ranks whose files can be read; `skipped` lists the other files with errors.
 
         Raises:
-            NotATraceError, UnreadableTraceError: no file can be read; this is the error of the first file.
+            NotATraceError, UnreadableTraceError: no file can be read; the error of the first file is raised.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -570,10 +571,10 @@ class Trace:
         """
         visit = self.visit(_reading_error, executor)
         errors = {rank: error for rank, error in visit.results.items() if error is not None}
-        return visit.trace._without(errors)  # noqa: SLF001 -- the same class
+        return visit.trace._without(errors)  # noqa: SLF001 -- an instance of the same class
 
     def map(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> dict[int, T]:
-        """Return {rank: function(rank_trace)}, sorted by rank: the results of a `visit`.
+        """Return {rank: function(rank_trace)}, sorted by rank; see `visit`.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -586,9 +587,9 @@ class Trace:
     def visit(self, function: Callable[[RankTrace], T], executor: Executor = IN_PROCESS) -> Visit[T]:
         """Call `function(rank_trace)` for each rank.
 
-        The first error is raised, and work that has not started is cancelled. If the trace was opened with `on_error="skip"`,
-        a rank whose error concerns only this rank is skipped instead, with a warning. For an executor with processes,
-        `function` must be a module-level function or a `functools.partial` of one.
+        The first error is raised, and calls that have not started are cancelled. If the trace was opened with
+        `on_error="skip"`, an error that affects only one rank is logged as a warning, and the rank is skipped. For an
+        executor with processes, `function` must be a module-level function or a `functools.partial` of one.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -614,7 +615,7 @@ class Trace:
                 future.cancel()
 
     def _error_of_rank(self, future: Future[Any]) -> Exception | None:
-        """Wait for a call; return its error if only this rank is to be skipped, and raise any other error."""
+        """Wait for a call; return its error if only the rank should be skipped; raise any other error."""
         try:
             future.result()
         except (*ABOUT_THE_QUESTION, *_THE_EXECUTOR_IS_GONE):
@@ -664,7 +665,7 @@ class Visit(Generic[T]):
     """The results of a function for the ranks of a trace.
 
     results   {rank: result}, sorted by rank
-    trace     the trace with only these ranks; its `skipped` also lists the ranks that failed
+    trace     the trace with only the ranks in `results`; `trace.skipped` also lists the ranks that failed
     findings  a sentence per rank that failed
     """
 
@@ -696,7 +697,7 @@ def _reading_error(rank_trace: RankTrace) -> NotATraceError | UnreadableTraceErr
 
 
 def _reason(rank: int, error: Exception) -> str:
-    """Return the message of an error, with the rank if the message does not name the file."""
+    """Return the message of an error, preceded by the rank if the message does not name the file."""
     if isinstance(error, (NotATraceError, UnreadableTraceError)):
         return str(error)
     return (

@@ -1,4 +1,4 @@
-"""One trace file, read when first needed."""
+"""One trace file, which is read when it is first needed."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from holotrace.store.tables.arrow_tables import (
 logger = logging.getLogger("holotrace")
 
 _FEW_EVENTS = 100_000
-"""The tables of a file with at most this many events are read whole, which takes less time than reading columns one by one."""
+"""Tables of files with at most this many events are read completely, which is faster than reading single columns."""
 
 _MOST_KEPT_EVENTS = 5_000_000
-"""The columns of larger files are read again for each question instead of staying in memory, at about 50 bytes an event."""
+"""The events of larger files (about 50 bytes each) do not stay in memory, but are read again for each question."""
 
 
 class Reader(Protocol):
-    """Reads one trace format; instances can be pickled, so that they can be sent to workers."""
+    """Reads one trace format; instances can be pickled, to send them to workers."""
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
         """Read `path` and write the tables into the empty `folder`, or keep them in memory if `folder` is None.
@@ -52,13 +52,13 @@ class Reader(Protocol):
         """
 
     def content_hash(self, path: Location) -> str:
-        """Return the hash of the bytes of `path`; equals `content_hash` in the health record of a reading."""
+        """Return the hash of the bytes of `path`, as in `content_hash` of the health record."""
 
 
 class TraceFile:
     """One trace file: its address, and the tables read so far.
 
-    Only the address is pickled, so a worker reads the file itself; with the cache, this takes milliseconds.
+    Only the address is pickled, so workers read the file again; with the cache, this takes milliseconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TraceFile:
         progress: Progress = SILENT,
         base: str = "",
     ) -> None:
-        """Name a file; a relative `path` starts from the folder `base`, by default the current folder."""
+        """Store the address of a file; a relative `path` starts from `base`, by default the current folder."""
         self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
@@ -98,7 +98,7 @@ class TraceFile:
 
     @functools.cached_property
     def health(self) -> Health:
-        """What the reader repaired, dropped or noticed."""
+        """The health record: data that the reader repaired or dropped, and other remarks."""
         return Health.from_json(self._opened().health)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -113,7 +113,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; of a very large file, nothing stays in memory."""
+        """Return columns of the events of these kinds and names, in file order; large files keep none in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -127,7 +127,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
-        """Return all columns of the events of these kinds; keep them in memory, because dozens of derived tables need them."""
+        """Return all columns of the events of these kinds, and keep them in memory for dozens of derived tables."""
         with self._lock:
             if kinds not in self._events_of_kinds:
                 self._events_of_kinds[kinds] = of_kinds(self.table("events"), kinds)
@@ -158,7 +158,7 @@ class TraceFile:
     def borrowed(self) -> Iterator[Entry]:
         """Yield the current content: from the cache, or read into a temporary folder that is removed afterwards.
 
-        For callers that need the whole content once, and should not fill the cache with it.
+        For callers that need the complete content once, without adding it to the cache.
 
         Raises:
             NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or the temporary folder is full.
@@ -179,7 +179,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Whether the file is unchanged since `stamp`, when its bytes had this hash.
+        """Return whether the file has not changed since `stamp`, when its bytes had this hash.
 
         Raises:
             UnreadableTraceError: the file cannot be read.
@@ -196,7 +196,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read(name, wanted))
 
     def _rebuilding(self, read: Callable[[Tables], pl.DataFrame]) -> pl.DataFrame:
-        """Read from the tables; if the cache is damaged or was cleared, read the trace again."""
+        """Read from the tables; if the cache entry is damaged or was removed, read the trace again."""
         try:
             return read(self._opened().tables)
         except DamagedTableError as error:
@@ -226,7 +226,7 @@ class TraceFile:
         return cache.add(location, lambda folder: self._reader.read(location, folder, self._progress))
 
     def _expect_same_content(self, entry: Entry) -> None:
-        """Raise an error if the file has changed, so that columns of two versions never mix."""
+        """Raise an error if the file has changed, to avoid mixing columns of two versions."""
         if self._content_hash not in (None, entry.content_hash):
             message = f"{self.path} was changed while it was in use; open it again with holotrace.open_trace"
             raise UnreadableTraceError(message)
@@ -239,5 +239,5 @@ class TraceFile:
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    """Log a message once, not once per rank."""
+    """Log a message only once, not for every rank."""
     logger.warning("%s", message)

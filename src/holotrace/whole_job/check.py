@@ -1,4 +1,4 @@
-"""The health of a job's files: are they readable, what was lost, which rules do they break, and can they be trusted?"""
+"""The health of a job's files: unreadable files, lost data, broken rules, and doubts about the recordings."""
 
 from __future__ import annotations
 
@@ -61,19 +61,19 @@ class Check:
 
     @property
     def is_sound(self) -> bool:
-        """Whether at least one file can be read, no file breaks a rule that makes numbers wrong, and nothing is in doubt."""
+        """Whether some file is readable, no file breaks a rule of severity error, and no recording is in doubt."""
         has_errors = any(violation.severity == "error" for violation in self.violations or ())
         return not has_errors and not self.doubts and any(file.error is None for file in self.files)
 
     @property
     def doubts(self) -> tuple[dict[str, Any], ...]:
-        """The rows of `trust.doubts`, without those that `violations` also report."""
+        """The rows of `trust.doubts`, except those also reported in `violations`."""
         reported = {(violation.rank, violation.rule) for violation in self.violations or ()}
         rows = [] if self.trust is None else self.trust.doubts.to_dicts()
         return tuple(row for row in rows if (row["rank"], row["rule"]) not in reported)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the health of all files as plain Python objects; the keys `violations` and `trust` exist only with `strict`."""
+        """Return the health of all files as plain Python objects; `violations` and `trust` exist only with `strict`."""
         violations = (
             {}
             if self.violations is None
@@ -105,14 +105,14 @@ class Check:
 
 
 def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:
-    """Check the health of a job's files: repaired parts, dropped parts and unreadable files.
+    """Check the health of a job's files: repaired data, dropped data and unreadable files.
 
-    An unreadable file is a row with its error, not an exception.
+    An unreadable file raises no exception; its entry in `files` has the error.
 
     Args:
         trace: the job.
-        strict: also check the rules of a sound trace, for example that a kernel starts after its launch, and whether the
-            recordings can be trusted; see `holotrace.trust`.
+        strict: also check whether the files are sound, for example whether each kernel starts after its launch, and
+            whether the recordings can be trusted; see `holotrace.trust`.
         executor: runs the work on the ranks.
 
     >>> import holotrace
@@ -133,7 +133,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if as many ranks are missing as the user left out."""
+    """Drop the doubt about missing ranks if their number equals the number of ranks that the user left out."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

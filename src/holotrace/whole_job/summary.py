@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace, SkippedFile, Trace
 from holotrace.units import duration_text
 
 DIAGNOSIS = "diagnosis"
-"""The question that the summary begins with."""
+"""The question that the summary answers first."""
 
 _EXAMINATION = "examination"
 FIRST = ("temporal_breakdown", "kernel_breakdown", "communication_overlap", "idle_time")
@@ -34,10 +34,10 @@ FIRST_WITHOUT_GPU_WORK = ("critical_path", "step_time", "operators", "user_annot
 """The questions that the summary answers for jobs without GPU work."""
 
 MOST_RANKS_NAMED = 8
-"""A finding names at most this many ranks, the first ones."""
+"""Maximum number of ranks that a finding names."""
 
 MOST_JOBS_NAMED = 8
-"""For traces of several jobs, the sentence that replaces the verdict names at most this many jobs."""
+"""Maximum number of jobs in the sentence that replaces the verdict for traces of several jobs."""
 
 _CPU_SCHEMA = {
     "rank": pl.Int32,
@@ -53,12 +53,13 @@ class Summary(EqualByContent):
     """The verdict on a job, and the results of the diagnosis and of other analyses.
 
     verdict   one sentence on the whole job: the answer of the diagnosis
-    results   the results of the diagnosis and of the other questions that could be answered, by name
-    missing   why the others could not run, by name
+    results   the results of the diagnosis and of the other analyses that ran, by name
+    missing   the reasons why other analyses could not run, by name
     cpu_side  one row per rank: rank int32, event_count, operator_count, step_count int64, mean_step_ns float64, null
               without steps; empty if there is GPU work
     findings  the distinct findings of the analyses
-    doubts    why the verdict may not cover the whole job: unrelated traces, files of other programs, cut off or unreadable
+    doubts    why the verdict may not cover the whole job: unrelated traces, or files that are cut off, unreadable or
+              written by other programs
     ranks     the ranks that the results cover
     skipped   files that are missing from the results, with the reason
 
@@ -80,13 +81,13 @@ class Summary(EqualByContent):
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """Why the job is slow, and what to do."""
+        """The diagnosis: why the job is slow, and what to do."""
         known: Diagnosis = self.results[DIAGNOSIS]  # type: ignore[assignment]
         return known
 
     @property
     def covers_one_job(self) -> bool:
-        """Whether the traces are one job of PyTorch's profiler, so that the verdict comes from the diagnosis."""
+        """Whether the traces are of one job and from PyTorch's profiler; only then, the diagnosis gives the verdict."""
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
@@ -115,9 +116,10 @@ class Summary(EqualByContent):
 
 
 def summary(trace: Trace, *, executor: Executor = IN_PROCESS) -> Summary:
-    """Diagnose the job, sum up what matters in one sentence, and answer the first questions.
+    """Diagnose the job, sum up the result in one sentence, and answer the first questions.
 
-    A job without GPU work gets the CPU side instead: the event counts and mean step of each rank.
+    For a job without GPU work, the questions are about the CPU, and `cpu_side` has the event counts and mean step of
+    each rank.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -152,7 +154,7 @@ def verdict_on(
 ) -> tuple[str, pl.DataFrame]:
     """Return `verdict` and `cpu_side` of a `Summary`.
 
-    `results` holds at least the diagnosis.
+    `results` must contain at least the diagnosis.
     """
     known: Diagnosis = results[DIAGNOSIS]
     has_gpu_work = known.headline["busy_fraction"].null_count() == 0
@@ -174,7 +176,7 @@ def _of_other_program(known: Diagnosis) -> str:
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Say that the files belong to different jobs, and list the jobs; a verdict would average over them."""
+    """Return a sentence that lists the jobs; a verdict would average over them."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
@@ -187,7 +189,7 @@ def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Say which files were read only in part, and what is lost; `wholeness` lists files that end too early."""
+    """Return a sentence about files read only in part and the lost data; `wholeness` lists files that end early."""
     return _LOSSES.run(trace, executor)
 
 
@@ -220,7 +222,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; other findings only say which data the job lacks."""
+    """Return the distinct findings of analyses with rows; without rows, findings only say which data are missing."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 
@@ -232,7 +234,7 @@ def shown_analyses(whole: Summary) -> list[Analysis]:
 
 
 def has_rows(result: Result) -> bool:
-    """Whether any table of a result has rows."""
+    """Return whether any table of a result has rows."""
     return any(len(value) for value in vars(result).values() if isinstance(value, pl.DataFrame))
 
 
@@ -253,6 +255,6 @@ def _cpu_facts(rank_trace: RankTrace) -> dict[str, Any]:
 
 
 def _step_lengths(rank_trace: RankTrace) -> pl.Series:
-    """Return the length of each step, over all threads that mark it."""
+    """Return the duration of each step, from the earliest start to the latest end on all threads that mark the step."""
     length = pl.col("end_ns").max() - pl.col("start_ns").min()
     return steps(rank_trace).group_by("step").agg(length.alias("length_ns")).get_column("length_ns")

@@ -1,4 +1,4 @@
-"""How many worker processes a job is worth."""
+"""The number of worker processes that pays off for a job."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from holotrace.store.trace import Trace
 
 _RANKS_WORTH_A_WORKER = 16
 _BYTES_WORTH_A_WORKER = 8 << 20
-"""Starting a worker takes about as long as analysing this many small ranks, or this many compressed bytes."""
+"""Starting a worker takes about as long as analysing 16 small ranks, or 8 MiB of compressed traces."""
 
 _MEMORY_PER_BYTE = 16
-"""How much memory a worker may need for all analyses together, per byte of the compressed file."""
+"""Memory in bytes that a worker may need for all analyses together, per byte of the compressed file."""
 
 _COMPRESSION = 16
-"""Compression makes a trace about this many times smaller; estimates divide the size of uncompressed files by it."""
+"""Estimated ratio of a trace's uncompressed size to its compressed size."""
 
 
 def worthwhile_workers(traces: Iterable[Trace]) -> int:
-    """Return how many worker processes are worth starting and fit into memory; 1 means that this process does the work."""
+    """Return how many worker processes pay off and fit into memory; 1 means that this process does the work."""
     sizes = [_compressed_size(rank_trace.source) for trace in traces for rank_trace in trace.ranks.values()]
     worth = int(len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER)
     if min(worth, len(sizes)) <= 1:
@@ -29,7 +29,7 @@ def worthwhile_workers(traces: Iterable[Trace]) -> int:
 
 
 def _compressed_size(path: str) -> int:
-    """Return the size that a local file has or would have when compressed; remote files count as empty."""
+    """Return the compressed size of a local file, estimated if it is not compressed; 0 for a remote file."""
     try:
         size = os.stat(path).st_size  # noqa: PTH116 -- the path may be a URL
     except OSError:

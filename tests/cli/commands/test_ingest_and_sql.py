@@ -133,7 +133,7 @@ def test_sql_writes_files(ending, read, job, tmp_path) -> None:
         (["--format", "parquet"], "--format parquet is binary; name a file with --output"),
         (
             ["-o", "rows.txt"],
-            "rows.txt: files are CSV, JSON, Parquet or Arrow; end the name in one of these, or choose one with --format",
+            "rows.txt: files are CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format",
         ),
         (["-o", "rows.csv", "--format", "table"], "files are CSV"),
     ],

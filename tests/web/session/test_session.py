@@ -121,7 +121,7 @@ def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:
         (tmp_path / "served" / file.name).symlink_to(file)
     session = opened(tmp_path / "served")
     (run,) = session.runs
-    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run lead out of the served folder"):
+    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run are outside the served folder"):
         session.whole(run.id)
 
 
@@ -336,7 +336,7 @@ def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
     (store / "rank=1" / "events.parquet").rename(tmp_path / "events.parquet")
     (store / "rank=1" / "events.parquet").symlink_to(tmp_path / "events.parquet")
     session = opened(tmp_path / "logs")
-    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run lead out of the served folder"):
+    with pytest.raises(TraceNotFoundError, match="all 2 trace files of this run are outside the served folder"):
         session.whole(session.runs[0].id)
 
 

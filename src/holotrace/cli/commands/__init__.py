@@ -1,1 +1,1 @@
-"""Commands that do not belong to a single question in the catalogue; each file is named after its command."""
+"""Commands that do not answer a question in the catalogue; each file is named after its command."""

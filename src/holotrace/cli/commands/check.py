@@ -24,7 +24,7 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Also check the rules of a sound trace and whether it can be trusted; exit with 1 if a file breaks a rule of "
+        help="Also check whether the traces are sound and can be trusted; exit with 1 if a file breaks a rule of "
         "severity error or is in doubt.",
     ),
 ]
@@ -63,7 +63,7 @@ def _print(checked: Check) -> None:
 
 
 def _strict_lines(checked: Check) -> list[str]:
-    """Return lines about broken rules and doubts, or one line that says that there are none."""
+    """Return lines about broken rules and doubts, or one line if there are none."""
     if checked.violations is None:
         return []
     broken = [line for violation in checked.violations for line in _violation_lines(violation)]

@@ -44,9 +44,7 @@ Merge = Annotated[
 ]
 WithPath = Annotated[
     bool,
-    typer.Option(
-        "--critical-path", help="With --merge: add the critical path through all ranks, on tracks of its own."
-    ),
+    typer.Option("--critical-path", help="With --merge: add the critical path through all ranks, on separate tracks."),
 ]
 Folder = Annotated[
     Target,

@@ -1,4 +1,4 @@
-"""`holotrace report`: everything about a job in one HTML file."""
+"""`holotrace report`: all results for a job in one HTML file."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Listen on 
 Open = Annotated[bool, typer.Option("--open", help="Open the browser.")]
 NoToken = Annotated[
     bool,
-    typer.Option("--no-token", help="Serve every user of this machine, not only those who know the printed address."),
+    typer.Option("--no-token", help="Let every user of this machine see the pages, even without the printed address."),
 ]
 AllowHost = Annotated[
     list[str] | None,
@@ -41,7 +41,7 @@ Event = Annotated[
 _MODULES = ("dash", "dash_ag_grid", "dash_mantine_components", "waitress")
 
 
-def serve(  # noqa: PLR0913 -- one argument an option
+def serve(  # noqa: PLR0913 -- one argument per option
     sources: Sources,
     *,
     host: Host = "127.0.0.1",
@@ -53,7 +53,7 @@ def serve(  # noqa: PLR0913 -- one argument an option
     capture: Capture = None,
     no_cache: NoCache = False,
 ) -> None:
-    """Serve the runs until Ctrl-C; exit at once if there are no runs, or if a file that the user named is not a trace."""
+    """Serve the runs until Ctrl-C; exit at once if there are no runs, or if a file named by the user is not a trace."""
     _expect_extra()
     at = None if event is None else read_or_refuse(_event, event)
     from holotrace.web.server.server import Address, bound_server  # noqa: PLC0415 -- loads dash
@@ -87,7 +87,7 @@ def _event(text: str) -> tuple[int, int]:
 
 def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
     """Return the address that shows an event on the timeline; `url` may end in the access token."""
-    from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- only with the extra
+    from holotrace.web.parts.timeline_link import AtEvent, timeline_link  # noqa: PLC0415 -- needs the extra
     from holotrace.web.session.selection import Selection  # noqa: PLC0415
 
     query = timeline_link(Selection(run=run_id), AtEvent(rank, index)).removeprefix("?")
@@ -98,7 +98,7 @@ def _at_event(url: str, run_id: str, rank: int, index: int) -> str:
 def _redirect_to(url: str) -> Iterator[str]:
     """Yield the address of a temporary file that redirects to the pages.
 
-    Opening `url` itself would reveal the token in it, because every user of the machine can see a browser's command line.
+    Opening `url` directly would reveal its token, because every user of the machine can see the browser's command line.
     """
     with tempfile.TemporaryDirectory(prefix="holotrace-") as folder:
         page = Path(folder, "open.html")

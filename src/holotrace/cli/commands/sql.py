@@ -52,7 +52,7 @@ Query = Annotated[
 ]
 Format = Annotated[
     ResultFormat | None,
-    typer.Option("--format", help="The format; by default a table or, with --output, what the file name ends in."),
+    typer.Option("--format", help="The format; by default a table or, with --output, as the file name's suffix."),
 ]
 Output = Annotated[
     Target | None,
@@ -73,7 +73,7 @@ MemoryLimit = Annotated[
 
 
 @with_option_groups
-def sql(  # noqa: PLR0913 -- one argument an option
+def sql(  # noqa: PLR0913 -- one argument per option
     job: JobOptions,
     query: Query,
     *,
@@ -145,7 +145,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
     written = {chosen.value: chosen for chosen in ResultFormat if chosen is not ResultFormat.table}
     known = written.get(ending)
     if asked is ResultFormat.table or not (asked or known):
-        message = f"{target}: files are CSV, JSON, Parquet or Arrow; end the name in one of these, or choose one with --format"
+        message = f"{target}: files are CSV, JSON, Parquet or Arrow; use one of these suffixes, or choose with --format"
         raise InvalidOptionError(message)
     if asked and known and asked is not known:
         message = f"{target} ends in .{known.value}, but --format is {asked.value}; make both the same"
@@ -154,14 +154,14 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
 
 
 def _expect_a_view(query: str) -> None:
-    """Raise InvalidOptionError if this is not a query, which happens when the query comes before the traces."""
+    """Raise InvalidOptionError if `query` is not a query, usually because it was written before the traces."""
     if not any(named_views(query)) and "select" not in query.lower():
         message = f"{query!r} is not a query over {', '.join(VIEWS)}; put the traces first and the query last"
         raise InvalidOptionError(message)
 
 
 def _print(rows: pl.DataFrame) -> None:
-    """Print the first rows; numbers have no units."""
+    """Print the first rows, without units."""
     to, shown = console(), rows.head(_MOST_ROWS)
     cells = tuple(tuple(map(_cell, row)) for row in shown.iter_rows())
     is_cut = len(rows) > len(shown)

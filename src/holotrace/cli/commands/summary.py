@@ -20,7 +20,7 @@ MOST_ROWS = 16
 """Maximum number of rows in each table of the summary."""
 
 MOST_ANALYSES = 4
-"""How many analyses the summary prints, in the catalogue's order; the report shows all of them."""
+"""Number of analyses that the summary prints, in the catalogue's order; the report shows all analyses."""
 
 
 @with_option_groups
@@ -73,4 +73,4 @@ def print_verdict(to: Console, whole: Summary) -> None:
 def _skipped(whole: Summary) -> list[str]:
     count = sum(not file.is_unreadable for file in whole.skipped)
     files = "1 file was" if count == 1 else f"{count:,} files were"
-    return [f"{files} skipped; holotrace check says which and why"] if count else []
+    return [f"{files} skipped; holotrace check lists them with reasons"] if count else []

@@ -1,4 +1,4 @@
-"""`holotrace critical-path --across-ranks`: one path through all ranks, and how much time changes would save the job."""
+"""`holotrace critical-path --across-ranks`: one path through all ranks, and how much time changes would save."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AcrossRanks = Annotated[
     bool,
     typer.Option(
         "--across-ranks",
-        help="Find one path through all ranks: if a rank waits for another, the path continues on that other rank.",
+        help="Find one path through all ranks: where a rank waits for another rank, the path continues there.",
     ),
 ]
 
@@ -47,7 +47,7 @@ def show_path_across_ranks(
     """Print the job's path, and its predicted length after the changes.
 
     Raises:
-        InvalidOptionError: files were requested that exist only for the paths of single ranks.
+        InvalidOptionError: the options request files that exist only for the paths of single ranks.
     """
     if outputs.are_wanted:
         message = (
@@ -72,7 +72,7 @@ def show_path_across_ranks(
 
 
 def from_first_event(window: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
-    """Return the settings with the time range converted to the trace's clock; the option counts from the job's first event."""
+    """Return the settings with the time range on the trace's clock; the option counts from the job's first event."""
     settings = dict(window)
     if "time_range_ns" in settings:
         origin = origin_ns(trace)

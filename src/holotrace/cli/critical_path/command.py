@@ -1,4 +1,4 @@
-"""`holotrace critical-path`: what bounds a step, as a table, overlay or saved graph, and what changes to it would save."""
+"""`holotrace critical-path`: the critical path as table, overlay or saved graph, and the savings of changes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class OutputOptions:
 
     @property
     def are_wanted(self) -> bool:
-        """Whether there is anything to write."""
+        """Whether files were requested."""
         return self.overlay is not None or self.save is not None
 
     def check(self, trace: Trace, *, overwrite: bool) -> None:
@@ -61,7 +61,7 @@ class OutputOptions:
         paths = [path for rank_trace in trace.ranks.values() for path in self._paths(rank_trace).values()]
         if len(set(paths)) < len(paths):
             message = (
-                "the files of several ranks have the same name, and so would their copies; write one rank at a time"
+                "the files of several ranks have the same name, so their copies would too; write one rank at a time"
             )
             raise InvalidOptionError(message)
         for path in paths:

@@ -1,4 +1,4 @@
-"""The changes that `holotrace critical-path` assumes, and how long the window would be with them."""
+"""The changes that `holotrace critical-path` assumes, and the predicted length of the window."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Removed = Annotated[
 ]
 Replaced = Annotated[
     list[str] | None,
-    typer.Option("--replace", metavar="REGEX=12.5", help="What if each piece of work whose name matches took 12.5 µs?"),
+    typer.Option("--replace", metavar="REGEX=12.5", help="What if each event whose name matches took 12.5 µs?"),
 ]
 NoLaunches = Annotated[bool, typer.Option("--no-launch-overhead", help="What if launching took no time?")]
 Overlapped = Annotated[bool, typer.Option("--perfect-overlap", help="What if no work waited for communication?")]
@@ -53,7 +53,7 @@ LikePeers = Annotated[
     typer.Option(
         "--like-peers",
         metavar="RANK",
-        help="With --across-ranks: what if this rank worked like the median of the ranks with the same calls?",
+        help="With --across-ranks: what if this rank were as fast as the median of the ranks with the same calls?",
     ),
 ]
 Faster = Annotated[
@@ -106,7 +106,7 @@ class ChangeOptions:
 
 @dataclass
 class Predictions:
-    """The prediction for each rank, and why some ranks have no prediction."""
+    """The prediction for each rank, and the reasons why some ranks have none."""
 
     changes: Sequence[Change]
     rows: list[Mapping[str, object]] = field(default_factory=list)

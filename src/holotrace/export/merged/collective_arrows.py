@@ -21,9 +21,9 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    When the last rank arrives, the other ranks stop waiting: arrows connect the last rank's arrival to the same time on each
-    other rank. For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back in
-    time: if imprecise clocks reverse the order, the arrow begins at the other rank.
+    The other ranks wait until the last rank arrives: arrows connect its arrival to the same time on each other rank.
+    For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back in time: if
+    imprecise clocks reverse the order, the arrow begins at the other rank.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.
@@ -39,7 +39,7 @@ def collective_arrows(
 
 
 def _members(calls: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.DataFrame:
-    """Return the calls that are matched across several ranks, with their times on the reference clock."""
+    """Return the calls matched on at least two ranks, with their times on the reference clock."""
     shared = calls.drop_nulls("instance").filter(pl.len().over("instance") > 1)
     columns = ["instance", "rank", "event_index", "family", "kernel_count", "start_ns", "end_ns"]
     return pl.concat(
@@ -56,7 +56,7 @@ def _corrected(of_rank: pl.DataFrame, clocks: Mapping[int, RankClock]) -> pl.Dat
 
 
 def _ends(members: pl.DataFrame) -> pl.DataFrame:
-    """Return for each arrow its name, and `earlier` and `later`: structs of pid, tid and time_ns."""
+    """Return the name and the two ends of each arrow; `earlier` and `later` are structs of pid, tid and time_ns."""
     is_send = pl.col("family").cast(pl.String) == "send"
     sources = (
         members.sort(is_send, "start_ns", "rank")
@@ -65,10 +65,10 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
         .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
     )
     others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
-    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds it only to an event that is still running.
+    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds arrows only to running events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
-    is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of such a call
+    is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of a coalesced call
     time_ns = pl.when(is_coalesced).then("start_ns").when("is_send").then(last_ns).otherwise(arrival_ns)
     timed = others.with_columns(time_ns.alias("time_ns"))
     source = pl.struct(pid="source_pid", tid="source_tid", time_ns="source_start_ns")

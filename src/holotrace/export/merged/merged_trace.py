@@ -33,17 +33,18 @@ MERGED_NAME = "merged_ranks.json.gz"
 
 _METHOD = (
     "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9, estimated from the collectives that "
-    "hosts share: no rank leaves one before all have entered. The true offset is within half_width_ns of offset_ns."
+    "hosts share: no rank leaves a collective before all ranks have entered it. The true offset is within "
+    "half_width_ns of offset_ns."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class MergedTrace(EqualByContent):
-    """What `write_merged_trace` wrote.
+    """The result of `write_merged_trace`.
 
     clocks    {rank: clock}
     per_host  `holotrace.enrich.across_ranks.clocks.clocks.Clocks.per_host`
-    findings  what could not be matched or aligned
+    findings  calls that could not be matched, and clocks that could not be aligned
     """
 
     path: Location
@@ -53,7 +54,7 @@ class MergedTrace(EqualByContent):
 
 
 class _Rank(NamedTuple):
-    """Facts about a rank, gathered before its events are written; `tracks` has the pid and tid of its collectives as JSON text."""
+    """Facts about a rank, read before its events are written; `tracks` has pid and tid of collectives as JSON text."""
 
     communication: OfRank
     processes: tuple[Process, ...]
@@ -62,7 +63,7 @@ class _Rank(NamedTuple):
 
 
 class PathTables(Protocol):
-    """The tables of a job's path through all ranks, such as a `JobCriticalPath` has."""
+    """The tables of a critical path through all ranks, as in `JobCriticalPath`."""
 
     @property
     def path(self) -> pl.DataFrame:
@@ -84,19 +85,19 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 ) -> MergedTrace:
     """Write all ranks of a trace into one file in the Chrome trace format, on the clock of one host.
 
-    The events keep their names, args and tids. Times are corrected for each host's offset and drift, to whole nanoseconds. Pids
-    and flow ids are replaced, so that no two ranks share any. Processes are sorted by rank and called `rank 3 GPU 0 (± 12 µs)`,
-    with the uncertainty (half-width) of the clock correction. Flows with the category `across_ranks` connect the ranks of each
-    matched collective. Queue lengths and copy bandwidths are added as counters. The file's `metadata` contains the offset,
-    half-width and drift of each host.
+    Names, args and tids stay the same. Times are corrected for each host's clock offset and drift, to whole
+    nanoseconds. Pids and flow ids are replaced by numbers that are unique in the job. Processes are sorted by rank and
+    named like `rank 3 GPU 0 (± 12 µs)`, with the uncertainty (half-width) of the clock correction. Flows with the
+    category `across_ranks` connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as
+    counters. The file's `metadata` contains the offset, half-width and drift of each host.
 
-    Ranks are read and written one after the other, so memory only has to hold the largest rank.
+    Ranks are read and written one after the other, so the largest rank determines how much memory is needed.
 
     Args:
         trace: the ranks; selections of events are ignored.
         target: where to write; compressed if the name ends in `.gz`.
-        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process with a
-            track for each rank on the path, and with arrows where the path moves from one rank to another.
+        critical_path: the result of `holotrace.critical_path(trace, across_ranks=True)`, added as a separate process.
+            It has a track for each rank on the path, and arrows where the path moves from one rank to another.
         overwrite: replace an existing file.
         executor: reads the communication of the ranks.
         opened: opens the file of a rank.
@@ -120,7 +121,7 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
 
 
 def clock_lines(merged: MergedTrace) -> Iterator[str]:
-    """Yield a line about each host that says how its clock was corrected."""
+    """Yield, for each host, a line about the correction of its clock."""
     ranks: dict[str, list[int]] = {}
     clocks: dict[str, RankClock] = {}
     for rank, clock in merged.clocks.items():
@@ -161,7 +162,7 @@ class _Merged:
 
     @property
     def base_ns(self) -> int:
-        """The base time of the first file; times are written relative to it, so that they fit a double."""
+        """The base time of the first file; times are written relative to it, to fit a double."""
         return next(known.base_ns for known in self.ranks.values())
 
     def head(self) -> str:

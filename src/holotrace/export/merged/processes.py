@@ -1,4 +1,4 @@
-"""The processes of a rank, with their names, and the numbers that replace their pids in a merged trace."""
+"""The processes of a rank, their names, and their new pids in a merged trace."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Process(NamedTuple):
 
 
 def processes(rank_trace: RankTrace) -> tuple[Process, ...]:
-    """Return the processes of a rank that have events or counters, in the order that the file prescribes.
+    """Return the processes of a rank, in the order that the file prescribes.
 
-    Profilers also write names for devices on which nothing ran.
+    Processes without events or counters are left out; profilers also name devices on which nothing ran.
     """
     tracks = rank_trace.table("tracks", ["process_id", "process_text"])
     texts = rank_trace.texts(tracks["process_text"])
@@ -53,7 +53,7 @@ def new_pids(rank: int, known: Sequence[Process], step: int) -> dict[Pid, int]:
 
 
 def pid_step(counts: Iterable[int]) -> int:
-    """Return the distance between the pids of consecutive ranks: a power of ten with room for every rank's processes.
+    """Return the distance between the pids of consecutive ranks: a power of ten that is large enough for every rank.
 
     >>> pid_step([8, 12]), pid_step([8, 4_000])
     (1000, 10000)
@@ -71,7 +71,7 @@ def _process(pid: Pid, described: Mapping[str, str | int]) -> Process:
 
 
 def _described(rank_trace: RankTrace, pids: Sequence[Pid | None]) -> dict[Pid | None, dict[str, str | int]]:
-    """Return {pid: {name of a metadata event: its value}} of each process."""
+    """Return, for each pid, the values of its metadata events by name."""
     table = rank_trace.table("metadata", ["track_id", "name", "value", "sort_index"])
     named = table.with_columns(rank_trace.texts(table[column]).alias(column) for column in ("name", "value"))
     described: dict[Pid | None, dict[str, str | int]] = {}

@@ -1,4 +1,4 @@
-"""The events of one rank in a merged trace: on the reference clock, with pids and flow ids that no other rank has."""
+"""The events of one rank in a merged trace: on the reference clock, with pids and flow ids unique to the rank."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EVENTS_AT_ONCE = 1_000
 
 
 class RankPlace(NamedTuple):
-    """How to convert a rank's events for the merged trace: base times, clock and pids.
+    """How to convert a rank's events for the merged trace.
 
     base_ns        `baseTimeNanoseconds` of the rank's file
     merged_base_ns `baseTimeNanoseconds` of the merged trace
@@ -43,7 +43,7 @@ class RankPlace(NamedTuple):
     pids: Mapping[Pid, int]
 
     def placing(self) -> _native.Placing:
-        """Return what the native module needs to convert the rank's events."""
+        """Return the conversion as an object of the native module."""
         return _native.Placing(
             self.rank, self.base_ns, self.merged_base_ns, self.clock.native_lines(), list(self.pids.items())
         )
@@ -96,7 +96,7 @@ def _placed(events: Iterable[Event | str], placing: _native.Placing) -> Iterator
 
 
 def half_width_text(clock: RankClock) -> str:
-    """Return how well the clock of a rank is known: `± 12 µs` or `clock unknown`; empty for the reference clock."""
+    """Return the uncertainty of a rank's clock: `± 12 µs` or `clock unknown`; empty for the reference clock."""
     if clock.half_width_ns is None:
         return "clock unknown"
     return f"± {duration_text(clock.half_width_ns)}" if clock.half_width_ns else ""

@@ -1,15 +1,15 @@
-"""The cache: the tables of a trace file, kept as Arrow files so that opening the trace again takes milliseconds.
+"""The cache: the tables of trace files as Arrow files; with them, opening a trace again takes milliseconds.
 
     <cache folder>/<hash of the trace's path>/<content hash>-r<reader version>/
         manifest.json     header, health record, content hash and time; checksums of the tables and of the manifest
         <table>.arrow     one file for each table of the schema
 
-An entry is written into a temporary sibling folder and then renamed, so entries are always complete. Two processes may
-read the same trace at once: the slower process finds the name taken and uses the existing entry. Only the user who
-wrote an entry can read it. If data does not match its checksum, the trace is read again.
+An entry is written into a temporary sibling folder and then renamed, so entries are always complete. If two processes
+read the same trace at once, the slower process uses the entry of the faster one. Only the user who wrote an entry can
+read it. If data does not match its checksum, the trace is read again.
 
-Several machines can share a cache behind a URL: entries are copied from there into the user's cache folder, and
-new entries are copied there. The folders in the shared cache and in the user's cache have the same names.
+Several machines can share a cache behind a URL: its entries are copied into the user's cache folder, and new entries
+are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ from holotrace.store.tables.checksums import TableSums
 logger = logging.getLogger("holotrace")
 
 CacheOption: TypeAlias = bool | str | Path | RemotePath
-"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: that folder; the URL of a folder:
-that folder, shared with others, in addition to the user's cache folder; False: no cache."""
+"""True: the user's cache folder; "beside": `.holotrace_cache` in the trace's folder; a path: this folder; the URL of a
+folder: this folder, shared with others, in addition to the user's cache folder; False: no cache."""
 
 FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
-"""Environment variable: the folder, or its URL, used instead of the user's cache folder."""
+"""Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
-"""Environment variable: how large the user's cache may grow before the least recently used entries are removed."""
+"""Environment variable: the size above which the least recently used entries of the user's cache are removed."""
 
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
@@ -63,12 +63,12 @@ _TRIES = 100
 
 
 class CacheWriteError(HolotraceError):
-    """Tables could not be written: the disk is full or the folder is read-only. Reading continues in memory."""
+    """Tables could not be written because the disk is full or the folder is read-only; they stay in memory instead."""
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of entries, at most `limit_bytes` large (None for no limit); `shared` is a cache shared with other machines."""
+    """A folder of at most `limit_bytes` of entries (None for no limit); `shared` is shared with other machines."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -79,7 +79,7 @@ class Cache:
         """Return the cache for `option`, None for no cache.
 
         Raises:
-            InvalidOptionError: `option` is none of the values described at `CacheOption`.
+            InvalidOptionError: `option` is not one of the values described at `CacheOption`.
         """
         if option is True:
             return cls(user_cache_folder(), _limit_bytes(), shared_folder(os.environ.get(FOLDER_VARIABLE)))
@@ -127,7 +127,7 @@ class Cache:
         return None
 
     def _copied(self, folder: RemotePath, home: Path) -> Entry | None:
-        """Copy a shared entry; if it is damaged, remove it and return None, so that the trace is read instead."""
+        """Copy a shared entry; if it is damaged, remove it and return None. The caller then reads the trace."""
         with _temporary_folder(home) as temporary:
             fetch_entry(folder, temporary)
             try:
@@ -154,7 +154,7 @@ class Cache:
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
         """Let `read` write the tables of `source` into a folder, and keep the folder; an interrupt leaves no files.
 
-        Files are not synced to disk: after a power cut, damaged files fail their checksums, and the trace is read again.
+        Files are not synced to disk. If a power cut damages them, the checksums show this, and the trace is read again.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -173,7 +173,7 @@ class Cache:
         return kept
 
     def _home(self, source: Location) -> Path:
-        """Return the folder of all entries of `source`; each user has their own, so that nobody else can read it."""
+        """Return the folder of all entries of `source`; each user has a separate one, which nobody else can read."""
         return self.folder / _home_name(source, user=_user())
 
     def _entry_folders(self, source: Location) -> list[Path]:
@@ -194,7 +194,7 @@ class Cache:
 
 
 def user_cache_folder() -> Path:
-    """Return the folder in HOLOTRACE_CACHE_DIR if that is a local path, else the system's cache folder of this user."""
+    """Return the folder in HOLOTRACE_CACHE_DIR if this is a local path, else the user's default cache folder."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named and not is_url(named):
         return Path(named).expanduser()
@@ -229,7 +229,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # includes the creation, which Ctrl-C may also interrupt
+    try:  # also around the creation, because Ctrl-C may interrupt it
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)
@@ -241,7 +241,7 @@ def _temporary_folder(home: Path) -> Iterator[Path]:
 
 
 def _make_folder(folder: Path) -> None:
-    """Create a folder and its parent, which another process may remove in the meantime because it is empty."""
+    """Create a folder and its parent; try again if another process removes the empty parent in between."""
     for attempt in range(_TRIES):
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         try:
@@ -266,7 +266,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
 
 
 def _publish(temporary: Path, target: Path) -> Entry:
-    """Rename a complete entry to its final name; if another process was faster, use its entry."""
+    """Rename a complete entry to its final name, or return the entry of another process that was faster."""
     for file in temporary.iterdir():
         file.chmod(0o600)
     try:
@@ -282,12 +282,12 @@ def _publish(temporary: Path, target: Path) -> Entry:
 
 
 def _touch(folder: Path) -> None:
-    """Record that the entry was used, since the least recently used entries are removed first."""
+    """Record that the entry was used, because the least recently used entries are removed first."""
     with suppress(OSError):
         os.utime(folder / MANIFEST)
 
 
 def _is_outdated(folder: Path, keep: Entry) -> bool:
-    """Whether `folder` is an entry for earlier content of the trace, or from an older reader."""
+    """Return whether `folder` is an entry for earlier content of the trace, or was written by an older reader."""
     _, separator, version = folder.name.rpartition("-r")
     return folder != keep.folder and bool(separator) and version.isdecimal() and int(version) <= READER_VERSION

@@ -1,4 +1,4 @@
-"""One entry of the cache: the tables of a trace file, and a manifest with checksums and the state of the file."""
+"""One entry of the cache: the tables of a trace file, and a manifest with checksums and the status of the file."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from holotrace.store.tables.arrow_tables import FolderTables, MemoryTables, Tabl
 from holotrace.store.tables.checksums import TableSums, is_sealed, sealed, unsealed
 
 MANIFEST = "manifest.json"
-"""Name of the manifest, which is written last: an entry with a manifest is complete."""
+"""Name of the manifest, which is written last, so an entry with a manifest is complete."""
 
-# A file changed again within the resolution of its time stamp looks unchanged. The coarsest in use is FAT's 2 seconds:
+# A file changed again within the resolution of its time stamp looks unchanged. The coarsest resolution is FAT's 2 s:
 # https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 
@@ -29,7 +29,7 @@ class DamagedEntryError(HolotraceError):
 
 
 class OtherVersionError(DamagedEntryError):
-    """Another version wrote an entry of the cache; the cache rebuilds it."""
+    """An entry of the cache was written by another version; the cache rebuilds it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Stamp:
-    """The status of a file (see `holotrace.locations.Status`), known without reading it, and when it was looked up."""
+    """The status of a file (see `holotrace.locations.Status`), and the time `taken_ns` at which it was looked up."""
 
     size: int | None
     mtime_ns: int
@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Whether the file is certainly unchanged: its version is equal or, without a version, its times are equal and old."""
+        """Return whether the file is certainly unchanged: equal versions or, without versions, equal and old times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Wrap a reading without a cache."""
+        """Return an entry for a reading that is not in a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
@@ -126,7 +126,7 @@ class Entry:
             raise DamagedEntryError(message) from error
 
     def is_of(self, source: Location, content_hash: Callable[[Location], str]) -> bool:
-        """Whether the entry matches the content of `source`, which is read only if size and time cannot decide."""
+        """Return whether the entry matches the content of `source`, which is read only if its status leaves doubt."""
         now = Stamp.of(source)
         if self.stamp is None or self.stamp.size != now.size:
             return False
@@ -143,7 +143,7 @@ class Entry:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _restamp(self, now: Stamp) -> None:
-        """Record that the content was compared at `now`; if that cannot be written, the next use compares again."""
+        """Record that the content was equal at `now`; if the record cannot be written, the next use compares again."""
         if self.folder is not None:
             with suppress(OSError, DamagedEntryError):
                 write_manifest(self.folder, replace(self, stamp=now))

@@ -1,4 +1,4 @@
-"""The size of a cache: remove entries above its limit, and files that killed processes left behind."""
+"""Limit the size of a cache, and remove files that killed processes left in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
 """A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most 1/16 before it measures the
-cache again. Measuring all entries after each addition would take quadratic time in jobs of many ranks.
+cache again. Measuring all entries after each addition would take quadratic time for jobs with many ranks.
 """
 
 _GROUP_AND_OTHERS = 0o077
@@ -31,7 +31,7 @@ class _Kept:
 
 
 def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> None:
-    """Remove leftovers, and old entries if the cache exceeds the limit; most calls return without measuring the cache."""
+    """Remove leftovers, and old entries if the cache exceeds the limit; most calls do not measure the cache."""
     added = 0 if keep is None else _kept(keep).byte_count
     room = _room_bytes.get((folder, limit_bytes), 0) - added
     if room < 0:
@@ -44,7 +44,7 @@ def make_room(folder: Path, limit_bytes: int | None, *, keep: Path | None) -> No
 
 
 def _sweep(folder: Path) -> None:
-    """Remove files that killed processes left in the cache, and make folders private that others can read."""
+    """Remove files that killed processes left in the cache, and make its folders private."""
     for home in _folders_in(folder):
         with suppress(OSError):
             if home.stat().st_mode & _GROUP_AND_OTHERS:
@@ -57,9 +57,9 @@ def _sweep(folder: Path) -> None:
 
 
 def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | None) -> int:
-    """Shrink a cache above its limit to somewhat below it; return its size afterwards.
+    """Shrink a cache above its limit to 15/16 of the limit; return the size afterwards.
 
-    Entries that are being written count, but are never removed.
+    Entries that are still being written are counted, but never removed.
     """
     entries = sorted(_kept(entry) for home in _folders_in(folder) for entry in _folders_in(home))
     total = sum(entry.byte_count for entry in entries)
@@ -76,7 +76,7 @@ def _remove_least_recently_used(folder: Path, limit_bytes: int, *, keep: Path | 
 
 
 def _kept(folder: Path) -> _Kept:
-    """Return the size and last use of an entry, skipping files that have just been deleted."""
+    """Return the size and last use of an entry; files that disappear meanwhile are ignored."""
     used_ns = byte_count = 0
     for path in _paths_in(folder):
         with suppress(OSError):
@@ -93,6 +93,6 @@ def _folders_in(folder: Path) -> Iterator[Path]:
 
 def _paths_in(folder: Path) -> list[Path]:
     try:
-        return [folder / name for name in os.listdir(folder)]  # noqa: PTH208 -- one call for all names
+        return [folder / name for name in os.listdir(folder)]  # noqa: PTH208 -- faster than one call per entry
     except OSError:
         return []

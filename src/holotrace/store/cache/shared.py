@@ -1,4 +1,4 @@
-"""Cache entries behind a URL, shared by several machines, which copy them instead of reading the trace again."""
+"""Cache entries behind a URL; machines that share them copy an entry instead of reading the trace again."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def fetch_entry(folder: RemotePath, to: Path) -> None:
 
 
 def share_entry(folder: Path, to: RemotePath) -> None:
-    """Copy an entry to a URL, its manifest last; an existing entry is kept.
+    """Copy an entry to a URL, the manifest last; keep an existing entry.
 
     Raises:
-        OSError: the entry cannot be written there.
+        OSError: the entry cannot be written.
     """
     if (to / MANIFEST).exists():
         return
@@ -56,7 +56,7 @@ def share_entry(folder: Path, to: RemotePath) -> None:
 
 
 def shared_folder(option: object) -> RemotePath | None:
-    """Return the folder that a URL names; None for an option that is not a URL."""
+    """Return the folder at a URL; None for an option that is not a URL."""
     if isinstance(option, str) and is_url(option):
         option = located(option)
     return option if isinstance(option, RemotePath) else None

@@ -47,7 +47,7 @@ class Tables(Protocol):
         """Return `columns` of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
 
     def scan(self, name: str) -> pl.LazyFrame:
-        """Return table `name` as a lazy frame, so that a large one can be collected in parts."""
+        """Return table `name` as a lazy frame; a large table can be collected in parts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class FolderTables:
     _verified: dict[str, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def read(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
-        """Return `columns` of table `name`, each contiguous, so that NumPy can use it without a copy.
+        """Return `columns` of table `name`, each in one chunk, which NumPy can use without a copy.
 
         Raises:
             DamagedTableError: the file is missing or was changed.
@@ -95,7 +95,7 @@ class FolderTables:
             return pl.DataFrame([chunked.pop(0).rechunk() for _ in columns])
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds and names, without holding the columns of all events in memory.
+        """Return `columns` of the events of these kinds and names, without loading the columns of all events.
 
         Raises:
             DamagedTableError: the file is missing or was changed.
@@ -116,7 +116,7 @@ class FolderTables:
         return pl.scan_ipc(_literal(arrow_file(self.folder, name)))
 
     def verify(self, name: str, columns: Sequence[str]) -> None:
-        """Compare columns of a table with their checksums, each column once.
+        """Compare columns of a table with their checksums; a column that was verified before is skipped.
 
         Raises:
             DamagedTableError: a checksum differs.
@@ -142,7 +142,7 @@ class FolderTables:
 
 
 class ColumnMemo:
-    """The columns of one table, each loaded when first requested."""
+    """The columns of one table; a column is loaded when it is first requested."""
 
     def __init__(self, load: Callable[[Sequence[str]], pl.DataFrame]) -> None:
         """Remember the columns that `load(columns)` returns."""
@@ -205,7 +205,7 @@ def known_columns(name: str, columns: Sequence[str] | None) -> list[str]:
     """Return the requested columns, or all columns for None.
 
     Raises:
-        InvalidOptionError: the table or column does not exist; the message lists those that exist.
+        InvalidOptionError: the table or column does not exist; the message lists the existing ones.
     """
     if name not in TABLES:
         message = f"there is no table {name!r}; the tables are: {', '.join(TABLES)}"

@@ -1,4 +1,4 @@
-"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and manifests that contain their checksum."""
+"""Checksums of stored files (XXH3, https://xxhash.com, in hexadecimal), and JSON that begins with its checksum."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TableSums:
         return cls(raw["byte_count"], raw["structure"], tuple(raw["columns"]))
 
     def fit(self, path: Path, columns: Collection[int]) -> bool:
-        """Whether these columns of the file, given by number, match their checksums; other columns are not read.
+        """Return whether the columns with these numbers match their checksums; other columns are not read.
 
         Raises:
             OSError: the file cannot be read, or is not an Arrow file.
@@ -68,7 +68,7 @@ def checksum(data: bytes) -> str:
 
 
 def sealed(content: Mapping[str, Any], *, indent: int | None = None) -> bytes:
-    """Return a JSON object that begins with the checksum of all its other bytes."""
+    """Return a JSON object that begins with the checksum of the bytes after it."""
     text = json.dumps(content, indent=indent)[1:].encode()
     return _SEAL.format(checksum(text)).encode() + text
 
@@ -87,7 +87,7 @@ def unsealed(data: bytes) -> dict[str, Any]:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether a file begins with a checksum, right or wrong."""
+    """Return whether a file begins with a checksum, correct or not."""
     return _SEALED.match(data) is not None
 
 

@@ -1,4 +1,4 @@
-"""Tables packed into few bytes, to send them from the process of a rank to the process that joins all ranks."""
+"""Compress tables, to send them from the process of a rank to the process that joins all ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PackedTable(NamedTuple):
 
 
 def packed(table: pl.DataFrame) -> PackedTable:
-    """Compress a table; repeated values and ascending times shrink most."""
+    """Compress a table."""
     written = BytesIO()
     table.write_ipc(written, compression="zstd")
     return PackedTable(written.getvalue())
@@ -32,7 +32,7 @@ def unpacked(table: PackedTable) -> pl.DataFrame:
 
 
 def reduced(record: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return the value that a NamedTuple's `__reduce__` should return so that pickling compresses its tables."""
+    """Return a value for the `__reduce__` of a NamedTuple with which pickling compresses its tables."""
     fields = [packed(value) if isinstance(value, pl.DataFrame) else value for value in record]
     return _restored, (type(record), *fields)
 

@@ -1,9 +1,9 @@
-"""The tables of one rank as Parquet files that any engine can read, and reading them back.
+"""Write the tables of one rank as Parquet files that any engine can read, and read them back.
 
 The columns of `holotrace.schema.TABLES` are made readable: `string` and `json` columns contain the string itself, and the
-`kind` of an event is its name in lower case. `collectives.rank` is called `recorded_rank`, because the folder is named after
-the rank. Strings are dictionary-encoded. String ids are not stored: they are looked up in `strings`, which keeps its order. A
-table without rows has no file, except those in `ALWAYS_WRITTEN`.
+`kind` of an event is its name in lower case. `collectives.rank` is renamed to `recorded_rank`, because engines add a
+column `rank` from the folder's name. Strings are dictionary-encoded. String ids are not stored; they are the row
+numbers of the table `strings`. A table without rows has no file, unless it is in `ALWAYS_WRITTEN`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from holotrace.store.tables.arrow_tables import DamagedTableError, Tables, empty
 from holotrace.store.tables.checksums import checksum, file_checksum
 
 ALWAYS_WRITTEN = ("events", "tracks", "strings")
-"""Tables with a file even without rows, so that a pattern such as `rank=*/events.parquet` finds every rank."""
+"""Tables that have a file even without rows; a pattern such as `rank=*/events.parquet` then matches every rank."""
 
 KIND_NAMES = pl.Series("kind", [kind.name.lower() for kind in EventKind])
-"""The name of each `EventKind` in a file, by number."""
+"""The names of `EventKind` in a file, in numeric order."""
 
 _ROWS_AT_ONCE = 1 << 17
 _ROWS_OF_A_GROUP = 1 << 18
@@ -42,7 +42,7 @@ def parquet_name(table: str, column: str) -> str:
 
 
 def is_text(table: str, column: Column) -> bool:
-    """Whether a column contains strings in the file: strings, JSON and the kind of an event."""
+    """Return whether a column contains strings in the file: a string, JSON, or the kind of an event."""
     return column.type in ("string", "json", "text") or (table, column.name) == ("events", "kind")
 
 
@@ -58,7 +58,7 @@ def parquet_types(table: str) -> pl.Schema:
 
 
 def write_parquet(rows: pl.LazyFrame, row_count: int, table: str, strings: pl.Series, file: IO[bytes]) -> None:
-    """Write a table in batches of rows, so that memory does not grow with the number of rows.
+    """Write a table in batches of rows, which limits the memory needed.
 
     Args:
         rows: the table with the columns of `holotrace.schema`.
@@ -100,7 +100,7 @@ class _Written(io.RawIOBase):
         """Return True."""
         return True
 
-    def write(self, data: Any) -> int:  # noqa: ANN401 -- whatever has bytes
+    def write(self, data: Any) -> int:  # noqa: ANN401 -- any bytes-like object
         """Pass data on to the file."""
         try:
             return self._file.write(data)
@@ -141,9 +141,9 @@ class StoredTable:
 
 @dataclass(frozen=True)
 class ParquetTables(Tables):
-    """The tables of a rank in a store, verified with their checksums before they are read.
+    """The tables of a rank in a store, compared with their checksums before they are read.
 
-    `parts` describes the tables that have a file.
+    `parts` has an entry for each table that has a file.
     """
 
     folder: Location
@@ -237,7 +237,7 @@ class ParquetTables(Tables):
             self._fetched.pop(name, None)
 
     def _source(self, name: str) -> Path | io.BytesIO:
-        """Return the source for Polars: the local file, or the bytes of a remote one, fetched once."""
+        """Return the source for Polars: the local file, or the bytes of the remote file, which is fetched only once."""
         location = self.folder / f"{name}.parquet"
         if isinstance(location, Path):
             status = status_of(location)

@@ -2,7 +2,7 @@
 
 import type { Timeline } from "./timeline/timeline.js";
 
-/** The row, depth, start, length and event_index of an event; times in ns from the origin of its rank. */
+/** The row, depth, start, length and event_index of an event; times are in ns since the origin of its rank. */
 export type Place = [number, number, number, number, number];
 
 /** A thread or a stream from `timeline/rows`; `at` is the number of the row. */
@@ -40,7 +40,7 @@ export interface SliceName {
   colour: string;
 }
 
-/** One event, or several merged short events; for those, `busy` is the sum of their lengths, and `event` the longest. */
+/** One event, or several merged events; for merged events, `busy` is the sum of the lengths, `event` the longest. */
 export interface Slice {
   start: number;
   length: number;
@@ -66,7 +66,7 @@ export interface Interval {
   length: number;
 }
 
-/** A critical path; `marks` holds its parts by lane, `row/depth`. */
+/** A critical path; `marks` has its parts by lane, with keys `row/depth`. */
 export interface CriticalPath {
   window: string;
   start: number;
@@ -100,7 +100,7 @@ export interface RankAnswer {
   rows: Omit<Row, "at">[];
 }
 
-/** The clock of a rank as `timeline/clocks` answers. */
+/** The clock of a rank in an answer of `timeline/clocks`. */
 export interface ClockAnswer {
   rank: number;
   host: string;
@@ -108,7 +108,7 @@ export interface ClockAnswer {
   lines: { at: string; offset: number; drift: number; last: string | null }[];
 }
 
-/** What to add to the times of a rank up to `last`: `offset` at `at`, and `rate` more each ns. */
+/** The correction to add to the times of a rank up to `last`: `offset` at `at`, and `rate` more per ns after `at`. */
 export interface ClockLine {
   at: number;
   offset: number;
@@ -116,7 +116,7 @@ export interface ClockLine {
   last: number;
 }
 
-/** The clock of a rank; `recorded` is the time from the first rank's origin to this rank's origin, each on its own clock. */
+/** The clock of a rank; `recorded` is this rank's origin minus the first rank's origin, both as recorded. */
 export interface Clock {
   recorded: number;
   host: string;
@@ -124,7 +124,7 @@ export interface Clock {
   lines: ClockLine[];
 }
 
-/** A rank on the timeline; `offset` is what to add to its times to get those of the axis, within the view. */
+/** A rank on the timeline; within the view, its times plus `offset` are times on the axis. */
 export interface Rank {
   number: number;
   origin: bigint;
@@ -190,7 +190,7 @@ export interface TotalsAnswer {
   self_ns: number;
 }
 
-/** A row of a SQL answer on the timeline: rank and event, or rank, start and end in the time of its file. */
+/** The place of a SQL row on the timeline: rank and event, or rank, start and end on the clock of the rank's file. */
 export type SqlPlace = [number, number] | [number, string, string];
 
 /** The answer of `timeline/sql`: cells as text. */

@@ -47,7 +47,7 @@ def _body(question: Analysis, session: Session, selection: Selection) -> list[Co
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:
-    """Return the answer, caveats, figure and tables of an analysis; only the caveats if all tables are empty."""
+    """Return the answer, caveats, figure and tables of an analysis; if all tables are empty, only the caveats."""
     result = session.result(selection.scope, question.name)
     tables = {name: make(session, selection) for name, make in _tables_of(question).items()}
     if all(table.frame.is_empty() for table in tables.values()):

@@ -1,4 +1,4 @@
-"""What changed from one run to another, in one sentence."""
+"""The changes from one run to another, in one sentence."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from holotrace.units import counted, duration_text
 from holotrace.web.pages.headline import Headline
 
 MOST_NAMED = 2
-"""The sentence names at most this many operators."""
+"""Maximum number of operators in the sentence."""
 
 _WORTH_NAMING = 0.1
-"""An operator is named if its change is at least this share of all operators' changes, regardless of their sign."""
+"""An operator is named if its change is at least this share of the sum of all operators' absolute changes."""
 
 
 def changed(control: Headline, test: Headline, operators: OperatorComparison | None) -> str:
-    """Say how much longer a step takes, which GPUs and ranks differ, and which operators changed most."""
+    """Return a sentence about changes of the step time, GPUs and ranks, and the operators that changed most."""
     said = _step_clause(control, test) or "The runs cannot be compared by step: at least one of them has no steps"
     reasons = [_gpus_clause(control, test), _ranks_clause(control, test), *_operator_clauses(operators)]
     named = "; ".join(filter(None, reasons))

@@ -1,4 +1,4 @@
-"""The page that compares two runs: what changed in one sentence, then the answer of each question about two traces."""
+"""The page that compares two runs: the changes in one sentence, then the answers to the questions about two traces."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from holotrace.web.tables.box import table_box
 
 QUESTION = "What changed from one run to the other?"
 CONTROL = "control"
-"""The address option that names the run to compare with; the selectors choose the test run."""
+"""The address option for the control run; the selectors choose the test run."""
 
 _QUESTIONS = tuple(reversed(COMPARISONS))
 """The questions about two traces; the question that aligns the traces comes first."""
 
 _PREFIXES = {"compare_traces": "diff"}
-"""The prefix of a question's tables in addresses, where it differs from the question's name."""
+"""The prefix of a question's tables in addresses, if it differs from the question's name."""
 
 
 def control_of(session: Session, selection: Selection) -> str:
-    """Return the run to compare with: the requested run, else the previous run in the list, else the next run."""
+    """Return the control run: the requested run, else the previous run in the list, else the next run."""
     known = [run.id for run in session.runs]
     requested = selection.option(CONTROL)
     if requested in known or selection.scope.run not in known:
@@ -101,13 +101,13 @@ def _overview_of(run: RunInfo) -> Component:
 
 
 def _changed(session: Session, selection: Selection) -> Component:
-    """Say what changed in one sentence; if the traces cannot be aligned, compare their headlines."""
+    """Return one sentence about the changes; if the traces cannot be aligned, compare only their headlines."""
     control, test = headline(session, _control_scope(session, selection)), headline(session, selection.scope)
     try:
         operators = _comparison(analysis("compare_operators"), session, selection)
     except HolotraceError:
         operators = None
-    return answer_block(changed(control, test, operators))  # type: ignore[arg-type]  # the result of this question
+    return answer_block(changed(control, test, operators))  # type: ignore[arg-type]  # this question returns an OperatorComparison
 
 
 def _shown(question: Analysis, session: Session, selection: Selection) -> Component:

@@ -1,4 +1,4 @@
-"""The findings of the diagnosis as a list; a click on one shows its ranks, location and rule, and changes the address."""
+"""The findings of the diagnosis as a list; a click on a finding shows its ranks, location and rule."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
 FINDING = "finding"
-"""The address option that names the open finding; `assets/shell/findings.js` writes it."""
+"""The address option for the open finding; `assets/shell/findings.js` writes it."""
 
 MOST_RANKS = 8
-"""A finding lists at most this many ranks, the costliest first."""
+"""Maximum number of ranks listed for a finding, the costliest first."""
 
 MOST_RANKS_BESIDE = 4
-"""A finding's link to the timeline shows at most this many ranks: the rank that causes it, then the costliest."""
+"""Maximum number of ranks in a finding's link to the timeline: the rank of its first event, then the costliest."""
 
 _PAGES = {f"docs/reference/analyses/{question.name}.md": question for question in ANALYSES}
 
@@ -55,7 +55,7 @@ def _found(details: FindingDetails, selection: Selection) -> Component:
 
 
 def _ranks(details: FindingDetails, selection: Selection) -> list[Component | str]:
-    """List the ranks that the finding applies to, with the cost on each rank, as links to their timelines."""
+    """List the ranks of the finding, with the cost on each rank and a link to its timeline."""
     parts: list[Component | str] = []
     for rank, claimed_ns in details.ranks[:MOST_RANKS]:
         href = timeline_link(selection, ranks=(rank,))
@@ -66,7 +66,7 @@ def _ranks(details: FindingDetails, selection: Selection) -> list[Component | st
 
 
 def _events(details: FindingDetails, selection: Selection) -> list[Component | str]:
-    """Count the events that cause the finding, with a link to the first on the timeline."""
+    """Return the number of events of the finding, with a link to the first event on the timeline."""
     row = details.row
     events = f"{row['event_count']:,} × on {counted(row['rank_count'], 'rank')}"  # noqa: RUF001
     at = _first_instance(row)

@@ -1,4 +1,4 @@
-"""A run's verdict, its headline numbers, and reasons to doubt them, for the overview and the list of runs."""
+"""The verdict and the headline numbers of a run, and reasons to doubt them, for the overview and the list of runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Headline:
     """The headline of a run, from its diagnosis.
 
     verdict        one sentence
-    step_ns        length of the mean steady step; None without steps
+    step_ns        mean duration of the steady steps; None without steps
     busy_fraction  share of the mean step (without steps: of the recording) in which a GPU works; None without GPU work
-    rank_count     its readable ranks
-    gpus           the names of its GPU models
-    doubts         why the verdict may not cover the whole job, in sentences
+    rank_count     number of readable ranks
+    gpus           names of the GPU models
+    doubts         sentences that say why the verdict may not cover the whole job
     """
 
     verdict: str
@@ -50,7 +50,7 @@ def headline(session: Session, scope: Scope) -> Headline:
 
 
 def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
-    """Return the verdict, and the table of the CPU side for a job without GPU work."""
+    """Return the verdict and, for a job without GPU work, the table of the CPU side."""
     whole = _whole(session, scope)
     return session.remembered(
         scope, VERDICT_KEY, lambda trace: verdict_on(trace, session.results(scope, (DIAGNOSIS,)), whole)
@@ -58,12 +58,12 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Whether PyTorch's profiler recorded all traces in one job; otherwise, numbers about the job mean nothing."""
+    """Return whether all traces are from PyTorch's profiler and one job; otherwise, the numbers are meaningless."""
     return _whole(session, scope).has_diagnosis
 
 
 def doubts(session: Session, scope: Scope) -> tuple[str, ...]:
-    """Say why the verdict may not cover the whole job."""
+    """Return sentences that say why the verdict may not cover the whole job."""
     return (*_whole(session, scope).sentences, *session.remembered(scope, "losses", losses))
 
 

@@ -1,4 +1,4 @@
-"""The page about the files of a run: their ranks, profiler options and damage."""
+"""The page about the files of a run: ranks, profiler options and damage."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from holotrace.web.tables.box import table_box
 
 QUESTION = "Can the files be trusted?"
 
-_ALL_FILES = "This page shows all files of the run and ignores the selected ranks, steps and devices."
+_ALL_FILES = "This page shows all files of the run; it ignores the selection of ranks, steps and devices."
 
 _TERMS = (
-    ("clean", "every event was read as written"),
-    ("repaired", "mistakes of the profiler were repaired; no event was lost"),
+    ("clean", "all events were read as written"),
+    ("repaired", "errors of the profiler were repaired; no event was lost"),
     ("with losses", "some events could not be read and were skipped"),
     ("unreadable", "the file contains no trace or cannot be opened"),
     ("rank from", "source of the rank number"),
-    ("options", "profiler options that were on; the trace lacks the data of all other options"),
+    ("options", "profiler options that were on; the data of other options are missing from the trace"),
 )
 _STATES = ("unreadable", "with losses", "repaired", "clean")
 
@@ -77,7 +77,7 @@ def _shown(session: Session, selection: Selection) -> Component:
 
 
 def answer(files: Sequence[FileHealth]) -> str:
-    """Say in one sentence how many files are in which state."""
+    """Return one sentence with the number of files in each state."""
     foreign = next((file.other_writer for file in files if file.other_writer), "")
     if foreign:
         count = sum(bool(file.other_writer) for file in files)
@@ -126,7 +126,7 @@ def _left_out(session: Session, selection: Selection) -> Table:
 
 
 def _health(session: Session, selection: Selection) -> tuple[FileHealth, ...]:
-    """Return the health of all files, including those of unselected ranks."""
+    """Return the health of all files, also of ranks that are not selected."""
     run = selection.scope.run
     return session.remember(Scope(run), "health", lambda: file_health(session.whole(run)))
 

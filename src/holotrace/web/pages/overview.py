@@ -1,4 +1,4 @@
-"""The first page: one sentence about the job, where its time goes, what to do about it, and the devices."""
+"""The first page: the verdict in one sentence, where the time goes, what to do about it, and the devices."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ANSWERS: dict[str, Callable[[Any], str]] = {
     "source_lines": idle_text,
     **dict.fromkeys(("kernels", "memory_timeline", "collectives"), attrgetter("answer")),
 }
-"""The sentences on the overview by question: what keeps devices idle, the costliest kernel, peak memory, bandwidth."""
+"""The functions that return the overview's sentence about each question."""
 
 _TABLE = "gpu_summary"
 _CPU_TABLE, _GPU_TABLE = "overview.cpu_side", "overview.gpus"
@@ -59,7 +59,7 @@ def _layout(session: Session, selection: Selection) -> Component:
 
 
 def _verdict(session: Session, selection: Selection) -> Component:
-    """Return the verdict, after the reasons to doubt it."""
+    """Return the verdict, preceded by reasons to doubt it."""
     sentence, _ = verdict(session, selection.scope)
     doubted = doubts(session, selection.scope)
     table = _cpu_side(session, selection)
@@ -75,7 +75,7 @@ def _verdict(session: Session, selection: Selection) -> Component:
 
 
 def _answers(session: Session, selection: Selection) -> Component:
-    """Return the answers of the questions in `_ANSWERS` that have data, each with a link to its page."""
+    """Return the answers to the questions in `_ANSWERS` for which there are data, with links to their pages."""
     said = [(name, _answer(name, session, selection)) for name in _ANSWERS]
     items = [html.Li([shown(sentence), " ", _link(name, selection)]) for name, sentence in said if sentence]
     title = dmc.Title("At a glance", order=2, size="h4")

@@ -1,4 +1,4 @@
-"""The list of runs: what matters about each run, and a choice of two runs to compare."""
+"""The list of runs: the main numbers and the verdict of each run, and a choice of two runs to compare."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from holotrace.web.session.session import Scope, Session
 QUESTION = "Which runs are there, and how do they differ?"
 
 MOST_SUMMARISED = 40
-"""The page summarises at most this many runs, the newest ones; it lists the others by name."""
+"""Maximum number of runs that the page summarises, the newest first; it lists older runs only by name."""
 
 MOST_BYTES_READ = 256 << 20
-"""The page itself reads runs of at most this size; larger runs are summarised once they have been opened."""
+"""Maximum size of a run that this page reads; larger runs are summarised after the visitor has opened them."""
 
 _TWO = 2
 _PREFIX = "run."
 _POLL_MS = 1_000
 _KNOWN: dict[str, Any] = {"data-is-known": ""}
-"""Attribute of cells with a number; on narrow screens, the number's meaning is shown beside it."""
+"""Attribute of cells with a number; on narrow screens, the style sheet adds the meaning of the number."""
 
 _POLITE: dict[str, Any] = {"aria-live": "polite"}
 _UNREAD: dict[str, Any] = {"aria-hidden": "true"}
@@ -79,7 +79,7 @@ def _row(run: RunInfo) -> Component:
 
 
 def _compare_with(run: RunInfo) -> Component:
-    """Return the link that compares a run with the ticked one; hidden until one is ticked."""
+    """Return the link that compares a run with the ticked run; it is hidden while no run is ticked."""
     key = {"type": "compare-with", "name": run.id}
     return dcc.Link("compare with the ticked run", id=key, href="?view=diff", className="holotrace-hidden")
 
@@ -99,7 +99,7 @@ def _written(run: RunInfo) -> str:
 
 
 def _summary(run_id: str, session: Session, selection: Selection) -> Component:
-    """Return the numbers and the verdict of a run, or why they are missing."""
+    """Return the numbers and the verdict of a run, or the reason why they are missing."""
     del selection
     run, scope = session.run(run_id), Scope(run_id)
     if run.file_bytes > MOST_BYTES_READ and not session.has(scope, VERDICT_KEY):
@@ -111,7 +111,7 @@ def _summary(run_id: str, session: Session, selection: Selection) -> Component:
 
 
 def _bytes_to_read(session: Session, name: str) -> float:
-    """Return the file size of the run in a row of the list; small runs are read first, so large ones delay no others."""
+    """Return the file size of the run in a row of the list; small runs are read first, to show results early."""
     return next((run.file_bytes for run in session.runs if name == f"{_PREFIX}{run.id}"), 0)
 
 
@@ -136,7 +136,7 @@ def _said(sentence: str, doubts: tuple[str, ...] = ()) -> Component:
 
 
 class _Summaries(Mapping[str, Part]):
-    """The summary of each run, by name; iteration yields nothing, because the page requests only the runs that it lists."""
+    """The summary of each run, by name; iteration yields nothing, because the page requests the summaries by name."""
 
     def __getitem__(self, name: str) -> Part:
         if not name.startswith(_PREFIX):

@@ -14,29 +14,29 @@ from holotrace.web.session.session import Session
 from holotrace.web.timeline.perfetto import perfetto_folder
 from holotrace.web.timeline.routes import add_routes
 
-QUESTION = "What ran when, on which thread and which stream?"
+QUESTION = "What ran when, on which thread or stream?"
 
 _TERMS = (
     ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
-    ("pale slice", "several events shorter than a pixel, merged; the paler the slice, the less of its time they fill"),
-    ("GPU busy", "whether the device is busy; when zoomed out, the busy share of each pixel's time"),
-    ("queue", "work that was launched on a stream and has not started"),
+    ("pale slice", "merged events, each shorter than a pixel; the paler the slice, the less of its time they fill"),
+    ("GPU busy", "whether the device is busy; when zoomed out, the busy share of the time in each pixel"),
+    ("queue", "work that was launched on a stream but has not started"),
     (
         "node-01 ± 12 µs",
-        "host of a rank, and how exactly its clock is known; without ±, the host whose clock the axis shows",
+        "host of a rank, with the error of its clock; without ±, the host whose clock the axis shows",
     ),
     ("launch", "arrow from a launch call to the work that it launched"),
-    ("forward, backward", "arrow between an operator and the one that computes its gradient"),
+    ("forward, backward", "arrow between an operator and the operator that computes its gradient"),
     (
         "critical path",
-        "what bounds a step, the selected span, or the steps selected above",
+        "the events that determine the length of a step, of the selected span, or of the steps selected above",
     ),
-    ("findings", "where to look: idle devices, waiting in collectives, and the events behind the advice"),
+    ("findings", "idle devices, waits in collectives, and the events to which advice refers"),
 )
 
 
 _OPTIONS = ("find", "event", "at", "show", "window", "top", "flags", "panel", "rows", "sql")
-"""What the address may say about the view; `assets/timeline/start.js` names the same attributes."""
+"""Keys of the address that describe the view; `assets/timeline/start.js` lists the same keys."""
 
 
 def _layout(session: Session, selection: Selection) -> Component:

@@ -1,4 +1,4 @@
-"""The pages that certainly have no data, judging by the recorded events; the navigation dims them."""
+"""The pages that certainly have no data, according to the recorded events; the navigation dims their links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holotrace.web.session.session import Session
 WITHOUT_DATA_PART = "without-data"
 
 MOST_RANKS = 64
-"""In jobs with more ranks, no page is dimmed: reading all files would take longer than it is worth."""
+"""In jobs with more ranks, no link is dimmed, because reading all files would take too long."""
 
 
 def without_data_part(session: Session, selection: Selection) -> Component:

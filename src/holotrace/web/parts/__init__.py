@@ -1,1 +1,1 @@
-"""The building blocks of pages: what a page is, its components, and the slow parts that appear when they are ready."""
+"""The building blocks of pages: the class `Page`, its components, and slow parts that appear when they are ready."""

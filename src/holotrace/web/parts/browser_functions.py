@@ -1,4 +1,4 @@
-"""The functions of `assets/shell/callbacks.js`; the content security policy forbids inline scripts."""
+"""References to the functions of `assets/shell/callbacks.js`; the content security policy forbids inline scripts."""
 
 from __future__ import annotations
 

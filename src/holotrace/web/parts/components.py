@@ -19,7 +19,7 @@ _SHORT_CAVEAT = 160
 
 
 def shown(sentence: str) -> str:
-    """Return a sentence as the pages show it: without control characters or line breaks between a number and its unit."""
+    """Return a sentence for a page: without control characters and without line breaks between numbers and units."""
     return unbroken(printable(sentence))
 
 
@@ -40,7 +40,7 @@ def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
 
 
 def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") -> list[Component]:
-    """Fold the computation's caveats under a line that counts them; a single short caveat is shown without folding."""
+    """Return the caveats, folded under a line with their number; a single short caveat is not folded."""
     if not sentences:
         return []
     count = f"{len(sentences):,} {kind if len(sentences) == 1 else kinds or f'{kind}s'}"
@@ -51,19 +51,19 @@ def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") 
 
 
 def labelled(text: str) -> dict[str, Any]:
-    """Return the attribute that names an element for screen readers."""
+    """Return the attribute with the name of an element for screen readers."""
     return {"aria-label": text}
 
 
 def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> Component:
-    """Return a folded list of terms with their definitions; if it scrolls, it can be focused with the keyboard."""
+    """Return a folded list of terms with definitions; with `scrolls`, the list can be focused with the keyboard."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
     return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")
 
 
 def python_block(code: str) -> Component:
-    """Show Python code that returns the same result, folded, with a button that copies it."""
+    """Return a folded block of Python code that computes the same result, with a copy button."""
     copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
     return html.Details(
         [html.Summary("The same in Python"), html.Div([html.Pre(code, tabIndex=0), copy], className="holotrace-code")],
@@ -72,7 +72,7 @@ def python_block(code: str) -> Component:
 
 
 def findings(sentences: Iterable[str]) -> list[Component]:
-    """List findings; those after the first `MOST_FINDINGS` are folded."""
+    """Return a list of findings; all after the first `MOST_FINDINGS` are folded."""
     items = [html.Li(shown(sentence)) for sentence in sentences]
     if not items:
         return []
@@ -82,7 +82,7 @@ def findings(sentences: Iterable[str]) -> list[Component]:
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
-    """Show a figure under its question, unless `asked` is the same question; its colours follow the page's theme."""
+    """Return a figure with its question as heading, unless `asked` is the same question."""
     alone = detached(figure)
     title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []

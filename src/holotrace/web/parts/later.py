@@ -1,4 +1,4 @@
-"""Content of a page that `assets/shell/later.js` builds after the figures."""
+"""Content of a page that the browser builds after the figures, with `assets/shell/later.js`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dash.development.base_component import Component
 
 
 class Later(Component):
-    """Children that are built once the figures are drawn and the scripts of tables have loaded.
+    """Children that are built after the figures are drawn and the scripts of tables are loaded.
 
-    Tables and their controls take longer to build than figures, and most of them are below the figures.
+    Tables and their controls take longer to build than figures, and most tables are below the figures.
     """
 
-    _children_props: list[str] = []  # noqa: RUF012 -- as in every component of Dash, also the next line
+    _children_props: list[str] = []  # noqa: RUF012 -- as in all components of Dash
     _base_nodes: list[str] = ["children"]  # noqa: RUF012
     _namespace = "holotrace"
     _type = "Later"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Table(EqualByContent):
-    """A table on a page: its caption, its rows, and the column that says how important a row is."""
+    """A table on a page: its caption, its rows, and the column that ranks rows by importance."""
 
     caption: str
     frame: pl.DataFrame
@@ -36,15 +36,15 @@ class Page:
 
     name      name of the page in the address: `?view=<name>`
     title     name of the page in the navigation
-    question  the question that it answers
+    question  the question that the page answers
     section   heading above the page in the navigation
-    layout    returns the page at once, without computing anything; `part(name)` is a placeholder for a slow part
+    layout    returns the page at once, without computing; `part(name)` is a placeholder for a slow part
     parts     the slow parts, made on a worker thread; placeholders show progress and errors
-    tables    the tables that its parts show with `table_box(name)`
-    module    the module in `assets` that only this page needs, in its own folder; empty if the page needs none
-    routes    adds the page's own addresses to the server
-    is_in_background  whether a single background thread makes its parts, so that other pages need not wait for them
-    cost      returns how long a part takes to make, in any unit: the page's cheapest parts are made first; None to make them in
+    tables    the tables that the parts show with `table_box(name)`
+    module    the module in `assets` that only this page needs; empty if there is none
+    routes    a function that adds addresses for this page to the server
+    is_in_background  whether to make the parts on a single background thread, which delays other pages less
+    cost      returns the cost of making a part, in any unit; the cheapest parts are made first. None to make them in
               the order of `parts`
     """
 

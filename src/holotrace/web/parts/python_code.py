@@ -1,4 +1,4 @@
-"""Python code that returns what a page shows."""
+"""Python code that computes the result on a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow parts of a page: a placeholder polls until they are ready."""
+"""Slow parts of a page; a placeholder polls the server until the part is ready."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holotrace.web.session.session import Session
 logger = logging.getLogger("holotrace")
 
 PAGE_PATIENCE_S = 0.1
-"""A page waits this long for its parts, then appears without the unfinished ones."""
+"""Seconds for which a page waits for its parts; it then appears with placeholders for unfinished parts."""
 
 PATIENCE_S = 0.3
 POLL_MS = 350
@@ -33,7 +33,7 @@ _MOST_POLLS = 20_000
 
 
 def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Component:
-    """Return a placeholder, at least `min_height` pixels high, that asks for the part every `poll_ms`."""
+    """Return a placeholder, at least `min_height` pixels high, that requests the part every `poll_ms`."""
     return html.Div(
         [
             html.Div(html.Div(_waiting(""), style={"minHeight": min_height}), id=_id("part", name)),
@@ -45,16 +45,17 @@ def part(name: str, *, min_height: int = 60, poll_ms: int = POLL_MS) -> Componen
 
 @dataclass(frozen=True)
 class Parts:
-    """Computes the slow parts of pages; the parts in `common` are on every page."""
+    """Computes the slow parts of pages; every page has the parts in `common`."""
 
     session: Session
     pages: Mapping[str, Page]
     common: Mapping[str, Part]
 
     def put_into(self, page: Component, selection: Selection, scheme: str | None) -> None:
-        """Start computing the parts of a page, and fill the placeholders of those that are ready within `PAGE_PATIENCE_S`.
+        """Start computing the parts of a page, and fill in the parts that are ready within `PAGE_PATIENCE_S`.
 
-        If the page states what its parts cost, the cheapest starts first; otherwise, parts start in the order of `Page.parts`.
+        If the page has a function `cost`, the cheapest part starts first; otherwise, parts start in the order of
+        `Page.parts`.
         """
         names = [key["name"] for key in page if isinstance(key, dict) and key["type"] == "place"]
         names.sort(key=self._place_in_order(selection.view))
@@ -108,7 +109,10 @@ class Parts:
 
 
 def with_run(selection: Selection, session: Session) -> Selection:
-    """Complete an address: without a page, show the list of several runs or the overview; without a run, show the first."""
+    """Complete an address.
+
+    The default page is the list of runs if there are several runs, else the overview. The default run is the first.
+    """
     ids = [run.id for run in session.runs]
     view = selection.view or (RUNS_VIEW if len(ids) > 1 and not selection.run else FIRST_VIEW)
     run = selection.run or (None if view == RUNS_VIEW else next(iter(ids), None))
@@ -116,14 +120,14 @@ def with_run(selection: Selection, session: Session) -> Selection:
 
 
 def problem(error: HolotraceError, selection: Selection) -> Component:
-    """Show an error and its remedy instead of a part: grey if data was not recorded, yellow for other problems."""
+    """Return a box with an error and its remedy: grey if data were not recorded, yellow for other problems."""
     if isinstance(error, MissingDataError):
         return _missing([str(error)], selection)
     return _alert("Cannot show this", [str(error)], selection, "yellow")
 
 
 def nothing_found(reasons: Sequence[str], selection: Selection) -> Component:
-    """Say why the tables of a page are empty."""
+    """Return a box that says why the tables of a page are empty."""
     return _missing(reasons or ["no events of this kind"], selection)
 
 

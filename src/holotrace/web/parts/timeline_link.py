@@ -21,7 +21,7 @@ class AtEvent(NamedTuple):
 class AtSpan(NamedTuple):
     """A span of time, or a single point if both ends are equal.
 
-    clock_of  the rank whose file has these times; None for times on the timeline's axis, the clock of one host
+    clock_of  the rank whose clock shows these times; None for times on the timeline's axis
     """
 
     start_ns: int
@@ -39,10 +39,10 @@ def timeline_link(
     """Return the address of the timeline of this run.
 
     Args:
-        selection: run, steps and devices to show, and the ranks too if `ranks` is empty.
+        selection: run, steps and devices to show; also the ranks if `ranks` is empty.
         at: the event or span to select; a string selects the longest event whose name contains it.
         ranks: the ranks to show.
-        overlays: what to show over the events: "path", "findings".
+        overlays: the overlays to show: "path", "findings".
 
     >>> here = Selection(run="31fc1308cf59")
     >>> timeline_link(here, AtEvent(3, 71_535), ranks=[0, 3])

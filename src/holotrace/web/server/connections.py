@@ -1,8 +1,9 @@
-"""A waitress server that keeps answering while some clients hold connections open without requests.
+"""A waitress server that keeps answering even if clients keep connections open without sending requests.
 
-waitress itself accepts 100 connections, drops a silent one after two minutes, and never drops one that keeps sending single
-bytes. 100 silent connections therefore block waitress before any token is checked. On this server, a request must arrive within
-half a minute. If all connections are taken, one that waits for a request is closed.
+waitress itself accepts 100 connections. It closes a silent connection after two minutes, but never a connection that
+keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this server,
+a request must arrive within half a minute. If all connections are in use, the server closes one that waits for a
+request.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 THREADS = 16
-"""Threads for requests: a page requests several parts at once, and a request waits at most a fraction of a second."""
+"""Number of threads for requests; a page requests several parts at once, and a request takes a fraction of a second."""
 
 MOST_CONNECTIONS = 256
-"""Maximum number of connections, but never more than half of the files that the process may open; a browser opens six."""
+"""Maximum number of connections, also limited to half of the files that the process may open; a browser opens six."""
 
 LONGEST_WAIT_S = 30
-"""Seconds within which a complete request must arrive, and for which a connection stays open after an answer."""
+"""Seconds within which a complete request must arrive, on a new connection or after an answer."""
 
 LONGEST_STALL_S = 120
-"""The server closes a connection if it cannot send the browser any part of an answer for this many seconds."""
+"""Seconds after which the server closes a connection on which it cannot send an answer."""
 
 _MOST_HEADER_BYTES = 64 << 10
 _CLEANED_EVERY_S = 5
 _SPARE = 32
-"""Connections accepted beyond the maximum while the server closes others."""
+"""Number of connections accepted beyond the maximum while the server is closing others."""
 
 
 class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
-    """A connection that remembers when it began to wait for a request."""
+    """A connection that records when it began to wait for a request."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- waitress's own
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- as in waitress
         """Start to wait for the first request."""
         super().__init__(*arguments, **options)
         self.waits_since_s = self.creation_time
@@ -56,7 +57,7 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         return not (self.requests or self.total_outbufs_len or self.will_close)
 
     def received(self, data: bytes) -> bool:
-        """Receive bytes; the time limit of a request starts with its first byte or, for the first request, on connecting."""
+        """Receive bytes; the time limit starts with a request's first byte or, for the first request, on connecting."""
         if self.has_answered and self.request is None:
             self.waits_since_s = time.time()
         return bool(super().received(data))
@@ -67,14 +68,14 @@ class Connection(HTTPChannel):  # type: ignore[misc]  # waitress has no types
         self.has_answered, self.waits_since_s = True, time.time()
 
     def end(self) -> None:
-        """Close the connection in waitress's next loop, even if the other side has not received everything."""
+        """Close the connection in waitress's next loop, even if an answer has not been sent completely."""
         self.will_close = True
         with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no types
-    """Serves on a socket that is already bound."""
+    """A server on a socket that is already bound."""
 
     channel_class = Connection
 
@@ -92,7 +93,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
         )
 
     def maintenance(self, now: float) -> None:
-        """Close connections that send no request, or receive no answer, for too long."""
+        """Close connections that have sent no request, or received no answer, for too long."""
         for connection in list(self.active_channels.values()):
             is_idle = connection.is_waiting and now - connection.waits_since_s > LONGEST_WAIT_S
             is_stalled = connection.total_outbufs_len and now - connection.last_activity > LONGEST_STALL_S
@@ -108,7 +109,7 @@ class ConnectionServer(TcpWSGIServer):  # type: ignore[misc]  # waitress has no 
 
 
 def _longest_waiting(waiting: list[Connection]) -> Connection:
-    """Return the connection to close: of the client with the most waiting connections, the one that has waited longest."""
+    """Return the longest-waiting connection of the client with the most waiting connections."""
     machines = Counter(connection.addr[0] for connection in waiting)
     return min(waiting, key=lambda connection: (-machines[connection.addr[0]], connection.waits_since_s))
 

@@ -1,9 +1,9 @@
 """A WSGI wrapper that protects the server from pages of other sites.
 
 A page of another site can make a browser send requests to 127.0.0.1, or to a name that resolves to it (DNS rebinding). The Host
-header must therefore name this server, and a POST must come from one of its own pages. Other users of this machine, and of
-machines that can reach it, need the token. The content security policy lets a page run only scripts of this server and connect
-to nothing else.
+header must therefore contain a name of this server, and a POST must come from one of its pages. Other users of this
+machine, and of machines that can reach it, need the token. The content security policy lets a page run only scripts of
+this server, and connect only to this server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COOKIE = "holotrace_token"
 """Beginning of the cookie's name; the port is appended, because browsers share cookies among all ports of a machine."""
 
 ANY_NAME = "*"
-"""The allowed name `*` allows all names."""
+"""The entry in `allowed_hosts` that allows all names."""
 
 PERFETTO = "https://ui.perfetto.dev"
 
@@ -46,10 +46,10 @@ class Guard:
     """Wraps a WSGI application: refuses requests from other pages, and adds the security headers.
 
     allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
-    token            the first request must contain it as `?token=`; None if TensorBoard controls access
-    any_address      allow any numeric address in the Host header: DNS rebinding needs a name
+    token            token that the first request must contain as `?token=`; None if TensorBoard controls access
+    any_address      allow any numeric address in the Host header, which is safe because DNS rebinding needs a name
     may_be_framed    whether other sites may show the pages in frames
-    way_to_allow     how to allow a name, for the message that refuses it
+    way_to_allow     how to allow another name, for the error message
     """
 
     def __init__(  # noqa: PLR0913 -- one argument per rule
@@ -82,7 +82,7 @@ class Guard:
         return _with_policy(self._app, environ, start_response, self._frames)
 
     def _refusal(self, environ: WSGIEnvironment) -> tuple[str, str] | None:
-        """Return status and reason if the request is refused, whether or not it has a token."""
+        """Return status and reason if the request must be refused even with the token."""
         host = environ.get("HTTP_HOST", "")
         if not self._goes_by(_host_name(host)):
             return "403 Forbidden", f"this server does not have that name; {self._way_to_allow}"
@@ -103,7 +103,7 @@ class Guard:
         return self._token is not None and hmac.compare_digest(text.encode(), self._token.encode())
 
     def _welcome(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Move the token from the address, which browsers keep in their history, into a cookie that scripts cannot read."""
+        """Move the token from the address, which browsers store in the history, to a cookie hidden from scripts."""
         query = parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True)
         rest = [pair for pair in query if pair[0] != "token"]
         page = quote(environ.get("PATH_INFO", "").rpartition("/")[2], encoding="latin-1")
@@ -114,16 +114,16 @@ class Guard:
 
 
 def _follows_a_link(environ: WSGIEnvironment) -> bool:
-    """Whether the browser is following a link from another site, and therefore withholds our cookie.
+    """Return whether the browser follows a link from another site; in this case, it does not send our cookie.
 
-    The browser sends the cookie once our own page loads the address again.
+    The browser sends the cookie when our own page loads the address again.
     """
     sent = tuple(environ.get(f"HTTP_SEC_FETCH_{name}") for name in ("SITE", "MODE", "DEST"))
     return environ["REQUEST_METHOD"] == "GET" and sent == ("cross-site", "navigate", "document")
 
 
 def _ask_again(start_response: StartResponse) -> Iterable[bytes]:
-    """Answer with a page that opens the same address again, so that the browser sends our cookie."""
+    """Answer with a page that opens the same address again; the browser then sends our cookie."""
     headers = [("Content-Type", "text/html; charset=utf-8"), ("Content-Length", str(len(_AGAIN)))]
     start_response(_NO_TOKEN[0], [*headers, _NOT_KEPT, *_HEADERS, _policy(_AGAIN, _OWN_FRAMES)])
     return [_AGAIN]
@@ -156,7 +156,7 @@ def _with_policy(
 def content_policy(html: bytes) -> str:
     """Return a content security policy that allows content from this server, and the page's inline scripts by hash.
 
-    Plotly's WebGL traces need `unsafe-eval`; without it they fail silently.
+    Plotly's WebGL traces fail silently without `unsafe-eval`.
     """
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE_SCRIPT.findall(html))
     return "; ".join(
@@ -189,9 +189,9 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
-    """Whether a POST comes from a page of this server.
+    """Return whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. Without Origin, the client is not a browser, so no other site can control it.
+    Browsers send Origin with every POST. A client that does not is no browser, so other sites cannot control it.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True
@@ -200,7 +200,7 @@ def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
 
 
 def _netloc_of(origin: str) -> str:
-    """Return host and port of an Origin header; empty if it is malformed."""
+    """Return host and port from an Origin header; empty if the header is malformed."""
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:
@@ -227,7 +227,7 @@ def _token_in_cookie(environ: WSGIEnvironment) -> str:
 
 
 def _cookie_name(environ: WSGIEnvironment) -> str:
-    """Return the name of the cookie; it contains the requested port, so that several servers do not share a cookie."""
+    """Return the name of the cookie; it contains the requested port, to distinguish several servers."""
     try:
         port = urlsplit(f"//{environ.get('HTTP_HOST', '')}").port
     except ValueError:

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from wsgiref.types import WSGIApplication
 
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
-_ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared with, not bound to
+_ANY_ADDRESS = {"0.0.0.0", "::", ""}  # noqa: S104 -- compared, not bound
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen, additional names of the server, and whether its address contains a token."""
+    """The host and port to listen on, additional names of the server, and whether the address contains a token."""
 
     host: str = "127.0.0.1"
     port: int = 8050
@@ -65,7 +65,7 @@ class Server:
 
 @contextmanager
 def bound_server(session: Session, address: Address) -> Iterator[Server]:
-    """Bind the port at once, so that a taken port fails early.
+    """Bind the port at once, to fail early if it is in use.
 
     Raises:
         InvalidOptionError: the address is not available, or other machines can reach it without a token.
@@ -89,7 +89,7 @@ def guarded(session: Session, address: Address, token: str | None) -> WSGIApplic
 
 
 def _token(address: Address) -> str | None:
-    """Return a new token; None if the user asked for none, so that all users of this machine can open the pages."""
+    """Return a new token, or None if the user requested none; then, all users of this machine can open the pages."""
     if address.has_token:
         return secrets.token_urlsafe(24)
     if address.is_loopback:

@@ -1,7 +1,7 @@
-"""The files that a server may read, checked again each time one is opened.
+"""The files that a server may read; the path of a file is checked again whenever the file is opened.
 
-The path of a trace may become a link to another file between opening the run and reading the file. Each file is therefore
-opened from the served folder downwards, without following links, and read through its descriptor.
+After a run is opened, a trace may be replaced by a link to another file. Each file is therefore opened from the served
+folder downwards, without following links, and read through its descriptor.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from holotrace.store.trace_file import Reader, TraceFile
 T = TypeVar("T")
 
 _OPENED_FILES = Path("/proc/self/fd")
-"""The folder in which Linux lists the path of each open file of this process, even after the file was moved."""
+"""The folder in which Linux provides a path for each open file of this process, even after the file was moved."""
 
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)
-"""Flag for opening a file; without this flag, opening a pipe would block until the other end is opened."""
+"""Flag for opening a file; without it, opening a pipe would block until another process opens the other end."""
 
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
-"""Flags to open a folder; O_PATH also passes through folders that can be entered but not listed."""
+"""Flags for opening a folder; with O_PATH, this also works for folders that may be entered but not listed."""
 
 _WALKS = os.open in os.supports_dir_fd and bool(_NO_LINK)
 _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
@@ -41,9 +41,9 @@ _MET_A_LINK = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.ENOENT)
 
 @dataclass(frozen=True)
 class BoundFile:
-    """A file that a run may read, and where its path pointed when the run was opened.
+    """A file that a run may read, and the target of its path when the run was opened.
 
-    path  as given
+    path  the given path
     real  the resolved path
     top   the resolved folder that contains `real`
     """
@@ -87,7 +87,7 @@ class BoundFile:
             raise UnreadableTraceError(message) from error
 
     def _is(self, opened: os.stat_result) -> bool:
-        """Whether the opened file is a regular file, and the path still points to it."""
+        """Return whether the opened file is a regular file to which the path still points."""
         with suppress(OSError):
             is_there = Path(self.path).resolve() == self.real and os.path.samestat(opened, self.real.lstat())
             return is_there and stat.S_ISREG(opened.st_mode)
@@ -99,26 +99,26 @@ class BoundFile:
 
 @dataclass(frozen=True)
 class BoundReader:
-    """Reads one file with another reader, through its descriptor."""
+    """Reads one file through its descriptor, with the reader `inner`."""
 
     inner: Reader
     file: BoundFile
 
     def read(self, path: Location, folder: Path | None, progress: Progress) -> Reading:
-        """Read the file, as `Reader.read` does."""
+        """Read the file; see `Reader.read`."""
         del path
         shown = _Named(progress, self.file.real.name)
         return self.file.through(lambda _, opened: self.inner.read(opened, folder, shown))
 
     def content_hash(self, path: Location) -> str:
-        """Return a hash of the file's content, as `Reader.content_hash` does."""
+        """Return the hash of the file's bytes; see `Reader.content_hash`."""
         del path
         return self.file.through(lambda _, opened: self.inner.content_hash(opened))
 
 
 @dataclass(frozen=True)
 class _Named:
-    """Shows progress under the name of the file instead of the name of its descriptor."""
+    """Shows progress with the name of the file, not of its descriptor."""
 
     inner: Progress
     name: str
@@ -138,7 +138,7 @@ class _Named:
 
 
 def opened_trace(file: TraceFile) -> tuple[BinaryIO, int | None]:
-    """Open the trace file; return it and its size, if known.
+    """Open the trace file; return the open file and its size, None if unknown.
 
     Raises:
         UnreadableTraceError: the file cannot be opened, or was replaced since it was read.

@@ -1,4 +1,4 @@
-"""How much memory results and this process take."""
+"""Measure the memory of results and of this process."""
 
 from __future__ import annotations
 

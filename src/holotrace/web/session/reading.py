@@ -1,4 +1,4 @@
-"""The progress of reading files and of work on many ranks, shown on pages that wait for it."""
+"""The progress of reading files and of work on many ranks, for pages that wait for a result."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class _File:
 
 
 class Reading:
-    """A `Progress` that remembers the file that each thread reads."""
+    """A `Progress` that records which file each thread is reading."""
 
     def __init__(self) -> None:
-        """Start with no file being read."""
+        """Start without files."""
         self._files: dict[int, _File] = {}
         self._ranks: dict[int, str] = {}
 
@@ -45,7 +45,7 @@ class Reading:
         self._files.pop(threading.get_ident(), None)
 
     def count(self, done: int, total: int, *, work: int | None = None) -> None:
-        """Note that `done` of `total` ranks are finished; `work` identifies the computation, by default by its thread."""
+        """Record that `done` of `total` ranks are finished; `work` is the computation's id, by default the thread's."""
         key = threading.get_ident() if work is None else work
         if done < total:
             self._ranks[key] = f"{done:,} of {total:,} ranks done"
@@ -53,7 +53,7 @@ class Reading:
             self._ranks.pop(key, None)
 
     def text(self) -> str:
-        """Say what is being read or computed, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`, or return an empty string."""
+        """Return the current progress, such as `reading rank0.json.gz: 45 %; 3 of 128 ranks done`; may be empty."""
         files = (f"reading {file.name}: {_percent(file)} %" for file in list(self._files.values()))
         return "; ".join((*files, *list(self._ranks.values())))
 
@@ -79,7 +79,7 @@ class CountingCalls(Executor):
     """Passes the work on each rank to another executor, and counts the ranks in a `Reading`."""
 
     def __init__(self, executor: Executor, reading: Reading, rank_count: int) -> None:
-        """Count finished ranks in `reading`, up to `rank_count`; start again if an analysis visits the ranks again."""
+        """Count finished ranks in `reading`, up to `rank_count`; start again if an analysis needs the ranks again."""
         self._executor, self._reading, self._total = executor, reading, rank_count
         self._numbers = itertools.count(1)  # calls finish in several threads
 

@@ -1,8 +1,8 @@
 """The runs below the paths that a server serves.
 
-As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues
-in its subfolders. A store is a run, and the search skips its subfolders. The server shows nothing outside the served
-folder: it ignores links to folders, links to files outside, and, if the folder is a URL, entries of its listing that
+As in TensorBoard, a folder with at least one trace is a run, even if the trace cannot be read; the search continues in
+its subfolders. A store is also a run, but the search skips its subfolders. The server shows nothing outside the served
+folder: it ignores links to folders, links to files outside and, if the folder is a URL, entries in its listing that
 point outside.
 """
 
@@ -34,25 +34,25 @@ MOST_FOLDERS = 20_000
 """Maximum number of folders to search below one path; TensorBoard's log folders may contain anything."""
 
 SPAN_MARK = "~"
-"""Separates the id of a run from the number of a span."""
+"""The character between the id of a run and the number of a span."""
 
 _ENDINGS = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
 _Listing = tuple[tuple[str, int, int | str], ...]
-"""Name, size, and time or version of files that may be traces."""
+"""Name, size, and time or version of each file that may be a trace."""
 
 
 @dataclass(frozen=True)
 class RunInfo:
     """One recorded job.
 
-    id      opaque, and the same after each start of the server; the id of a span ends with its number: `31fc1308cf59~2`
+    id      an id that does not change when the server restarts; a span's id ends with its number: `31fc1308cf59~2`
     name    the run's folder, relative to the served folder, or the name of the file
     source  the argument for `holotrace.open_trace`
     root    the folder that must contain the run's files; None if the user named the files
-    stamp   a text that changes whenever the files change
+    stamp   a text that changes when the files change
 
-    file_bytes  size of the files that may be traces
-    written_ns  when the newest of them was written, since 1970; None if the storage does not say
+    file_bytes  total size of the files that may be traces
+    written_ns  time at which the newest file was written, ns since 1970; None if unknown
     """
 
     id: str
@@ -86,19 +86,19 @@ def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`, and the reasons for skipping them, which may quote their content.
+    """Leave out linked files outside `root`; also drop the reasons for skipping such files, which may quote content.
 
-    The remaining files are bound to their current paths: the server does not follow a link that replaces a file later.
+    The remaining files are bound to their current paths; if a link replaces a file later, the server ignores the link.
 
     Raises:
-        TraceNotFoundError: all files lead out of the served folder.
+        TraceNotFoundError: all files are outside the served folder.
     """
     bound = {rank: _bound(rank_trace, root) for rank, rank_trace in trace.ranks.items()}
     inside = {rank: rank_trace for rank, rank_trace in bound.items() if rank_trace is not None}
     if bound and not inside:
         message = (
-            f"all {len(bound)} trace files of this run lead out of the served folder, and pages do not follow such links; "
-            "serve the folder that holds the files, or name the files: holotrace serve FILE…"
+            f"all {len(bound)} trace files of this run are outside the served folder, and pages do not follow links "
+            "to them; serve the folder with the files, or name the files: holotrace serve FILE…"
         )
         raise TraceNotFoundError(message)
     skipped = [file for file in trace.skipped if root is None or _is_inside(file.path, root)]
@@ -111,7 +111,7 @@ def contained(trace: Trace, root: str | None) -> Trace:
 
 
 def real_paths(paths: Iterable[str]) -> dict[str, Path]:
-    """Return the resolved paths of local files that are not links; the target of a link may change."""
+    """Return the resolved paths of local files, except links, whose targets may change."""
     named = {path: Path(path) for path in paths if not is_url(path)}
     return {path: file.resolve() for path, file in named.items() if file.is_file() and not file.is_symlink()}
 
@@ -141,7 +141,7 @@ def _bound(rank_trace: RankTrace, root: str | None) -> RankTrace | None:
 
 
 def _bound_captures(source: CaptureSource | None, root: str | None) -> CaptureSource | None:
-    """Return a source of captures that reads those beside a trace only inside `root`; captures named by the user may be anywhere."""
+    """Return the source of captures, restricted to `root`; captures named by the user are not restricted."""
     if not isinstance(source, CaptureFiles) or source.named:
         return source
     return replace(source, reader_of=partial(_bound_reader, root=root))
@@ -154,7 +154,7 @@ def _bound_reader(path: str, root: str | None) -> BoundReader | None:
 
 @lru_cache(maxsize=256)
 def _spans_in(folder: str, stamp: str) -> dict[int, tuple[str, ...]]:
-    """Return the files of each span in a folder; a cache keeps them until the stamp changes."""
+    """Return the files of each span in a folder; cached until the stamp changes."""
     del stamp
     try:
         run = run_in(folder)
@@ -186,7 +186,7 @@ def _runs_below(path: str) -> Iterator[RunInfo]:
 
 
 def _extent(listing: _Listing) -> tuple[int, int | None]:
-    """Return the total size of the listed files, and when the newest was written."""
+    """Return the total size of the listed files, and the time at which the newest was written."""
     times = [time for _, _, time in listing if isinstance(time, int) and time]
     return sum(max(0, size) for _, size, _ in listing), max(times, default=None)
 
@@ -210,7 +210,7 @@ def _folders(root: str) -> Iterator[tuple[str, _Listing]]:
 
 
 def _is_capture(folder: Child, beside: Iterable[Child]) -> bool:
-    """Whether a folder holds captures of the graphs that the traces beside it replay, and is therefore not a run."""
+    """Return whether a folder contains captures for the traces beside it, and is therefore not a run."""
     return folder.name in CAPTURE_FOLDERS and any(child.name.endswith(_ENDINGS) for child in beside)
 
 
@@ -241,12 +241,12 @@ def _size_and_time(path: str, known: Status | None = None) -> tuple[int, int | s
 
 @lru_cache(maxsize=4_096)
 def _holds_a_trace(folder: str, listing: _Listing) -> bool:
-    """Whether a folder holds a trace, judging by the beginnings of its files; these are read again only if the listing changes."""
+    """Return whether a folder contains a trace, judging by the beginnings of its files; cached for each listing."""
     return any(is_or_was_a_trace(_inside(folder, name)) for name, _, _ in listing)
 
 
 def _inside(folder: str, name: str) -> str:
-    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the path starts with the given text
+    return str(located(folder) / name) if is_url(folder) else os.path.join(folder, name)  # noqa: PTH118 -- the result must begin with the given text
 
 
 def _is_inside(path: str, root: str) -> bool:

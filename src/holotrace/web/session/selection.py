@@ -1,6 +1,6 @@
 """The selection of a page, as the query string of its address: `?view=idle_time&run=31fc1308cf59&ranks=0-3,7`.
 
-A link therefore shows everyone the same page. Query strings are untrusted: invalid parts are ignored.
+A link therefore shows the same page to everyone. Query strings are untrusted; invalid parts are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from holotrace.web.session.session import Scope
 
 FIRST_VIEW, RUNS_VIEW = "overview", "runs"
-"""The page shown if an address names none: the run's overview or, if there are several runs, their list."""
+"""The default pages: the overview of a run or, if there are several runs, the list of runs."""
 
 LONGEST_QUERY = 8_192
 MOST_NUMBERS = 100_000
@@ -27,11 +27,11 @@ _NAMED = {"view", "run", *_SCOPE_KEYS}
 
 @dataclass(frozen=True)
 class Selection:
-    """What a page shows.
+    """The contents of an address: the page, and the part of a run that it shows.
 
     view                   name of the page; empty if the address has none
     run                    id of the run; None if the address has none
-    ranks, steps, devices  only these; None for all
+    ranks, steps, devices  the selected numbers; None for all
     options                further (key, value) pairs, sorted by key
     """
 
@@ -83,7 +83,7 @@ class Selection:
         return replace(self, ranks=None, steps=None, devices=None)
 
     def at(self, view: str) -> Selection:
-        """Return the selection that shows the same part of the run on another page."""
+        """Return the selection of the same ranks, steps and devices on another page."""
         return replace(self, view=view, options=())
 
     def with_options(self, **options: str) -> Selection:
@@ -93,7 +93,7 @@ class Selection:
 
 
 def numbers_of(text: str) -> tuple[int, ...] | None:
-    """Read `0-3,7` as (0, 1, 2, 3, 7); None if it is not a list of numbers, or too long."""
+    """Read `0-3,7` as (0, 1, 2, 3, 7); None if the text is not a list of numbers, or has too many."""
     if not _NUMBERS.fullmatch(text):
         return None
     bounds = [tuple(map(int, part.split("-"))) for part in text.split(",")]

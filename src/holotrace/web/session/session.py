@@ -1,7 +1,7 @@
 """The runs below the served paths, the open traces, and the results computed so far.
 
-A page names a run by an id from the server's own scan, never by a path. All caches are bounded: results by their bytes,
-open traces by their number and by the memory of the process.
+A page refers to a run by an id, never by a path. All caches are limited: results by their size, open traces by their
+number and by the memory of the process.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ T = TypeVar("T")
 MOST_RESULT_BYTES = 256 << 20
 MOST_OPEN_TRACES = 8
 MOST_PROCESS_BYTES = 1_000 << 20
-"""If the process uses more memory, it drops open traces and what it derived from them; they remain in the disk cache."""
+"""If the process uses more memory, it drops open traces and their facts; the disk cache still has the tables."""
 
 MOST_ANSWERS = 64
 LONGEST_QUESTIONS = ("diagnosis", "wait_causes")
-"""Questions that take several times as long as others; processes answer them while threads answer the others."""
+"""Questions that take several times as long as others; worker processes answer them, threads answer all others."""
 
 SCAN_AGAIN_S = 5.0
 WORKERS = 2
@@ -58,7 +58,7 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Scope:
-    """A part of a run: only these ranks, steps and devices; None for all."""
+    """A run restricted to these ranks, steps and devices; None for all."""
 
     run: str
     ranks: tuple[int, ...] | None = None
@@ -67,7 +67,7 @@ class Scope:
 
 
 class Session:
-    """Runs, open traces and results of one server; all methods are thread-safe."""
+    """The runs, open traces and results of one server; all methods are thread-safe."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Session:
     ) -> None:
         """Serve these folders, files and patterns; all files among the paths form one run.
 
-        `capture` names recordings for the graphs of all runs; without it, each run uses the recordings beside its files.
+        `capture` contains paths of captures for all runs; without it, each run uses the captures beside its files.
         `uses_processes` allows worker processes for `LONGEST_QUESTIONS` about large jobs.
         """
         self._uses_processes = uses_processes
@@ -101,7 +101,7 @@ class Session:
 
     @property
     def runs(self) -> tuple[RunInfo, ...]:
-        """The current runs, from a search of the folders that is at most some seconds old."""
+        """The current runs, from a search at most `SCAN_AGAIN_S` ago."""
         return tuple(self._scanned().values())
 
     def run(self, run_id: str) -> RunInfo:
@@ -124,13 +124,13 @@ class Session:
 
         Raises:
             InvalidOptionError: there is no such run.
-            HolotraceError: its files do not form a job; see `holotrace.open_trace`.
+            HolotraceError: the files do not form a job; see `holotrace.open_trace`.
         """
         info = self.run(run_id)
         return self._open((run_id, info.stamp), lambda: self._opened(info))
 
     def trace(self, scope: Scope) -> Trace:
-        """Return the selected part of a run, without unreadable files; the first use reads them.
+        """Return the selected part of a run, without unreadable files; the files are read at first use.
 
         Raises:
             UnknownRankError: the run does not have such a rank.
@@ -162,7 +162,7 @@ class Session:
     def remember(self, scope: Scope, key: Hashable, make: Callable[[], T]) -> T:
         """Return `make()`, which is called once for each `key`; concurrent callers wait for the result.
 
-        The result is dropped if memory is short or the files of the run change. A MissingDataError is also remembered.
+        The result is dropped if memory is low or the files of the run change. A MissingDataError is also remembered.
         """
         whole_key = (scope, self.run(scope.run).stamp, key)
         with self._turn(whole_key):
@@ -177,7 +177,7 @@ class Session:
         return cast("T", value)
 
     def has(self, scope: Scope, key: Hashable) -> bool:
-        """Whether `remember` holds the result with this key."""
+        """Return whether `remember` has a result for this key."""
         whole_key = (scope, self.run(scope.run).stamp, key)
         with self._lock:
             return whole_key in self._results
@@ -185,9 +185,9 @@ class Session:
     def answer(self, key: Hashable, work: Callable[[], T], *, is_in_background: bool = False) -> Future[T]:
         """Start `work` on a worker thread and return its future; calls with the same key share one future.
 
-        Background work has its own thread, so it never takes more than one core from other work.
+        Background work runs on a single separate thread, so it takes at most one core from other work. After a failure,
 
-        After a failure, the next call starts the work again.
+        next call starts the work again.
         """
         with self._lock:
             known = self._answers.get(key)
@@ -229,7 +229,7 @@ class Session:
                 self._results.popitem(last=False)
 
     def _free_memory(self) -> None:
-        """Drop open traces if the process uses too much memory; work in progress keeps its trace until it is done."""
+        """Drop open traces if the process uses too much memory; running work keeps its trace until it has finished."""
         held = resident_bytes()
         if held is not None and held > MOST_PROCESS_BYTES:
             with self._lock:
@@ -274,7 +274,7 @@ class Session:
 
 
 class _Turn:
-    """A lock that a weak dictionary can hold; it disappears when no thread holds it or waits for it."""
+    """A lock for a weak dictionary; the dictionary drops it when no thread uses it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,1 +1,1 @@
-"""The Dash application: navigation and selectors around the page that the address names."""
+"""The Dash application: navigation and selectors around the requested page."""

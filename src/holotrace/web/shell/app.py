@@ -1,4 +1,4 @@
-"""The application: navigation and selectors around the page that the address names."""
+"""The application: navigation and selectors around the requested page."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_s
 from holotrace.web.tables.routes import register_tables
 
 MOST_REQUEST_BYTES = 256 << 10
-"""Maximum size of a request: requests contain selections, never data, and waitress keeps incomplete ones in memory."""
+"""Maximum size of a request; requests contain only selections, and waitress keeps incomplete requests in memory."""
 
 SCHEME_COOKIE = "holotrace-color-scheme"
-"""Cookie with the last colour scheme, which `assets/shell/scheme.js` sets."""
+"""Cookie with the last colour scheme; `assets/shell/scheme.js` sets it."""
 
 
 def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
@@ -52,7 +52,7 @@ def create_app(session: Session, *, requests_prefix: str = "./") -> Dash:
         enable_mcp=False,
     )
     app.init_app(flask, requests_pathname_prefix=requests_prefix)
-    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # not a script
+    flask.register_error_handler(DependencyException, lambda _: Response(status=404))  # the path is not a script
     register_scripts(flask)
     register_body_check(app, flask)
     parts = Parts(session, pages, {CHOICES_PART: choices_part, WITHOUT_DATA_PART: without_data_part})
@@ -80,7 +80,7 @@ _NOTHING = _Shown([], [], None)
 
 
 def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
-    """Show the page that the address names; the first page is sent with the shell, and later pages replace it."""
+    """Show the requested page; the first page is sent with the shell, and later pages replace it."""
 
     def layout() -> Component:
         query = _query_of_the_page()
@@ -102,7 +102,7 @@ def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
 
 
 def _query_of_the_page() -> str | None:
-    """Return the query of the page that requests its layout; None if the browser or a proxy withholds it."""
+    """Return the query of the page that requests its layout; None if the browser or a proxy does not send it."""
     if not has_request_context() or not request.referrer:
         return None
     query = request.referrer.partition("?")[2]
@@ -163,11 +163,11 @@ def _page(page: Page, session: Session, selection: Selection) -> Component:
 
 
 def _no_runs(session: Session) -> Component:
-    """Return a note for a server without runs; it names the searched folders and the file types."""
+    """Return a note for a server without runs, with the searched folders and the file types."""
     return dmc.Alert(
         f"No profiler trace in {', '.join(session.paths)} or its subfolders. Traces are .json, .json.gz or .json.zst files "
         "from torch.profiler, for example from torch.profiler.tensorboard_trace_handler(folder). "
-        "Reload this page once there is one.",
+        "Reload this page when there is a trace.",
         title="No trace yet",
     )
 
@@ -184,7 +184,7 @@ def _navigation(selection: Selection) -> list[Component]:
 
 
 def _position(page: Page) -> tuple[int, bool]:
-    """Return the sort key of a page, which puts the page with the title of a section first in that section."""
+    """Return the sort key of a page; a page with the same title as its section comes first in the section."""
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 

@@ -1,4 +1,4 @@
-"""Checks the bodies of callback requests before Dash sees them, because Dash trusts that its own pages sent them."""
+"""Check the bodies of callback requests before Dash receives them, because Dash trusts that its pages sent them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask import Flask, abort, request
 
 _CALLBACKS = "/_dash-update-component"
 _ANY_OF_A_KIND = ["MATCH"]
-"""The value in an id pattern that stands for any name."""
+"""The value in an id pattern that matches any name."""
 
 _VALUES: dict[str, tuple[type, ...]] = {
     "search": (str,),
@@ -20,7 +20,7 @@ _VALUES: dict[str, tuple[type, ...]] = {
     "n_intervals": (int,),
     "getRowsRequest": (dict,),
 }
-"""The types of the values that callbacks receive; every value may also be null."""
+"""The types of the values that callbacks receive; each value may also be null."""
 
 
 def register_body_check(app: Dash, flask: Flask) -> None:
@@ -33,7 +33,7 @@ def register_body_check(app: Dash, flask: Flask) -> None:
 
 
 def is_callback_call(body: object, callbacks: Mapping[str, Any]) -> bool:
-    """Whether a body names a callback of the server, with all its inputs, states and outputs."""
+    """Return whether a body calls a callback of the server, with all its inputs, states and outputs."""
     if not isinstance(body, dict) or not isinstance(body.get("output"), str):
         return False
     known = callbacks.get(body["output"], {})
@@ -57,7 +57,7 @@ def _body() -> object:
 
 
 def _fit(sent: object, wanted: list[dict[str, str]]) -> bool:
-    """Whether the sent values are the ones that a callback expects, in order."""
+    """Return whether the sent values are those that a callback expects, in this order."""
     return isinstance(sent, list) and len(sent) == len(wanted) and all(map(_fits, sent, wanted))
 
 
@@ -72,7 +72,7 @@ def _fits(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _are_outputs(sent: object, output: str) -> bool:
-    """Whether the sent outputs are the ones that `output` names: `..nav.children...page.children..` or `url.search`."""
+    """Return whether the sent outputs are those in `output`: `..nav.children...page.children..` or `url.search`."""
     names = output.strip(".").split("...")
     listed = sent if output.startswith("..") else [sent]
     wanted = [dict(zip(("id", "property"), name.rsplit(".", 1), strict=True)) for name in names]
@@ -86,7 +86,7 @@ def _is_output(sent: object, wanted: Mapping[str, str]) -> bool:
 
 
 def _is_id(sent: object, wanted: str) -> bool:
-    """Whether an id equals the wanted one, or matches it as a pattern; all values of the id must be strings."""
+    """Return whether an id equals the wanted id, or matches it as a pattern; all values in the id must be strings."""
     if not wanted.startswith("{"):
         return sent == wanted
     pattern = json.loads(wanted)

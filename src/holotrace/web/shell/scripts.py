@@ -1,8 +1,8 @@
-"""Which scripts a page loads, and when; loading scripts takes longer than computing the server's answer.
+"""Decide which scripts a page loads, and when, because loading scripts takes longer than computing the server's answer.
 
-Every page loads Dash and the components of the shell; pages with figures also load plotly.js. Other scripts load when they are
-needed, and table scripts after the figures: `assets/shell/later.js` loads them from the addresses that this module writes into
-the page.
+Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
+loads other scripts when they are needed, and table scripts after the figures. It takes their addresses from the page,
+into which this module writes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holotrace.web.parts.page import Page
 from holotrace.web.session.selection import FIRST_VIEW
 
 KEPT_S = 31_536_000
-"""Seconds for which a browser may cache a script; a script with other content has another address."""
+"""Seconds for which a browser may cache a script; if the content of a script changes, its address changes too."""
 
 ASSETS = Path(__file__).parent.parent / "assets"
 _SHELL = "shell"
@@ -62,10 +62,10 @@ _INDEX = """<!DOCTYPE html>
 
 
 class LeanDash(Dash):
-    """A Dash application that, at the start, loads only the scripts that the requested page needs."""
+    """A Dash application that at first loads only the scripts that the requested page needs."""
 
-    def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- Dash's own
-        """Create the application from the pages by name, the page that a query shows, and the options of Dash."""
+    def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- as in Dash
+        """Create the application from pages by name, a function from a query to its page's name, and Dash's options."""
         super().__init__(
             **options,
             index_string=_INDEX,
@@ -78,7 +78,7 @@ class LeanDash(Dash):
         self._pages, self._view_of = pages, view_of
 
     def interpolate_index(self, **parts: str) -> str:  # type: ignore[override]  # Dash passes its parts by name
-        """Return the HTML around the page that the address names."""
+        """Return the HTML around the requested page."""
         page = self._pages.get(self._view_of(request.query_string.decode(errors="replace"))) or self._pages[FIRST_VIEW]
         own = {
             "title": f"{page.title} · {parts['title']}",
@@ -95,7 +95,7 @@ class LeanDash(Dash):
         return super().interpolate_index(**{**parts, **own})
 
     def _head(self, page: Page) -> Iterator[str]:
-        """Yield tags for files that the browser loads early, while it still parses other scripts."""
+        """Yield tags for files that the browser should load early, while it parses other scripts."""
         yield from (f'<link rel="stylesheet" href="{self.get_asset_url(name)}">' for name in _STYLES)
         for path in _REQUESTED_AT_THE_START:
             yield f'<link rel="preload" as="fetch" crossorigin href="{self._url(path)}">'
@@ -106,7 +106,7 @@ class LeanDash(Dash):
             yield f'<script async src="{self._url(_GRAPH)}"></script>'
 
     def _later(self) -> dict[str, Any]:
-        """Return the scripts that may load later: the scripts of figures and tables, and the modules of individual pages."""
+        """Return the scripts that may load later: for figures, for tables and for single pages."""
         return {
             "plotly": [self._url(_plotly())],
             "wholePlotly": [self._url(_WHOLE_PLOTLY)],
@@ -120,9 +120,9 @@ class LeanDash(Dash):
 
 
 class _ScriptsWithoutTables(Scripts):
-    """Dash's scripts; the server offers the table scripts too, but pages do not load them at the start."""
+    """Dash's scripts; the server also offers the table scripts, but pages do not load them at first."""
 
-    def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- Dash's own
+    def get_all_scripts(self, dev_bundles: bool = False) -> list[Any]:  # noqa: FBT001, FBT002 -- as in Dash
         """Return the scripts of all components; Dash writes no tags for dynamic scripts."""
         return [
             {**script, "dynamic": script.get("dynamic", False) or script.get("namespace") == _TABLES}
@@ -132,7 +132,7 @@ class _ScriptsWithoutTables(Scripts):
 
 @cache
 def assets_path() -> str:
-    """Return the path of the assets, with a common fingerprint, because modules import each other by relative paths."""
+    """Return the path of the assets, with one fingerprint for all: modules import each other by relative paths."""
     files = sorted(path for path in ASSETS.rglob("*") if path.is_file())
     return f"assets/{_fingerprint(b'|'.join(path.name.encode() + path.read_bytes() for path in files))}"
 
@@ -144,7 +144,7 @@ def modules_in(folder: str) -> list[str]:
 
 @cache
 def imported_by(module: str) -> tuple[str, ...]:
-    """Return a module and all modules that it imports, directly or indirectly, but none that it loads later with `import()`."""
+    """Return a module and all modules that it imports, directly or indirectly, except by a later `import()`."""
     modules = [module]
     for name in modules:  # the loop extends this list
         paths = _IMPORT.findall((ASSETS / name).read_text(encoding="utf-8"))
@@ -154,7 +154,7 @@ def imported_by(module: str) -> tuple[str, ...]:
 
 
 def register_scripts(flask: Flask) -> None:
-    """Serve the small plotly.js, and let browsers cache it and the assets, whose addresses contain a fingerprint."""
+    """Serve the small plotly.js; browsers may cache it and the assets: their addresses contain a fingerprint."""
     flask.config["SEND_FILE_MAX_AGE_DEFAULT"] = KEPT_S
     flask.add_url_rule(f"/{_SMALL_PLOTLY}", "plotly", _serve_plotly)
 

@@ -24,7 +24,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Maximum number of choices that a selector offers; the address also accepts others."""
+"""Maximum number of choices in a selector; the address accepts others too."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Choices:
 
 
 def selectors(session: Session, selection: Selection) -> list[Component]:
-    """Return the selectors; the selectors for ranks, steps and devices appear once a file of the run has been read."""
+    """Return the selectors; those for ranks, steps and devices appear after a file of the run has been read."""
     runs = [{"value": run.id, "label": printable(run.name)} for run in session.runs]
     run = (selection.run or "").partition(SPAN_MARK)[0]
     chosen = dmc.Select(
@@ -55,7 +55,7 @@ def selectors(session: Session, selection: Selection) -> list[Component]:
 
 
 def choices_part(session: Session, selection: Selection) -> Component:
-    """Return the selectors for ranks, steps and devices; nothing if the run cannot be opened, since the page says why."""
+    """Return the selectors for ranks, steps and devices; empty if the run cannot be opened, which the page explains."""
     try:
         known = choices(session, selection.scope)
     except HolotraceError:
@@ -85,7 +85,7 @@ def choices(session: Session, scope: Scope) -> Choices:
 
 
 def register_selectors(app: Dash) -> None:
-    """Write each change of the selectors into the address, which loads the page again."""
+    """Write each change of a selector into the address; this loads the page again."""
     app.clientside_callback(
         client("select"),
         Output("url", "search"),
@@ -105,7 +105,7 @@ def _distinct(numbers: pl.Series) -> tuple[int, ...]:
 
 
 def _spans(known: tuple[int, ...], chosen: str) -> list[Component]:
-    """Return the selector for one of several recordings of a run; by default, pages show the newest of each rank."""
+    """Return the selector for the span of a run; by default, pages show the newest recording of each rank."""
     select = dmc.Select(
         id=_id("span"),
         data=[{"value": str(span), "label": f"span {span} of {len(known)}"} for span in known],

@@ -21,7 +21,7 @@ CACHE_BLOCK = 100
 
 
 def table_box(name: str, table: Table, selection: Selection) -> Component:
-    """Show a table with controls for search, grouping, number of rows and downloads; the address sets their state."""
+    """Return a table with controls for search, grouping, number of rows and downloads, set from the address."""
     if table.frame.is_empty():
         return dmc.Group([dmc.Text(table.caption, fw=600), dmc.Text("none", c="dimmed")], gap="xs", mt="sm")
     by, top = selection.option(f"by.{name}"), selection.option(f"top.{name}")
@@ -83,7 +83,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:
-    """Return the grid of a grouped and cut table; the grid requests rows as they come into view."""
+    """Return the grid of a table after grouping and cutting it; the grid requests rows when they come into view."""
     shown = shaped(table, shape_of(by, top)).frame
     return dag.AgGrid(
         id={"type": "grid", "name": name, "by": by, "top": top},
@@ -93,7 +93,7 @@ def grid(name: str, table: Table, by: str, top: str) -> Component:
         dashGridOptions={
             "cacheBlockSize": CACHE_BLOCK,
             "maxBlocksInCache": 20,
-            "maxConcurrentDatasourceRequests": 1,  # the grid loses one of two concurrent requests
+            "maxConcurrentDatasourceRequests": 1,  # of two concurrent requests, the grid would lose one
             "rowHeight": ROW_PX,
             "tooltipShowDelay": 300,
             "enableCellTextSelection": True,
@@ -110,7 +110,7 @@ def _height(rows: pl.DataFrame) -> int:
 
 
 def shape_of(by: object, top: object) -> Shape:
-    """Read the grouping of a table, and its number of rows, from values that the page sends."""
+    """Read the grouping and the number of rows of a table from values sent by the page."""
     return Shape(by if isinstance(by, str) else "", int(top) if top in TOPS else 0)
 
 

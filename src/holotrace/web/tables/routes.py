@@ -27,7 +27,7 @@ _MEDIA_TYPES = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.ap
 
 
 def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[str, Page]) -> None:
-    """Send the tables of all pages to the browser: rows as grids ask for them, and whole tables as downloads."""
+    """Send tables to the browser: rows when a grid requests them, and complete tables as downloads."""
 
     @app.callback(
         Output(_GRID, "getRowsResponse"),
@@ -81,7 +81,7 @@ def register_tables(app: Dash, flask: Flask, session: Session, pages: Mapping[st
 
 
 def rows_of(session: Session, pages: Mapping[str, Page], query: str | None, name: str, shape: Shape) -> Rows | None:
-    """Return a table of the page that the query names, grouped and cut; None if the page has no such table."""
+    """Return a table of the page in the query, grouped and cut; None if the page has no such table."""
     selection = with_run(Selection.from_query(query), session)
     page = pages.get(selection.view)
     if page is None or name not in page.tables or selection.run is None:
@@ -100,7 +100,7 @@ def _rows(page: Page, name: str, session: Session, selection: Selection, shape: 
 
 
 def _download(session: Session, pages: Mapping[str, Page], name: str, form: str) -> Response:
-    """Return a file with the rows that a table shows, as plain numbers: nanoseconds, bytes, fractions of 1."""
+    """Return a file with the rows of a table, with plain numbers: nanoseconds, bytes, fractions of 1."""
     query = request.query_string.decode(errors="replace")
     selection = Selection.from_query(query)
     shape = shape_of(selection.option(f"by.{name}"), selection.option(f"top.{name}"))

@@ -1,6 +1,6 @@
-"""Tables of any length on a page: the browser requests the rows in view; the server sorts, searches and groups.
+"""Tables of any length on a page: the browser requests only the rows in view; the server sorts, searches and groups.
 
-A cell contains the same text as in the terminal and the report; its tooltip shows the exact value.
+A cell has the same text as on the terminal and in the report; its tooltip shows the exact value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holotrace.questions.tables import cell, heading, shown_names
 from holotrace.web.parts.page import Table
 
 MOST_ORDERS = 16
-"""Number of row orders that a table caches, one for each search and sort."""
+"""Maximum number of row orders that a table caches, one for each search and sort."""
 
 MOST_ROWS_AT_ONCE = 1_000
 
@@ -27,7 +27,7 @@ ROW_COUNT = "row_count"
 
 _EXACT = {"ns": " ns", "ns since the Unix epoch": " ns", "bytes": " bytes", "bytes/s": " bytes/s"}
 _NOT_SHOWN = {"at_ns"}
-"""Columns that serve only as links to the timeline, because readers cannot use a time since the epoch."""
+"""Columns that are used only for links to the timeline; a time since the epoch is of no use to readers."""
 
 _ROWS_MEASURED = 50
 _LETTER_PX, _AROUND_PX, _WIDEST_TEXT_PX = 8, 40, 340
@@ -38,9 +38,9 @@ _NOT_SUMMED = ("mean_", "median_", "std_", "p25_", "p75_")
 
 @dataclass(frozen=True)
 class Request:
-    """A request for rows: those that contain `search`, in the order of `sort`, from row `first` up to row `last`.
+    """A request for the rows that contain `search`, sorted by `sort`, from row `first` up to row `last`.
 
-    sort  (column, is_descending), the most important first
+    sort  (column, is_descending) pairs, the most important first
     """
 
     first: int = 0
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a table: grouped by a column, then cut to the rows with the largest values in its `telling` column."""
+    """How to shape a table: group it by the column `by`, then keep the `top` rows with the largest `telling` values."""
 
     by: str = ""
     top: int = 0
@@ -106,9 +106,9 @@ class Rows:
 
 
 def ordered_rows(frame: pl.DataFrame, search: str, sort: Sequence[tuple[str, bool]]) -> pl.Series:
-    """Return the sorted row numbers of rows with a text that contains `search`, or an integer that equals it.
+    """Return the numbers of rows in which a text contains `search`, or an integer equals it, in sorted order.
 
-    Case is ignored, nulls come last, and rows with equal values stay in the order of the table.
+    Case is ignored. Nulls come last, and rows with equal values stay in the order of the table.
     """
     numbered = frame.with_row_index("row").lazy()
     if search:
@@ -138,16 +138,16 @@ def shaped(table: Table, shape: Shape) -> Table:
 
 
 def group_columns(frame: pl.DataFrame) -> list[str]:
-    """Return the columns that rows can be grouped by: texts, and the numbers of ranks, devices, streams and steps."""
+    """Return the columns by which rows can be grouped: texts, and the numbers of ranks, devices, streams and steps."""
     numbered = {"rank", "device", "stream", "step"}
     names = [name for name, dtype in frame.schema.items() if dtype == pl.String or name in numbered]
     return names if len(names) > 1 else []
 
 
 def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
-    """Sum times, sizes and counts of the rows with the same value of `by`, and keep minima and maxima.
+    """Group the rows with the same value of `by`: sum times, sizes and counts, and keep minima and maxima.
 
-    Groups have no shares, means or medians, because these cannot be computed from the values of the rows.
+    Groups have no shares, means or medians, because these cannot be computed from the rows.
     """
     summed = [_aggregate(name) for name, dtype in frame.schema.items() if name != by and dtype.is_numeric()]
     kept = [expression for expression in summed if expression is not None]
@@ -157,7 +157,7 @@ def grouped(frame: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def column_definitions(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the columns of the grid, wide enough for their content; columns of text grow most, numbers align right."""
+    """Return the columns of the grid, wide enough for their content; text columns grow most, numbers align right."""
     return [_column(name, dtype, _letters(frame[name])) for name, dtype in frame.schema.items()]
 
 
@@ -191,7 +191,7 @@ def _exact(name: str, value: float | str | None) -> str:
 
 
 def _aggregate(name: str) -> pl.Expr | None:
-    """Choose, by a column's name, the expression that combines its values in a group; None if none fits."""
+    """Return the expression that combines a column's values in a group, chosen by its name; None if there is none."""
     if name.startswith(("max_", "peak_")):
         return pl.col(name).max()
     if name.startswith("min_"):

@@ -1,13 +1,13 @@
-// TensorBoard calls `render` in the frame of its tab. `render` loads a page of holotrace into that frame; all addresses
-// are relative, so the pages work under any path of TensorBoard. TensorBoard's address can open a page directly, for
-// example with `?p.holotrace.view=timeline#holotrace`.
+// TensorBoard calls `render` in the frame of its tab. `render` loads a page of holotrace into this frame. All addresses
+// are relative, so the pages work under any path of TensorBoard. A key in TensorBoard's address selects the page, for
+// example `?p.holotrace.view=timeline#holotrace`.
 const PREFIX = "p.holotrace.";
 
 const parameters = () => {
   try {
     return [...new URLSearchParams(window.parent.location.search)].filter(([key]) => key.startsWith(PREFIX));
   } catch {
-    return []; // a page of another site embeds TensorBoard
+    return []; // TensorBoard is embedded in a page of another site
   }
 };
 

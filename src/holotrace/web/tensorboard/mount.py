@@ -16,7 +16,7 @@ class Mount:
     """A WSGI application mounted where `path` first occurs in the requested address."""
 
     def __init__(self, path: str, make: Callable[[], WSGIApplication]) -> None:
-        """Mount the application that `make` returns below `path`."""
+        """Mount below `path` the application that `make` returns."""
         self._path = path
         self._make = make
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The plugin that TensorBoard loads when it starts; it loads little, because most users never open the tab.
+"""The plugin that TensorBoard loads when it starts; it imports little, because most users never open its tab.
 
 TensorBoard finds the class through the entry point `tensorboard_plugins`.
 """
@@ -33,7 +33,7 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
     plugin_name = "holotrace"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Remember the log folder without reading it."""
+        """Store the log folder without reading it."""
         self._logdir = str(context.logdir or "")
         self._flags = context.flags
         self._mount = Mount("/app", self._app)
@@ -44,12 +44,12 @@ class HolotracePlugin(base_plugin.TBPlugin):  # type: ignore[misc]  # tensorboar
         return {"/index.js": _index, "/app": self._mount, "/app/*": self._mount}
 
     def is_active(self) -> bool:
-        """Whether to show the tab, because some file below the log folder may be a trace."""
+        """Return whether to show the tab: whether any file below the log folder may be a trace."""
         self._has_traces = self._has_traces or _may_hold_traces(self._logdir)
         return self._has_traces
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
-        """Return the settings that TensorBoard loads the tab with."""
+        """Return the settings with which TensorBoard loads the tab."""
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="holotrace", disable_reload=True)
 
     def _app(self) -> WSGIApplication:
@@ -102,6 +102,6 @@ def _names_below(logdir: str) -> Iterator[list[str]]:
 
 
 def _may_hold_traces(logdir: str) -> bool:
-    """Whether a name below the log folder looks like a trace's; assume so if there are too many folders to search."""
+    """Return whether a file below the log folder is named like a trace, or there are too many folders to search."""
     folders = list(islice(_names_below(logdir), MOST_FOLDERS))
     return len(folders) == MOST_FOLDERS or any(name.endswith(_ENDINGS) for names in folders for name in names)

@@ -1,1 +1,1 @@
-"""The timeline: the events of ranks, at the level of detail that the browser's pixels can show."""
+"""The timeline: the events of ranks, with as much detail as the browser's pixels can show."""

@@ -1,4 +1,4 @@
-"""The clocks of the ranks on the timeline, so that ranks of different hosts share one axis."""
+"""The clocks of the ranks on the timeline; with them, ranks of different hosts share one axis."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from holotrace.store.trace import RankTrace, Trace
 
 @dataclass(frozen=True)
 class TimelineClocks:
-    """The clocks of ranks; empty if all ranks share one."""
+    """The clocks of ranks; empty if all ranks share one clock."""
 
     of_ranks: dict[int, RankClock]
 
 
 def timeline_clocks(trace: Trace) -> TimelineClocks:
-    """Compare the hosts' clocks; a single host needs no comparison."""
+    """Compare the hosts' clocks, if there are several hosts."""
     hosts = {rank: _host(rank_trace) for rank, rank_trace in trace.ranks.items()}
     if len(set(hosts.values())) <= 1:
         return TimelineClocks({})
@@ -30,14 +30,14 @@ def timeline_clocks(trace: Trace) -> TimelineClocks:
 
 
 def clocks_answer(known: TimelineClocks) -> list[dict[str, Any]]:
-    """Return a row for each rank; none if all ranks share a clock.
+    """Return a row for each rank; no rows if all ranks share one clock.
 
     Returns:
         rank
-        host        its name or, if unknown, that of the file
-        half_width  ns; null if the clock is unknown
-        lines       what to add to its clock: at, offset, drift (ppb) and last, the end of its validity or null; times on the
-                    clock are texts, because they have more digits than numbers in a browser
+        host        name of the host or, if unknown, of the file
+        half_width  error of the clock in ns; null if the clock is unknown
+        lines       corrections to add to the clock: at, offset, drift (ppb), and last (end of validity, or null); `at`
+                    and `last` are texts, because a number in a browser has too few digits
     """
     return [
         {

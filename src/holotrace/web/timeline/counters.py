@@ -29,10 +29,10 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Counter(EqualByContent):
-    """A value over time that stays constant between its changes.
+    """A value over time; it is constant between changes.
 
     unit   "" for a count, "fraction" of 1, "bytes", "bytes/s"
-    time   ns from the origin of the rank, sorted; of several values at one time, the last one applies
+    time   ns since the origin of the rank, sorted; if there are several values at one time, the last applies
     """
 
     label: str
@@ -67,7 +67,7 @@ def counter_answer(counter: Counter, window: Window) -> dict[str, list[Any]]:
     """Return the changes in a window or, if there are more changes than pixels, each pixel's mean and highest value.
 
     Returns:
-        columns `time`, `mean`, `highest`; a value holds from its time to the next one
+        columns `time`, `mean`, `highest`; a value applies from its time to the next time
     """
     first = max(0, int(np.searchsorted(counter.time, window.start, side="right")) - 1)
     last = int(np.searchsorted(counter.time, window.end, side="left"))
@@ -87,7 +87,7 @@ def _integral(counter: Counter, times: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
-    """Return the highest value between each edge and the next, including the value at the first of the two."""
+    """Return the highest value from each edge up to the next edge."""
     values = np.concatenate([[0.0], counter.value, [0.0]])
     held = np.searchsorted(counter.time, edges[:-1], side="right")
     beyond = np.searchsorted(counter.time, edges[1:], side="left") + 1
@@ -95,7 +95,7 @@ def _highest(counter: Counter, edges: _Numbers) -> npt.NDArray[np.float64]:
 
 
 def _from(counter: Counter, origin_ns: int) -> Counter:
-    """Return the counter with times from the origin, and with only the last of several changes at the same time."""
+    """Return the counter with times since the origin; of several changes at the same time, only the last is kept."""
     is_last = np.append(np.diff(counter.time) != 0, True)[: len(counter.time)]
     time, value = counter.time[is_last] - origin_ns, counter.value[is_last]
     return Counter(printable(counter.label), counter.unit, counter.device, time, value)

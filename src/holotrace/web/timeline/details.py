@@ -30,7 +30,7 @@ _OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
 def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
     """Return the name, time, position and arguments of an event, and the events that contain it, the innermost first.
 
-    Numbers among the arguments are strings, because some have more digits than a number in a browser can hold.
+    Numbers in the arguments are strings, because some have more digits than a number in a browser.
 
     Raises:
         InvalidOptionError: the event is not on the timeline.
@@ -53,13 +53,13 @@ def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int)
 
 
 def event_links(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> list[dict[str, Any]]:
-    """Return the related events of an event, as [relation, name, at], at most `MOST_LINKS`.
+    """Return at most `MOST_LINKS` events related to an event, as [relation, name, at].
 
-    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward pass
-                  that of the forward operator
-    launch    the call that launched this work          work      the work that this call, or operator, launched
+    line of code  the innermost Python function of the user that launched this work or runs this call; in the backward
+                  pass, the function of the forward operator
+    launch    the call that launched this work          work      the work launched by this call or operator
     operator  the innermost operator around the launch
-    forward   the operator whose gradient this computes  backward  the operators that compute the gradient of this one
+    forward   the operator whose gradient this computes  backward  the operators that compute this operator's gradient
 
     Raises:
         InvalidOptionError: the event is not on the timeline.
@@ -90,7 +90,7 @@ def _related(rank_trace: RankTrace, kind: EventKind, event: int) -> Iterator[tup
 
 
 def _line(rank_trace: RankTrace, index: TimelineIndex, event: int) -> Iterator[dict[str, Any]]:
-    """Yield an event's line of code; `at` is the Python frame or, if no frames were recorded, the operator with the stack."""
+    """Yield an event's line of code; `at` is the Python frame, or the operator with the stack if there is no frame."""
     line = lines_of_events(rank_trace, pl.Series([event], dtype=pl.UInt32)).row(0, named=True)
     if line["source_line"] is None or line["frame_index"] == event:
         return
@@ -131,7 +131,7 @@ def _arguments(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, s
 
 
 def _explained(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
-    """Yield, as strings, what launched a kernel of a CUDA graph when the graph was captured."""
+    """Yield facts about the launch of a kernel in a CUDA graph, from the capture of the graph, as strings."""
     for name, text in explained_kernel(rank_trace.unselected, event_index):
         yield name, printable(" ".join(text.splitlines()))[:LONGEST_TEXT]
 

@@ -1,4 +1,4 @@
-"""The findings on the timeline: idle devices, waits in collectives, and the events behind the advice."""
+"""The findings on the timeline: idle devices, waits in collectives, and the events to which advice refers."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from holotrace.units import duration_text
 from holotrace.web.timeline.waits import Waits
 
 MOST_OF_A_KIND = 20
-"""Maximum number of findings of each kind on a rank; the longest come first."""
+"""Maximum number of findings of each kind on a rank; the longest are kept."""
 
 SHORTEST_NS = 30_000
-"""Shorter gaps and waits are left out, since a launch takes about this long; `holotrace.idle_time` does the same."""
+"""Minimum length of a gap or wait in ns, about the time of a launch; `holotrace.idle_time` has the same threshold."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A place on the timeline that deserves a look.
+    """An interesting time on the timeline.
 
     kind              "idle", "waiting" or "advice"
-    text              one sentence, without its full stop
-    start_ns, end_ns  absolute; equal for a single point in time
-    event_index       the event to look at on the rank; None if there is none
+    text              one sentence, without full stop
+    start_ns, end_ns  absolute times; equal for a single point in time
+    event_index       the event to look at; None if there is none
     """
 
     kind: str
@@ -46,7 +46,7 @@ def idle_findings(rank_trace: RankTrace) -> Iterator[Finding]:
 
 
 def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
-    """Say how long a gap is, and whether the host launched the next work too late."""
+    """Return the length of a gap, and whether the host launched the next work too late."""
     length = duration_text(end_ns - start_ns)
     if launch_ns is None:
         return f"{length}; the launch of the next work was not recorded"
@@ -56,7 +56,7 @@ def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
 
 
 def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
-    """Yield the collectives in which a rank waits long for others, or others wait long for it."""
+    """Yield the collectives in which a rank waits long for other ranks, or other ranks wait long for this rank."""
     for row in waits.table.filter(pl.col("rank") == rank).iter_rows(named=True):
         start, late, event = row["start_ns"], row["late_rank"], row["event_index"]
         if row["caused_ns"]:
@@ -69,7 +69,7 @@ def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
 
 
 def diagnosis_findings(rank: int, known: Diagnosis) -> Iterator[Finding]:
-    """Yield the first event of each cause that the diagnosis found on a rank."""
+    """Yield the first event of each finding of the diagnosis on a rank."""
     for row, text in finding_texts(known):
         if row["rank"] == rank and row["at_ns"] is not None:
             at_ns = row["at_ns"]

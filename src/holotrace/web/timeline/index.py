@@ -21,10 +21,12 @@ from holotrace.store.trace import RankTrace
 from holotrace.web.timeline.slices import Lanes, Slices, at_level
 
 NOT_SLICES = (EventKind.MEMORY, EventKind.TRACE_SPAN, EventKind.INSTANT)
-"""Events that are not slices: instants, spans of the whole recording, and allocations, which become a counter."""
+"""Events that are not drawn as slices: instants, spans of the whole recording, and allocations, which become a
+counter."""
 
 FEW_EVENTS = 150_000
-"""An answer merges up to this many events itself; for more, it uses a cached, merged level of the whole rank."""
+"""Maximum number of events that are merged for each answer; for more events, a cached level of the whole rank is
+used."""
 
 _ANNOTATIONS = (int(EventKind.USER_ANNOTATION), int(EventKind.GPU_USER_ANNOTATION))
 _DEVICE_ROW_KINDS = (*DEVICE_WORK_KINDS, EventKind.GPU_USER_ANNOTATION, EventKind.SYNCHRONISATION, EventKind.CUDA_EVENT)
@@ -34,13 +36,13 @@ _LAST = 1 << 62
 
 @dataclass(frozen=True)
 class Row:
-    """A thread or a stream; its annotations are in the upper lanes.
+    """A thread or a stream, with annotations in the upper lanes.
 
     label          `stream 7`, `thread 59811 (python3)`
     process        `GPU 0`, `python3 59811`
-    device         ordinal of its device; None for threads
-    first_lane     the first of its `lane_count` lanes
-    hidden_count   events nested too deep to be drawn
+    device         device ordinal; None for threads
+    first_lane     the first of the row's `lane_count` lanes
+    hidden_count   number of events nested too deep to be drawn
     """
 
     label: str
@@ -57,11 +59,11 @@ class Row:
 class TimelineIndex:
     """The drawn events of a rank.
 
-    origin_ns    the earliest start; times of slices count from it
-    rows         in the order in which they are drawn
-    events       start and end of each event from the origin, sorted by lane and time
-    name         string id of the name of each event; `kind` and `event_index` have the same order
-    step_ranges  (start, end, number) of each training step, from the origin
+    origin_ns    the earliest start; all other times are relative to it
+    rows         the rows, in drawing order
+    events       start and end of each event, sorted by lane and time
+    name         string id of each event's name; `kind` and `event_index` have the same order
+    step_ranges  (start, end, number) of each training step
     """
 
     origin_ns: int
@@ -78,7 +80,7 @@ class TimelineIndex:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def level(self, level: int) -> Slices:
-        """Return all slices at a level of detail; they are computed once, from the nearest finer level."""
+        """Return all slices at a level of detail, computed once from the nearest finer level."""
         with self._lock:
             if level not in self._levels:
                 finer = max((known for known in self._levels if known < level), default=None)
@@ -87,13 +89,13 @@ class TimelineIndex:
             return self._levels[level]
 
     def prepare(self, widest: int) -> None:
-        """Compute the levels that windows with many events use; `widest` is the level of the whole recording."""
+        """Compute the levels for windows with many events; `widest` is the level of the whole recording."""
         halvings = (len(self.events.start) // FEW_EVENTS).bit_length()
         for level in range(max(0, widest - halvings), widest) if halvings else ():
             self.level(level)
 
     def parents(self) -> npt.NDArray[np.int64]:
-        """Return, for each event, the position of the innermost event of its row that contains it; `NO_PARENT` if there is none.
+        """Return the position of the innermost event around each event in its row; `NO_PARENT` if there is none.
 
         The positions are computed once.
         """
@@ -205,7 +207,7 @@ def _metadata(rank_trace: RankTrace) -> dict[tuple[str, Any], Any]:
 
 
 def _described(track: dict[str, Any], metadata: dict[tuple[str, Any], Any]) -> dict[str, Any]:
-    """Return the labels and sort position of a track: threads before streams, ascending numbers before texts."""
+    """Return the labels and the sort key of a track; threads come before streams, numbers before texts."""
     own, process_key = track["track_id"], _process_key(track)
     thread = track["thread_text"] if track["thread_id"] is None else track["thread_id"]
     process = process_key[1] if process_key[0] is None else process_key[0]
@@ -237,7 +239,7 @@ def _process_key(track: dict[str, Any]) -> tuple[int | None, str | None]:
 def _below_annotations(
     row: npt.NDArray[np.int64], is_annotation: npt.NDArray[np.bool_], lane: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Move all other events of a row below its annotations; otherwise, deep Python stacks would hide the annotations."""
+    """Move the other events of a row below its annotations, which deep Python stacks would otherwise hide."""
     lane_count = np.zeros(int(row.max(initial=-1)) + 1, np.int32)
     np.maximum.at(lane_count, row[is_annotation], lane[is_annotation] + 1)
     return np.where(is_annotation | (lane == NOT_DRAWN), lane, lane + lane_count[row])

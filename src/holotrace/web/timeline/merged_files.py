@@ -1,4 +1,4 @@
-"""Files with several ranks on one clock, which the server makes for Perfetto."""
+"""Merged files for Perfetto, each with several ranks on one clock."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from holotrace.store.trace_file import TraceFile
 from holotrace.web.session.bound_files import native_trace
 
 MOST_FILES = 2
-"""Number of files kept; each may have several hundred MB."""
+"""Maximum number of files that are kept; a file may have several hundred MB."""
 
 
 class MergedFiles:
-    """The most recently made files, in a temporary folder that disappears with the server."""
+    """The most recently used files, in a temporary folder that is deleted when the server ends."""
 
     def __init__(self) -> None:
-        """Begin without files."""
+        """Start without files."""
         self._lock = threading.Lock()
         self._files: OrderedDict[Hashable, Path] = OrderedDict()
         self._folder: Path | None = None
         self._numbers = itertools.count()
 
     def file(self, key: Hashable, trace: Trace) -> Path:
-        """Return the file with the ranks of a trace; make it first if necessary, one file at a time.
+        """Return the file with the ranks of a trace; write it first if necessary, one file at a time.
 
         Raises:
             InvalidOptionError: the trace is a store.
@@ -64,7 +64,7 @@ def _opened(rank_trace: RankTrace) -> AbstractContextManager[Path | RemoteStream
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the trace file of a rank; refuse a store, whose path to the file may point anywhere."""
+    """Return the trace file of a rank; raise an error for a store, because its path to the file may point anywhere."""
     file = rank_trace.file
     if not isinstance(file, TraceFile):
         message = "a store does not contain the trace file"

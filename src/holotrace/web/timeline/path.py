@@ -1,4 +1,4 @@
-"""The critical path on the timeline: as its own row, and as marks on its events."""
+"""The critical path on the timeline: as a separate row, and as marks on its events."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PathOverlay(EqualByContent):
-    """The critical path as drawn; times in ns from the origin of the rank.
+    """The critical path for drawing; times are in ns since the origin of the rank.
 
-    window      description of its window
-    along       its segments with a length, in order, in a single lane
+    window      description of the window
+    along       the segments, except those of length 0, in order, in a single lane
     path_class  class of each segment
-    place       index of the segment's event; `NOWHERE` outside all drawn events
-    marks       the same segments by the lane of their events
+    place       position of the segment's event in the index; `NOWHERE` outside all drawn events
+    marks       the same segments, by the lane of their events
     """
 
     window: str
@@ -47,7 +47,7 @@ def path_overlay(
     steps: tuple[int, int] | None = None,
     span: tuple[int, int] | None = None,
 ) -> PathOverlay:
-    """Return the critical path of a span (ns from the origin), of steps, or of the default window of `critical_path`.
+    """Return the critical path of a span (ns since the origin), of steps, or of the default window of `critical_path`.
 
     Raises:
         InvalidOptionError: the step does not exist, or nothing was recorded in the span.
@@ -67,12 +67,12 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
     Returns:
         window   description of the window of the path
-        start, end, count  start and end of the whole path, and the number of its segments with a length
+        start, end, count  start and end of the whole path, and the number of its segments, except those of length 0
         classes  [name, ns] of each class on the whole path, the longest first
-        along    columns: start minus the previous end, length, number of merged segments; for the longest of them, the
-                 numbers of its class and name, event_index, row and depth, -1 outside all events
+        along    columns: start minus the previous end, length, number of merged segments; for the longest merged
+                 segment, the numbers of its class and name, event_index, row and depth, -1 outside all events
         path_classes, names  the texts for these numbers
-        marks    [row, depth, starts, lengths] of the parts of the path in each lane; starts as above
+        marks    [row, depth, starts, lengths] of the path in each lane; starts are relative, as in `along`
     """
     along = at_level(Slices.single(overlay.along, *overlay.along.within([0], window.start, window.end)), window.level)
     names, columns = _columns(index, overlay, along)
@@ -126,7 +126,7 @@ def _columns(index: TimelineIndex, overlay: PathOverlay, along: Slices) -> tuple
 
 
 def _where(is_known: npt.NDArray[np.bool_], column: npt.NDArray[np.integer]) -> _Numbers:
-    """Spread the column over the elements with `is_known`; all other elements are `NOWHERE`."""
+    """Return the column with its values at the elements where `is_known` is true, and `NOWHERE` elsewhere."""
     whole = np.full(len(is_known), NOWHERE, np.int64)
     whole[is_known] = column
     return whole

@@ -1,4 +1,4 @@
-"""Answers for the browser: the slices in a window, and the events with a name."""
+"""Answers for the browser: the slices in a window, and the events that match a search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.web.timeline.index import FEW_EVENTS, TimelineIndex
 from holotrace.web.timeline.slices import Slices, at_level
 
 MOST_MERGED = 5_000
-"""Maximum number of merged slices in an answer; if there are more, slices are merged over more pixels."""
+"""Maximum number of merged slices in an answer; beyond it, slices are merged over more pixels."""
 
 MOST_PIXELS_MERGED = 6
 """Slices are merged over at most 2^n pixels, where n is this number."""
@@ -39,7 +39,7 @@ _COLOUR_CLASSES = {
 
 @dataclass(frozen=True)
 class Window:
-    """A time range, in ns from the origin of the rank, and its width in pixels."""
+    """A time range in ns since the origin of the rank, and its width in pixels."""
 
     start: int
     end: int
@@ -54,7 +54,8 @@ class Window:
 def visible(index: TimelineIndex, rows: Iterable[int], window: Window) -> Slices:
     """Return the slices of these rows, lane by lane.
 
-    An event at least as long as a pixel has its own slice; shorter events that start within about a pixel share one.
+    An event at least as long as a pixel has a separate slice; shorter events that start within about a pixel share a
+    slice.
     """
     lanes = [lane for row in rows for lane in lanes_of(index, row)]
     bounds = (window.start, window.end)
@@ -76,7 +77,8 @@ def slices_answer(index: TimelineIndex, rows: Sequence[int], window: Window, tex
     Returns:
         lanes  [row, depth, events, merged] of each lane that is not empty:
                events  columns: start minus the previous end, length, number of the name, event_index
-               merged  columns: start and length as above, busy ns, count, name and event_index of the longest
+               merged  columns: start and length as in `events`, busy ns, count, name and event_index of the longest
+                       event
         names  [beginning of the text, colour class, whether the text contains the search text] of each name
     """
     slices = visible(index, rows, window)
@@ -143,7 +145,7 @@ def _lane(*columns: npt.NDArray[Any]) -> tuple[list[list[int]], list[list[int]]]
 
 
 def steps_between(start: npt.NDArray[np.int64], length: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return each start as its distance from the previous end, because small numbers make short JSON."""
+    """Return the distance of each start from the previous end; these small numbers make the JSON short."""
     return start - np.concatenate([[0], (start + length)[:-1]])
 
 
@@ -163,7 +165,7 @@ def _names(
 
 
 def colour_class(kind: EventKind, name: str) -> str:
-    """Return the class that decides the colour of an event."""
+    """Return the class that determines the colour of an event."""
     return _colour_class({kind: name_classifier(kind)} if kind in DEVICE_WORK_KINDS else {}, kind, name)
 
 

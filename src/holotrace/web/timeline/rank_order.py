@@ -1,4 +1,4 @@
-"""Which ranks the timeline shows first: the rank that the others wait for, and a typical rank."""
+"""Choose the ranks that the timeline shows first: the rank for which others wait, and a typical rank."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Files of a run up to this size are read to compare its ranks; larger runs have no order until a page has compared them."""
+"""Maximum size of a run whose files are read to compare its ranks; larger runs have no order until a page compares
+them."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3
-"""With two ranks, neither is typical, and both are in view anyway."""
+"""With only two ranks, none is typical, and both are in view anyway."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class RankOrder:
     reasons: tuple[tuple[int, str], ...] = ()
 
     def first(self, ranks: Sequence[int]) -> list[int]:
-        """Return these ranks, reordered so that the ranks to show first come first."""
+        """Return these ranks in a new order, which begins with the ranks to show first."""
         chosen = [rank for rank, _ in self.reasons if rank in ranks]
         return [*chosen, *(rank for rank in ranks if rank not in chosen)]
 
@@ -40,7 +41,7 @@ class RankOrder:
 def rank_order(found: Stragglers) -> RankOrder:
     """Choose the rank that causes most of the waiting and, among the other ranks, the one with the median waiting time.
 
-    No rank counts as late if none is the cause of the waiting (`is_cause`).
+    If no rank is the cause of the waiting (`is_cause`), no rank is late.
     """
     causes = found.per_rank.filter("is_cause")
     if not len(causes) or len(found.per_rank) < _LEAST_RANKS:
@@ -61,7 +62,7 @@ def _late(cost_ns: int) -> str:
 
 
 def known_order(session: Session, scope: Scope) -> RankOrder:
-    """Return the order if the ranks have been compared already; otherwise an empty order, to draw the timeline at once."""
+    """Return the order if the ranks have already been compared, else an empty order, to draw the timeline at once."""
     return _order(session, scope) if session.has(scope, (_ANALYSIS, ())) else RankOrder()
 
 

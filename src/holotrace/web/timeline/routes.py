@@ -1,4 +1,4 @@
-"""The addresses that the timeline in the browser requests, all below `timeline/`."""
+"""The addresses that the browser's timeline requests, all below `timeline/`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def add_routes(flask: Flask, session: Session) -> None:
 
 
 def _answered(answer: Callable[[Session], Any], session: Session) -> Response:
-    """Return an answer as JSON, with status 202 if it is not ready yet, or 400 and the reason if there is none."""
+    """Return an answer as JSON; status 202 means that it is not ready yet, 400 that there is none, with the reason."""
     try:
         return _json(answer(session))
     except NotYet:
@@ -112,12 +112,12 @@ def _ranks(session: Session) -> dict[str, Any]:
 
 
 def _order(session: Session) -> list[dict[str, Any]]:
-    """Answer with the ranks to show first and the reason for each; nothing if no rank is late."""
+    """Answer with the ranks to show first, each with the reason; empty if no rank is late."""
     return awaited_order(session, _several(), PATIENCE_S).answer()
 
 
 def _clocks(session: Session) -> list[dict[str, Any]]:
-    """Answer with the clocks of `ranks`; nothing if all are on one host."""
+    """Answer with the clocks of `ranks`; empty if all ranks are on one host."""
     return clocks_answer(_ready(session, _several(), "timeline clocks", timeline_clocks))
 
 
@@ -172,7 +172,7 @@ def _links(session: Session) -> list[dict[str, Any]]:
 
 
 def _neighbour(session: Session) -> dict[str, Any]:
-    """Answer with the event `by` events after `event`, in its row or among the events of its name; see `neighbour`."""
+    """Answer with the event `by` events after `event`, on its row or among events with its name; see `neighbour`."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
         message = f"`of` must be row or name, not {of[:40]!r}"
@@ -224,7 +224,7 @@ def _flames(session: Session) -> dict[str, Any]:
 def _of_areas(
     session: Session, name: str, compute: Callable[[Callable[[int], TimelineIndex], tuple[Area, ...]], T]
 ) -> T:
-    """Return a result about the requested areas, reading one rank after another, because indexes are large."""
+    """Return a result for the requested areas; ranks are read one after the other, because indexes are large."""
     run, areas = request.args.get("run", ""), areas_of(request.args.get("areas", ""))
     scope = Scope(run, tuple(sorted({area.rank for area in areas})))
 
@@ -285,7 +285,7 @@ def _advice(session: Session, scope: Scope, among: tuple[int, ...] | None) -> It
 
 
 def _merged(files: MergedFiles, session: Session) -> dict[str, Any]:
-    """Make the file with `ranks` on one clock, and respond once it can be requested."""
+    """Write the file with `ranks` on one clock, and answer when it is ready."""
     key, make = _merging(files, session)
     session.answer(("timeline merged", key), lambda: _done(make)).result(PATIENCE_S)
     return {"bytes": make().stat().st_size}
@@ -312,7 +312,7 @@ def _file(files: MergedFiles, session: Session) -> Response:
 
 
 def _opened_file(files: MergedFiles, session: Session) -> tuple[BinaryIO, int | None]:
-    """Open the requested file; refuse a store, whose path to the file may point anywhere."""
+    """Open the requested file; raise an error for a store, because its path to the file may point anywhere."""
     if "ranks" in request.args:
         path = _merging(files, session)[1]()
         return path.open("rb"), path.stat().st_size
@@ -341,7 +341,7 @@ def _made_counters(session: Session) -> Counters:
 
 
 def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Trace], T]) -> T:
-    """Return a result that a worker thread computes, so that the request does not wait long.
+    """Return a result that a worker thread computes; the request waits only briefly.
 
     Raises:
         TimeoutError: the result is not ready yet.
@@ -352,7 +352,7 @@ def _ready(session: Session, scope: Scope, key: Hashable, compute: Callable[[Tra
 
 
 def _done(make: Callable[[], object]) -> None:
-    """Compute a result that the session remembers, and return nothing, so that the future holds no large object."""
+    """Compute a result that the session remembers; return nothing, to keep large objects out of the future."""
     make()
 
 
@@ -390,7 +390,7 @@ def _range(first: str, last: str) -> tuple[int, int]:
 
 
 def _requested_rows(index: TimelineIndex) -> list[int]:
-    """Return the requested rows; all rows if the request names none."""
+    """Return the requested rows; by default all rows."""
     requested = numbers_of(request.args.get("rows", ""))
     rows = range(len(index.rows)) if requested is None else requested
     return [row for row in rows if row < len(index.rows)][:MOST_ROWS]

@@ -1,4 +1,4 @@
-"""Slices in lanes, also at coarser levels of detail."""
+"""Slices in lanes, at full detail and at coarser levels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Numbers = npt.NDArray[np.int64]
 class Lanes:
     """Intervals in lanes, sorted by lane and time; intervals of one lane do not overlap.
 
-    bounds      the first interval of each lane, and the number of all intervals
+    bounds      position of the first interval of each lane, then the number of all intervals
     start, end  ns
     """
 
@@ -28,13 +28,13 @@ class Lanes:
         return np.asarray(np.searchsorted(self.bounds, places, side="right") - 1)
 
     def within(self, lanes: Iterable[int], start: int, end: int) -> tuple[_Numbers, _Numbers]:
-        """Return the indexes of intervals in these lanes that touch a window, and the position of each lane's first index."""
+        """Return the positions of intervals in these lanes that overlap a window, and the `bounds` of the result."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         places = np.concatenate([np.arange(0), *(np.arange(*bounds) for bounds in ranges)])
         return places, np.concatenate([[0], np.cumsum([last - first for first, last in ranges])]).astype(np.int64)
 
     def count_within(self, lanes: Iterable[int], start: int, end: int) -> int:
-        """Return the number of intervals that touch a window."""
+        """Return the number of intervals in these lanes that overlap a window."""
         ranges = [self._range(lane, start, end) for lane in lanes]
         return sum(last - first for first, last in ranges)
 
@@ -63,7 +63,7 @@ class Slices(Lanes):
 
     @classmethod
     def single(cls, lanes: Lanes, places: _Numbers, bounds: _Numbers) -> Slices:
-        """Return the chosen intervals as slices that hold one event each."""
+        """Return the chosen intervals as slices of one event each."""
         start, end = lanes.start[places], lanes.end[places]
         one = np.broadcast_to(np.int32(1), len(start))
         return cls(bounds, start, end, end - start, one, places.astype(np.int32), end - start)
@@ -84,7 +84,7 @@ class Slices(Lanes):
 def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
     """Merge events shorter than 2^level ns that start in the same 2^(level + coarser) ns of a lane.
 
-    Longer events are not merged, and events before a longer event are not merged with events after it. The busy time of a lane
+    Longer events are not merged, and also separate the events before them from those after. The busy time of a lane
     does not change.
     """
     if not len(slices.start):
@@ -112,7 +112,7 @@ def at_level(slices: Slices, level: int, *, coarser: int = 1) -> Slices:
 
 
 def _longest(length: _Numbers, first: _Numbers, last: _Numbers) -> _Numbers:
-    """Return the position of the longest item of each group; of equally long items, the first."""
+    """Return the position of the longest item of each group, the first of several."""
     longest = np.maximum.reduceat(length, first)
     places = np.flatnonzero(length == np.repeat(longest, last - first + 1))
     group = np.searchsorted(first, places, side="right") - 1

@@ -1,4 +1,4 @@
-"""How busy each row of the timeline is in a span of time."""
+"""The busy time of each row of the timeline in a span of time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _WORK = [int(kind) for kind in DEVICE_WORK_KINDS]
 
 
 def span_answer(index: TimelineIndex, rows: Sequence[int], start: int, end: int) -> dict[str, Any]:
-    """Measure how busy these rows are in [start, end) ns from the origin.
+    """Measure the busy time of these rows in [start, end), in ns since the origin.
 
     Returns:
         rows  [row, busy ns, events] of each row that is not empty; a thread is busy during any event, a stream only
-              during work, not during annotations and waits
+              during work, but not during annotations and waits
     """
     in_rows = [(row, index.events.within(lanes_of(index, row), start, end)[0]) for row in rows]
     return {

@@ -14,26 +14,26 @@ from holotrace.store.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class Waits(EqualByContent):
-    """Collectives in which a rank waits long for another rank, or others wait long for it.
+    """Collectives in which a rank waits long for another rank, or other ranks wait long for this rank.
 
     table  one row per rank and collective, sorted by rank and start:
 
            rank         int32
            family       string  all_reduce, ...
            start_ns     int64   time at which the rank enters
-           wait_ns      int64   how long the rank waits in the collective until the last rank arrives
-           caused_ns    int64   the longest wait, if this rank came last; else 0
-           late_rank    int32   the rank that came last; null if several did
-           event_index  uint32  the kernel of the rank or, if the host itself communicates, its range
+           wait_ns      int64   time that the rank waits in the collective until the last rank arrives
+           caused_ns    int64   the longest wait of another rank, if this rank came last; else 0
+           late_rank    int32   the rank that came last; null if several ranks came last
+           event_index  uint32  the kernel of the rank or, if the host communicates, the range on the host
     """
 
     table: pl.DataFrame
 
 
 def longest_waits(trace: Trace, *, shortest_ns: int, most: int) -> Waits:
-    """Compare when the ranks arrive in each collective, as `holotrace.stragglers` does.
+    """Compare the arrival of the ranks in each collective, like `holotrace.stragglers`.
 
-    Only waits of at least `shortest_ns` count, and at most `most` for each rank.
+    Returns waits of at least `shortest_ns`, at most the `most` longest for each rank.
     """
     collectives = timed_calls(trace.map(of_rank), sends=False).calls.filter(pl.col("wait_ns").is_not_null())
     compared = collectives.select(

@@ -1,4 +1,4 @@
-// Reads and writes the query string of the page; `session/selection.py` does so on the server.
+// Reads and writes the query string of the page; `session/selection.py` is the counterpart on the server.
 
 const PER_TABLE = /^(q|by|top)\./;
 

@@ -27,7 +27,7 @@ const refreshGrid = (name) => {
 };
 
 /**
- * Add the defaults that the server chose, such as the first run, to the address.
+ * Add defaults chosen by the server, such as the first run, to the address.
  * @param {URLSearchParams} params
  */
 const rememberServed = (params) => {
@@ -47,7 +47,7 @@ const surfaceOf = (template) => template.layout.paper_bgcolor;
 
 export const callbacks = {
   /**
-   * Selectors -> address. If the server drew the page for another address, request the page for the current address.
+   * Selectors -> address. If the server drew the page for another address, request it for the current address.
    * @param {(string | string[] | null)[]} values
    * @param {Id[]} ids
    * @param {string | undefined} drawn
@@ -77,7 +77,7 @@ export const callbacks = {
   },
 
   /**
-   * Changed controls of a table -> address and download links; the table requests its rows again.
+   * Changed controls of a table -> address and download links; the table also requests its rows again.
    * @param {string} search
    * @param {string} by
    * @param {string} top
@@ -94,7 +94,7 @@ export const callbacks = {
   },
 
   /**
-   * The selected row -> the link to its event, time or name on the timeline, and whether to hide that link.
+   * The selected row -> a link to its event, time or name on the timeline, and whether to hide the link.
    * @param {(TableRow[] | null | undefined)[]} selected
    */
   timeline: (selected) => {
@@ -112,8 +112,8 @@ export const callbacks = {
   },
 
   /**
-   * Ticked runs -> the address that compares two runs, and a hint; if only one run is ticked, the links at the other
-   * runs that compare them with it. The page lists newer runs first.
+   * Ticked runs -> the address that compares two runs, and a hint. If one run is ticked, the other runs get links for
+   * comparing them with it. The page lists newer runs first.
    * @param {(boolean | undefined)[]} ticks
    * @param {Id[]} ids
    */
@@ -131,7 +131,7 @@ export const callbacks = {
   },
 
   /**
-   * Click on the switch between light and dark -> colour scheme of the page.
+   * Click on the switch between light and dark -> colour scheme.
    * @param {number | undefined} clicks
    * @param {string} scheme
    */

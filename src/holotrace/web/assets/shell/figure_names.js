@@ -1,5 +1,5 @@
-// Fits the texts of a figure to its width: cuts the names above bars, whose hover texts stay complete; wraps titles inside the
-// figure; and labels fewer categories on a crowded axis. The HTML report also contains this file.
+// Fits the texts of a figure to its width: cuts the names above bars (their hover texts stay complete), wraps titles
+// inside the figure, and labels fewer categories on a crowded axis. The HTML report also contains this file.
 
 /** @typedef {import("../types.js").PlotlyFigure} PlotlyFigure */
 /** @typedef {NonNullable<PlotlyFigure["layout"]>} Layout */
@@ -18,13 +18,13 @@ const drawn = new WeakMap();
 let sizes;
 
 /**
- * Return the width of a letter, in letters of average width; narrow letters count as average.
+ * Return the width of a letter, as a multiple of the average width; narrow letters are treated as average.
  * @param {string} letter
  */
 const widthOf = (letter) => (/[mMwW@%]/u.test(letter) ? 1.6 : /[A-Z0-9<>…]|&[gl]t;/u.test(letter) ? 1.15 : 1);
 
 /**
- * Cut a text, in which `&lt;` is one letter, to a number of letters of average width.
+ * Cut a text to a width, given in letters of average width; an entity such as `&lt;` is one letter.
  * @param {string} text
  * @param {number} length
  */
@@ -36,7 +36,7 @@ const cut = (text, length) => {
 };
 
 /**
- * Wrap a text into lines of a length, between words.
+ * Wrap a text between words, into lines of at most `length` letters.
  * @param {string} text
  * @param {number} length
  */
@@ -50,7 +50,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return the width that an axis's labels take up, which a title next to them cannot use.
+ * Return the width of an axis's labels, which is not available for a title next to them.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
@@ -79,7 +79,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 };
 
 /**
- * Label fewer categories if their labels would touch: every second of those that have a label, or every fourth.
+ * Label fewer categories if their labels would touch: every second of the labels, or every fourth, and so on.
  * @param {Axis} axis
  * @param {number} width
  * @returns {Axis}
@@ -113,7 +113,7 @@ export const fitted = (element, figure) => {
     return figure;
   }
   drawn.set(element, { layout, width });
-  sizes?.observe(element); // also without a width, so that its texts fit once it has one
+  sizes?.observe(element); // even without a width; the texts are fitted when the element gets one
   return width ? { ...figure, layout: { ...layout, ...fittedParts(layout, width) } } : figure;
 };
 
@@ -135,8 +135,8 @@ const ticksOf = (name, { ticktext, tickvals, title } = {}) =>
   ticktext && { [`${name}.ticktext`]: ticktext, [`${name}.tickvals`]: tickvals, [`${name}.title.text`]: title?.text };
 
 /**
- * Change a figure once it has its new size. When a legend needs fewer lines, plotly.js places it before it enlarges the bars, so
- * the legend would cover the bars. Setting the legend's position again makes plotly.js draw it in the right place.
+ * Change a figure after plotly.js has resized it. If the legend then needs fewer lines, plotly.js places it before
+ * enlarging the bars, so the legend would cover them. Setting the legend's position again corrects this.
  * @param {HTMLElement} plot
  * @param {object} changes
  * @param {Layout["legend"]} legend

@@ -1,4 +1,4 @@
-// Writes the finding that is open into the address; `pages/found.py` opens it again.
+// Writes the open finding into the address; `pages/found.py` opens it again.
 
 import { current, put, remember } from "./address.js";
 
@@ -31,5 +31,5 @@ const closeOthers = (shown) => {
   }
 };
 
-/** Follow which finding is open; toggle events do not bubble, so listen in the capture phase. */
+/** Keep the address up to date; toggle events do not bubble, so listen in the capture phase. */
 export const followFindings = () => document.addEventListener("toggle", onToggle, true);

@@ -2,7 +2,7 @@
 
 import { toggleSidebar } from "./sidebar.js";
 
-/** @typedef {[string, string][]} Keys keys, and what they do */
+/** @typedef {[string, string][]} Keys keys and their effects */
 
 /** @type {Keys} */
 const EVERYWHERE = [
@@ -27,7 +27,7 @@ const ON_THE_TIMELINE = [
   ["A D", "pan left and right"],
   ["F", "fit the selection into view"],
   ["0", "show everything"],
-  [", .", "previous, next event on the row; the first in view if none is selected"],
+  [", .", "previous, next event on the row; if none is selected, the first event in view"],
   ["J K", "event below, above at the same time"],
   ["Shift N, N", "previous, next event of the same name"],
   ["M", "select the span of the selected event"],
@@ -64,7 +64,7 @@ const listOf = (title, keys) => {
   return [withText("h2", title), list];
 };
 
-/** Open a dialog with the keys of the page, or close it. */
+/** Open or close the dialog with the keys of the page. */
 export const showKeys = () => {
   const open = document.getElementById("holotrace-keys");
   if (open) {
@@ -94,7 +94,7 @@ const ACTIONS = {
 };
 
 /**
- * Follow the link of a table's selected row to the timeline; return whether there is one.
+ * Follow the link from a table's selected row to the timeline; return whether the link exists.
  * @param {Element} cell
  */
 const showRow = (cell) => {

@@ -1,5 +1,5 @@
-// Loads the scripts of figures, tables and single pages when they are needed. `shell/scripts.py` writes their addresses
-// into the page and explains why the page does not load them all at once.
+// Loads the scripts for figures, for tables and for single pages when they are needed. `shell/scripts.py` writes their
+// addresses into the page and explains why the page does not load all of them at once.
 
 import { fitted } from "./figure_names.js";
 import { dimPagesWithoutData } from "./navigation.js";
@@ -43,9 +43,9 @@ const loadPlotly = () => {
 const nextFrame = () => new Promise((resolve) => window.requestAnimationFrame(() => window.setTimeout(resolve)));
 
 /**
- * Draw one figure at a time, so that the first one shows before the next begins, with texts that fit its width. Load all
- * of plotly.js for a figure that the small bundle cannot draw.
- * @param {string[]} [types] the types of traces that the loaded bundle draws; all of plotly.js draws every type
+ * Make plotly.js draw one figure at a time, so the first figure appears early, and fit the texts to the width. If the
+ * small bundle cannot draw a figure, load all of plotly.js.
+ * @param {string[]} [types] the types of traces that the loaded bundle draws; by default all types
  */
 const drawInTurn = (types) => {
   const plotly = /** @type {Plotly} */ (window.Plotly);
@@ -65,7 +65,7 @@ const drawInTurn = (types) => {
   };
 };
 
-// Tables: the page creates their controls and grids once the figures are drawn; until then it shows gaps of their height.
+// Tables: controls and grids are created after the figures are drawn; until then, the page shows gaps of equal height.
 const isDrawing = () =>
   [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
 
@@ -81,7 +81,7 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The React component of `parts/later.py`: shows its children once the scripts of tables are loaded.
+ * The React component for `parts/later.py`; it shows its children after the scripts of tables are loaded.
  * @param {{ children: unknown, height: number }} props
  */
 export const Later = ({ children, height }) => {
@@ -100,7 +100,7 @@ const loadPage = () => {
   }
 };
 
-/** Name the document after its page and run, so that tabs, bookmarks and links differ. */
+/** Name the document after its page and run, to distinguish tabs and bookmarks. */
 const nameDocument = () => {
   const page = document.querySelector("#page h1")?.textContent;
   const run = /** @type {HTMLInputElement | null} */ (document.querySelector("#selectors input"))?.value;
@@ -110,7 +110,7 @@ const nameDocument = () => {
   }
 };
 
-/** Load the scripts that the page needs, and name the document, now and after each change of the content. */
+/** Load the scripts that the page needs, and name the document; do this again after each change of the content. */
 export const loadWhatIsShown = () => {
   const look = () => {
     nameDocument();

@@ -1,8 +1,8 @@
-// Dims the pages without data in the navigation; `pages/without_data.py` names them.
+// Dims the links to pages without data; `pages/without_data.py` lists these pages.
 
 const NOTE = "no data in this recording";
 
-/** Mark the links of pages without data. The navigation is made anew for each page, so the marks are set anew too. */
+/** Mark the links to pages without data. Each page creates the navigation again, so the links must be marked again. */
 export const dimPagesWithoutData = () => {
   const pages = (document.getElementById("without-data")?.dataset.pages ?? "").split(" ");
   for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (document.querySelectorAll("#nav a"))) {

@@ -9,7 +9,7 @@ const bodyAround = () => {
   try {
     return window.parent === window ? null : window.parent.document.body;
   } catch {
-    return null; // a page of another site embeds this page
+    return null; // this page is embedded in a page of another site
   }
 };
 
@@ -20,7 +20,7 @@ const schemeOf = (body) => (body?.classList.contains("dark-mode") ? "dark" : "li
 export const store = (scheme) => storage.store(KEY, scheme);
 
 /**
- * Apply a scheme to the tables, and store it in a cookie, so that the server draws the next page in this scheme.
+ * Apply a scheme to the tables, and store it in a cookie for the server, which draws the next page in this scheme.
  * @param {string} scheme
  */
 export const use = (scheme) => {

@@ -1,6 +1,6 @@
-// The list of pages at the side. In a wide window, the list stays open or closed as the visitor left it; in a narrow
-// window, it covers the page until a link is followed. `style.css` shows the list according to the document's attribute
-// `data-sidebar`.
+// The list of pages at the side. In a wide window, the browser remembers whether the list is open. In a narrow window,
+// an open list covers the page until the visitor follows a link. The document's attribute `data-sidebar` tells
+// `style.css` whether to show the list.
 
 import { store, stored } from "./storage.js";
 
@@ -47,7 +47,7 @@ const pressed = ({ key }) => {
   }
 };
 
-/** Show the list of pages as the visitor left it, and let the button open and close it. */
+/** Show or hide the list of pages as the visitor last chose, and let the button open and close it. */
 export const showSidebar = () => {
   narrow.addEventListener("change", () => {
     isOver = false;

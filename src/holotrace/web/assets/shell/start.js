@@ -1,4 +1,4 @@
-// The entry module of every page: puts the names that Dash looks up into the window, then lets Dash draw the page.
+// The entry module of every page: defines the names in the window that Dash needs, then lets Dash draw the page.
 
 import { callbacks } from "./callbacks.js";
 import { followWidth } from "./figure_names.js";

@@ -1,4 +1,4 @@
-// What the browser remembers about a visitor's choices, such as light or dark; some browsers allow no storage.
+// Stores the visitor's choices in the browser, such as light or dark; some browsers do not allow this.
 
 /** @param {string} key */
 export const stored = (key) => {
@@ -17,6 +17,6 @@ export const store = (key, value) => {
   try {
     window.localStorage.setItem(key, value);
   } catch {
-    // the choice lasts until the page is closed
+    // the choice is then lost when the page is closed
   }
 };

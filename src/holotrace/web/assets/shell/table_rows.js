@@ -1,11 +1,11 @@
-// The event, time or name on the timeline that belongs to a row of a table.
+// Finds the event, time or name on the timeline for a row of a table.
 
 /** @typedef {import("../types.js").TableRow} TableRow */
 
 const NAMES = ["name", "operator", "annotation", "top_operator", "event"];
 
 /**
- * Return the digits of a cell: "1,234 ns" -> "1234"; empty unless the cell holds a whole number.
+ * Return the digits of a cell: "1,234 ns" -> "1234"; empty if the cell is not a whole number.
  * @param {TableRow} row
  * @param {string} key
  */
@@ -15,7 +15,7 @@ export const digitsOf = (row, key) => {
 };
 
 /**
- * Return an option of the timeline's address with its value: the row's event, its time, or its name to search for.
+ * Return a key and value for the timeline's address: the row's event or time, or a name to search for.
  * @param {TableRow} row
  * @returns {[string, string] | undefined}
  */

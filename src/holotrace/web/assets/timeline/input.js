@@ -1,5 +1,5 @@
-// Handles mouse and keys as Perfetto and chrome://tracing do: W and S zoom, A and D pan; the wheel zooms with Ctrl or Alt
-// and pans with Shift.
+// Handles mouse and keys like Perfetto and chrome://tracing: W and S zoom, A and D pan; the wheel zooms with Ctrl or
+// Alt and pans with Shift.
 
 import { SIZES } from "./view.js";
 import { clamp } from "../units.js";
@@ -134,7 +134,7 @@ export class Input {
   }
 
   /**
-   * Return the span of a drag: over all rows if the drag began on the ruler, else over the rows that it touches.
+   * Return the span of a drag: over all rows if the drag began on the ruler, else over the rows that the drag touches.
    * @param {Drag} drag
    * @param {Pointer} pointer
    * @returns {Span}
@@ -169,7 +169,7 @@ export class Input {
   }
 
   /**
-   * Handle a key; return whether the timeline uses it.
+   * Handle a key; return whether the timeline uses this key.
    * @param {KeyboardEvent} event
    */
   key(event) {

@@ -1,5 +1,5 @@
-// The parts of the timeline that its first drawing does not need. They load after the first drawing, or earlier if the visitor
-// asks for one of them.
+// The parts of the timeline that the first drawing does not need. They load after the first drawing, or earlier if the
+// visitor uses one of them.
 
 import { SpanDetails } from "./area/span_details.js";
 import { RowsList } from "./rows/rows_list.js";

@@ -1,4 +1,4 @@
-// Switches what is drawn over the events: critical path, findings and counters.
+// Switches the overlays on and off: critical path, findings and counters.
 
 /** @typedef {import("./timeline.js").Timeline} Timeline */
 

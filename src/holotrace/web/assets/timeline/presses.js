@@ -1,4 +1,4 @@
-// Handles pointer and keys on the canvas: hovering over rows, dragging them, and clicking.
+// Defines the effects of pointer and keys on the canvas: hovering over rows, dragging rows, and clicking.
 
 import { RowDrag, buttonAt } from "./rows/row_marks.js";
 import { SIZES } from "./view.js";
@@ -43,7 +43,7 @@ export class Presses {
     const { input, pointing, view } = this.timeline;
     pointing.show(pointer);
     if (input.drag) {
-      return; // while the pointer presses a button of a row, the buttons stay
+      return; // keep the buttons of a row while the pointer presses one of them
     }
     const item = pointer && pointer.x < SIZES.labels ? view.itemAt(pointer.y) : undefined;
     const hovered = item?.kind === "row" ? item.row : null;
@@ -100,7 +100,7 @@ export class Presses {
   }
 
   /**
-   * Press the button at a pixel; where there is no button, fold or unfold the row.
+   * Press the button at a pixel or, if there is no button, fold or unfold the row.
    * @param {RowItem} item
    * @param {number} x
    * @param {number} y

@@ -2,7 +2,7 @@
 
 import { Timeline } from "./timeline.js";
 
-/** Attributes of the page's element, from `pages/timeline.py`; a change of any of them creates a new timeline. */
+/** Attributes of the page's element, from `pages/timeline.py`; if one changes, a new timeline is created. */
 const ATTRIBUTES = [
   "run", "ranks", "steps", "devices", "find", "event", "at", "show", "window", "top", "flags", "panel", "rows", "sql",
 ];
@@ -30,7 +30,7 @@ const attach = () => {
 };
 
 /**
- * Whether the focused element handles the key itself; elements with the attribute `data-escape` handle Escape.
+ * Return whether the focused element handles the key itself; elements with the attribute `data-escape` handle Escape.
  * @param {KeyboardEvent} event
  */
 const isTaken = ({ key, target }) =>

@@ -1,11 +1,12 @@
-// The timeline: a canvas that requests only the data that its pixels can show. This file holds its state and connects its parts:
+// The timeline: a canvas that requests only as much data as its pixels can show. This file stores the state and
+// connects the parts:
 //
-//   opening/     loads ranks, compares clocks, shows what the address requests
+//   opening/     loads ranks, compares clocks, shows the requested view
 //   view         visible time range and layout            input, presses   mouse and keys
 //   pointing     item under the pointer                   overlays         critical path, findings and counters
 //   selection/   selected event or span                   navigation/      moves the view; search; next and previous event
 //   data/        requests and their answers               drawing/         the canvas and its colours
-//   window/      what surrounds the canvas                later            parts that load after the first drawing
+//   window/      elements around the canvas               later            parts that load after the first drawing
 
 import { numbersOf } from "../shell/address.js";
 import { topOf } from "./address/texts.js";
@@ -53,11 +54,11 @@ export class Timeline {
     this.query = this.attributes.sql ?? "";
     /** @type {Rank[]} */
     this.ranks = [];
-    /** The origin of the first rank, from which all times of the view count. */
+    /** The origin of the first rank; all times of the view are counted from it. */
     this.base = 0n;
     this.address = new ViewAddress(this);
     this.shown = this.address.shown;
-    this.top = topOf(this.attributes.top ?? ""); // where to scroll to, until it is reached or somebody scrolls
+    this.top = topOf(this.attributes.top ?? ""); // where to scroll to; null after the visitor has scrolled
     this.pattern = "";
     this.rows = new RowState(this.attributes.rows);
     /** @type {import("./rows/row_marks.js").RowDrag | null} */
@@ -215,7 +216,7 @@ export class Timeline {
     }
   }
 
-  /** Ask how busy the ranks are, once the first events are drawn. */
+  /** Load the map of busy times, after the first events are drawn. */
   async loadMap() {
     await this.picture;
     await this.withLater(({ minimap }) => minimap.load());
@@ -226,14 +227,14 @@ export class Timeline {
     return this.ranks.find((rank) => rank.number === number);
   }
 
-  /** Lay the rows out anew. */
+  /** Lay out the rows again. */
   arrange() {
     this.view.arrange(this.ranks, this.shown, this.rows);
     this.rowsList?.show();
   }
 
   /**
-   * Lay out the rows again; `fixed` (by default, the selected event or the item at the upper edge) keeps its place in view.
+   * Lay out the rows again without moving `fixed`, by default the selected event's row or the item at the upper edge.
    * @param {import("../types.js").Item} [fixed]
    */
   arranged(fixed = this.selectedItem()) {

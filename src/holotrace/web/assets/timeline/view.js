@@ -85,8 +85,7 @@ export class View {
   }
 
   /**
-   * Pinned rows come first and keep their place while the others scroll, because the top of each moves with the scroll
-   * position.
+   * Pinned rows come first and stay in place while the others scroll, because their `top` includes the scroll position.
    * @param {Rank[]} ranks
    * @param {RowState} rows
    */
@@ -150,7 +149,7 @@ export class View {
   }
 
   /**
-   * Return the y at which an item may begin: below the pinned rows, unless it is one of them.
+   * Return the smallest y at which an item is visible: below the ruler and, unless the item is pinned, the pinned rows.
    * @param {Item} item
    */
   topOf(item) {
@@ -169,7 +168,7 @@ export class View {
   }
 
   /**
-   * Return the rows between two y: {number of the rank: numbers of its rows}.
+   * Return the rows between two y coordinates: {number of the rank: numbers of its rows}.
    * @param {number} first
    * @param {number} second
    */
@@ -196,7 +195,7 @@ export class View {
   }
 
   /**
-   * Return a scrolling item and its distance below the upper edge of the scrolling rows; by default, the item at that
+   * Return a scrolling item, by default the item at the upper edge of the scrolling rows, with its distance below this
    * edge.
    * @param {Item} [wanted]
    */
@@ -208,7 +207,7 @@ export class View {
   }
 
   /**
-   * Scroll until an item has its former distance from the upper edge; return whether there is such an item.
+   * Scroll until the anchor's item has its former distance from the upper edge; return whether the item exists.
    * @param {{ key: string, away: number } | null} anchor
    */
   restore(anchor) {
@@ -254,7 +253,7 @@ export class View {
   }
 
   /**
-   * Return the y of a lane before any scrolling; undefined if its row is not arranged.
+   * Return the y of a lane without scrolling; undefined if its row is not shown.
    * @param {number} rank
    * @param {number} row
    * @param {number} depth

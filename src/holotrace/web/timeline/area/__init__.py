@@ -1,1 +1,1 @@
-"""What ran in a selected area of the timeline: a span of time on some rows of some ranks."""
+"""Summaries of a selected area of the timeline: a span of time on some rows of some ranks."""

@@ -1,4 +1,4 @@
-"""An area of the timeline as the browser requests it, and what ran in it."""
+"""An area of the timeline that the browser requests, and the summaries of its events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS = 4
 
 @dataclass(frozen=True)
 class Area:
-    """A span of time on rows of one rank: [start, end) in ns from its origin; `rows` is None for all rows."""
+    """A span of time on rows of one rank: [start, end) in ns since the rank's origin; `rows` is None for all rows."""
 
     rank: int
     start: int
@@ -38,14 +38,14 @@ class Area:
 
 
 def areas_of(text: str) -> tuple[Area, ...]:
-    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`; rank 1 lists no rows here, which means all rows.
+    """Parse areas such as `0:1000:2000:0-3,7;1:1010:2010:`; the empty list for rank 1 means all rows.
 
     Raises:
         InvalidOptionError: the text has another form, too many areas, or an empty area.
     """
     parts = text.split(";")
     if len(parts) > MOST_AREAS:
-        message = f"an area may span at most {MOST_AREAS} ranks, not {len(parts):,}"
+        message = f"an area may include at most {MOST_AREAS} ranks, not {len(parts):,}"
         raise InvalidOptionError(message)
     return tuple(map(_area, parts))
 

@@ -17,12 +17,12 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class AreaEvents:
-    """The events that touch an area, with the parts of their times inside it.
+    """The events that overlap an area, with their times inside the area.
 
-    place     of each event in the index, in ascending order
-    parent    position here of the innermost event of the same row around each event; `NO_PARENT` if there is none
+    place     position of each event in the index, in ascending order
+    parent    position in `place` of the innermost event of the same row around each event; `NO_PARENT` if there is none
     total_ns  time of each event inside the area
-    self_ns   the same without the events directly inside it
+    self_ns   total_ns minus the total_ns of the events directly inside the event
     """
 
     place: _Numbers
@@ -32,7 +32,7 @@ class AreaEvents:
 
 
 def area_events(index: TimelineIndex, rows: Sequence[int], start: int, end: int) -> AreaEvents:
-    """Return the events of these rows in [start, end) ns from the origin."""
+    """Return the events of these rows in [start, end), in ns since the origin."""
     lanes = [lane for row in sorted(set(rows)) for lane in lanes_of(index, row)]
     place, _ = index.events.within(lanes, start, end)
     parent = _positions(index.parents()[place], place)

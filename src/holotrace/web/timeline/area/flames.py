@@ -1,4 +1,4 @@
-"""The flame graph of an area: the host's events, merged by their path from the outermost event."""
+"""The flame graph of an area: the host's events, merged by path, that is, by the names from the outermost event on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.web.timeline.index import TimelineIndex
 from holotrace.web.timeline.query import NAME_LENGTH, colour_class
 
 MOST_FLAMES = 4_000
-"""Maximum number of blocks of a flame graph that the browser receives, the widest first."""
+"""Maximum number of blocks of a flame graph that are sent to the browser, the widest first."""
 
 _Numbers = npt.NDArray[np.int64]
 _Key = tuple[int, str, int]
@@ -26,14 +26,14 @@ def rank_flames(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
     """Merge the events of one rank that have the same path.
 
     Returns:
-        One row for each path, outer ones before inner ones:
+        One row for each path, outer paths before inner ones:
 
-        parent       row of the path without its last event; `NO_PARENT` if the path has only one
-        name         of the last event
-        kind         uint8  its `EventKind`
-        count        events
+        parent       row of the path without its last event; `NO_PARENT` if the path has only one event
+        name         name of the last event
+        kind         uint8  `EventKind` of the last event
+        count        number of events
         total_ns     their time inside the area
-        self_ns      the same without the events directly inside each
+        self_ns      total_ns without the time of events directly inside them
         longest_ns   the longest time of an event inside the area
         rank         this rank
         event_index  the first of the longest events
@@ -107,7 +107,7 @@ def flames_answer(paths: list[dict[str, Any]]) -> dict[str, Any]:
 
     Returns:
         total_ns  the time of all outermost events
-        paths     [position of the outer path here or -1, number of the name, total ns, self ns, count, rank and
+        paths     [position of the outer path in this list or -1, number of the name, total ns, self ns, count, rank and
                   event_index of the longest event], outer paths before inner ones
         names     [beginning of the text, colour class]
         left_out  number of narrower paths

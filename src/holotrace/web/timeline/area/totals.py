@@ -13,7 +13,7 @@ from holotrace.web.timeline.index import TimelineIndex
 from holotrace.web.timeline.query import NAME_LENGTH
 
 MOST_TOTALS = 500
-"""Maximum number of rows of a totals table that the browser receives."""
+"""Maximum number of rows of a totals table that are sent to the browser."""
 
 SORTED_BY = ("self_ns", "total_ns", "count", "mean_ns", "min_ns", "max_ns")
 
@@ -27,13 +27,13 @@ def rank_totals(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
     Returns:
         One row for each name and kind:
 
-        name         the whole name
+        name         the full name
         kind         uint8  `EventKind`
-        count        events
+        count        number of events
         total_ns     their time inside the area
-        self_ns      the same without the events directly inside each
+        self_ns      total_ns without the time of events directly inside them
         min_ns       the shortest time of an event inside the area
-        max_ns       the longest
+        max_ns       the longest time of an event inside the area
         rank         this rank
         event_index  the first of the longest events
     """
@@ -58,7 +58,7 @@ def rank_totals(rank: int, index: TimelineIndex, events: AreaEvents) -> pl.DataF
 
 
 def totals(of_ranks: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Combine the sums of several ranks; `mean_ns` is rounded to whole nanoseconds, and `rank` is the rank of the longest event."""
+    """Combine the sums of several ranks; `mean_ns` is rounded, and `rank` is the rank of the longest event."""
     longest = pl.struct("rank", "event_index").sort_by("max_ns", "rank", descending=[True, False]).first()
     combined = (
         pl.concat(of_ranks)
@@ -82,7 +82,7 @@ def totals_answer(table: pl.DataFrame, by: str) -> dict[str, Any]:
         rows      [name, kind, count, total, self, mean, min and max in ns, rank and event_index of the longest event]
         count     number of all names
         total_ns, self_ns, event_count  sums over all names; if the events of each row are nested or disjoint, `self_ns`
-                  is the time that each row is busy, summed over the rows
+                  is the sum of the busy times of the rows
     """
     rows = table.sort(by, "name", "kind", descending=[True, False, False]).head(MOST_TOTALS)
     return {

@@ -1,4 +1,4 @@
-"""How busy a rank is over its whole recording, for the map above the timeline."""
+"""The busy times of a rank over its whole recording, for the map above the timeline."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from holotrace.schema import DEVICE_WORK_KINDS, EventKind
 from holotrace.web.timeline.index import TimelineIndex
 
 PARTS = 512
-"""Number of equal parts of the recording."""
+"""Number of equal parts into which the recording is divided."""
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return the share of each part of the recording in which a device works or, without device work, an operator runs.
+    """Return the busy share of each part of the recording: of devices or, without device work, of host operators.
 
     Returns:
         of       "device" or "host"

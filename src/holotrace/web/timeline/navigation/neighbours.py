@@ -1,4 +1,4 @@
-"""The next and the previous event: on the same row, or of the same name."""
+"""The next and the previous event on the same row, or with the same name."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from holotrace.web.timeline.query import lanes_of, located
 
 
 def neighbour(index: TimelineIndex, event_index: int, by: int, *, of: str, rows: Sequence[int]) -> dict[str, Any]:
-    """Return the event that is `by` events after an event, or before it if `by` is negative.
+    """Return the event `by` events after a given event, or before it if `by` is negative.
 
-    `of` says which events to count: "row" counts events at the same depth of the same row; "name" counts events of
-    the same name in `rows`, by start.
+    `of` selects the events to count: "row" for events at the same depth of the same row, "name" for events with the
+    same name in `rows`, sorted by start.
 
     Returns:
-        at      row, depth, start, length and event_index; null if there is no such event
-        number  its number among these events, from 1; if `at` is null, the number of the given event
-        count   the number of these events
+        at      row, depth, start, length and event_index of the event; null if there is no such event
+        number  number of the event among the counted events, from 1; if `at` is null, the number of the given event
+        count   number of counted events
 
     Raises:
         InvalidOptionError: the event is not on the timeline.

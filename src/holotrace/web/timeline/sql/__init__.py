@@ -1,1 +1,1 @@
-"""SQL queries on the timeline: the rows of the result, and where each row is on the timeline."""
+"""SQL queries on the timeline: the rows of the result, and their places on the timeline."""

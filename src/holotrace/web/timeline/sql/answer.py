@@ -1,4 +1,4 @@
-"""The answer to a SQL query as the browser shows it."""
+"""The answer to a SQL query, for display in the browser."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST_QUERY = 10_000
 TIMEOUT_S = 30.0
 MEMORY_BYTES = 512 << 20
 MOST_SQL_ROWS = 1_000
-"""Maximum number of rows of a result that the browser receives."""
+"""Maximum number of rows of a result that are sent to the browser."""
 
 LONGEST_CELL = 300
 
@@ -26,15 +26,15 @@ _FOR_MORE = f"The limits of this page are {TIMEOUT_S:g} s and {size_text(MEMORY_
 
 
 def sql_answer(trace: Trace, query: str, executor: Executor = IN_PROCESS) -> dict[str, Any]:
-    """Answer a query, or say why it has no answer.
+    """Return the answer to a query, or the reason why there is none.
 
     Returns:
         columns  names of the columns
         rows     cells as text, null where the value is null; the first `MOST_SQL_ROWS` rows
-        places   for each of these rows its event as [rank, event_index], its time as [rank, start, end] with absolute
-                 times as text, or null
+        places   for each of these rows, its event as [rank, event_index], or its time as [rank, start, end] (absolute
+                 times as text), or null
         count    number of all rows
-        error    why the query has no answer; the only key in this case
+        error    the reason why there is no answer; then, this is the only key
     """
     try:
         rows = sql(trace, query, memory_limit_bytes=MEMORY_BYTES, timeout_s=TIMEOUT_S, executor=executor)
@@ -83,7 +83,7 @@ def _cell(value: object) -> str | None:
 
 
 def _places(rows: pl.DataFrame, trace: Trace) -> list[list[Any] | None]:
-    """Return where each row is on the timeline, judging by the columns `rank`, `event_index`, and times in ns."""
+    """Return the place of each row on the timeline, from the columns `rank`, `event_index`, and times in ns."""
     ranks = _ranks(rows, trace)
     if ranks is None:
         return [None] * len(rows)

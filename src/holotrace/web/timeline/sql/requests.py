@@ -1,4 +1,4 @@
-"""The request of the SQL box; it is a POST, so that pages of other sites cannot send it."""
+"""The request of the SQL box; it is a POST, because pages of other sites cannot send one."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from holotrace.web.timeline.sql.answer import checked, sql_answer
 
 
 def requested_sql(session: Session, patience_s: float) -> dict[str, Any]:
-    """Answer the request's query over the ranks that the page has selected.
+    """Answer the query in the request, for the ranks selected on the page.
 
-    The query runs on the background thread, so that it never delays drawing; `attempt` distinguishes a repeated query from a
-    poll.
+    The query runs on the background thread, to avoid delaying the drawing. `attempt` distinguishes a repeated query
+    from a poll.
 
     Raises:
         InvalidOptionError: the query has no answer; the message says why.

@@ -1,12 +1,12 @@
-// How the address writes the visible time range, the item at the upper edge and the flags.
+// The visible time range, the item at the upper edge and the flags, as texts in the address.
 //
 //   window=START-END           visible times in ns, on the axis
-//   top=RANK.ITEM.PIXELS       item at the upper edge of the rows, and how many pixels of it are above the edge
-//   flags=TIME:NAME,TIME:NAME  flags; names are encoded, so they hold no colons or commas
+//   top=RANK.ITEM.PIXELS       item at the upper edge of the rows, and the number of its pixels above the edge
+//   flags=TIME:NAME,TIME:NAME  flags; names are encoded, so they contain no colons or commas
 
-/** @typedef {{ start: number, end: number }} Times in ns from the first rank's origin, on the axis */
+/** @typedef {{ start: number, end: number }} Times in ns on the axis, counted from the first rank's origin */
 /** @typedef {{ key: string, away: number }} Anchor an item of the view, and its distance below the upper edge in pixels */
-/** @typedef {{ time: number, name: string }} Flag its time counts from the first rank's origin, on the axis */
+/** @typedef {{ time: number, name: string }} Flag a name, and a time in ns on the axis since the first rank's origin */
 
 export const LONGEST_NAME = 40;
 /** The server reads addresses of up to 8,192 characters; this leaves room for the selection. */
@@ -53,7 +53,7 @@ const decoded = (text) => {
   try {
     return decodeURIComponent(text);
   } catch {
-    return text; // somebody has written the address by hand
+    return text; // for example, in an address typed by hand
   }
 };
 

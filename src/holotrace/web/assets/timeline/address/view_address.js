@@ -1,5 +1,5 @@
-// Keeps the address equal to what the timeline shows, so that a copied link shows the same; `docs/how-to/serve.md` lists
-// its parameters.
+// Keeps the address up to date, so a copied link shows the same view of the timeline; `docs/how-to/serve.md` lists the
+// parameters.
 
 import * as address from "../../shell/address.js";
 import { toAxis } from "../data/clocks.js";
@@ -15,7 +15,7 @@ export class ViewAddress {
   constructor(state) {
     this.state = state;
     this.timer = 0;
-    this.isFollowed = false; // true once the timeline shows what the address says
+    this.isFollowed = false; // true once the timeline shows the view that the address requested
     const { at = "", event = "" } = state.attributes;
     const [rank, index] = (event.match(/^\d+:\d+$/) ?? at.match(/^\d+(?=:)/))?.[0].split(":").map(Number) ?? [];
     this.rank = rank;
@@ -32,7 +32,7 @@ export class ViewAddress {
     return windowOf(this.state.attributes.window ?? "", this.state.base);
   }
 
-  /** The times of `at`, converted to the axis: one, two or none; after `RANK:`, the address has times of that rank's clock. */
+  /** The times of `at` (none, one or two) on the axis; with a prefix `RANK:`, `at` has times on this rank's clock. */
   get times() {
     const [, rank, ...texts] = this.state.attributes.at?.match(/^(?:(\d{1,9}):)?(\d{1,19})(?:-(\d{1,19}))?$/) ?? [];
     const of = this.state.rankOf(Number(rank));
@@ -42,7 +42,7 @@ export class ViewAddress {
     );
   }
 
-  /** Write the address once the view has not moved for a while. */
+  /** Write the address after the view has not moved for `SETTLED_MS`. */
   later() {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.write(), SETTLED_MS);
@@ -54,7 +54,7 @@ export class ViewAddress {
       return;
     }
     const params = address.current();
-    params.set("run", params.get("run") || this.state.run); // a link without it shows the first run of its server
+    params.set("run", params.get("run") || this.state.run); // without `run`, a link shows the first run of the server
     const isWhole = view.start === view.whole.start && view.end === view.whole.end;
     const isMoved = view.wasMoved || this.window !== null;
     const top = this.state.top ?? (view.scroll > 0 ? view.anchor() : null);

@@ -1,4 +1,4 @@
-// What ran in the selected span of time on the selected rows: totals by name, and a flame graph of the host.
+// Summarises the selected span of time on the selected rows: totals by name, and a flame graph of the host.
 
 import * as address from "../../shell/address.js";
 import { fromAxis } from "../data/clocks.js";
@@ -17,7 +17,7 @@ import { totalsTable } from "./totals_table.js";
 const FIRST_ORDER = "self_ns";
 
 /**
- * Return the numbers of a span's rows: the selected rows or, if the span covers all rows, those that are shown.
+ * Return the numbers of a span's rows: the selected rows or, if the span covers all rows, the rows that are shown.
  * @param {RowState} state
  * @param {Rank} rank
  * @param {Span} span
@@ -28,7 +28,7 @@ export const rowsIn = (state, rank, { rows }) =>
     : rank.rows.filter((row) => state.isPinned(rank, row) || state.shown(rank).includes(row)).map(({ at }) => at);
 
 /**
- * Return a span in times of a rank; it is at least 1 ns long.
+ * Return the start and end of a span on the clock of a rank, at least 1 ns apart.
  * @param {Rank} rank
  * @param {Span} span
  */
@@ -38,7 +38,7 @@ export const timesIn = (rank, { start, end }) => {
 };
 
 /**
- * Write a span on the rows of several ranks as the server reads it: RANK:START:END:ROWS;…
+ * Return a span on the rows of several ranks as text for the server: RANK:START:END:ROWS;…
  * @param {RowState} state
  * @param {Rank[]} ranks
  * @param {Span} span
@@ -91,7 +91,7 @@ export class AreaBox {
   }
 
   /**
-   * Show the result of a request in a box; meanwhile, show what the request waits for, and if it fails, the reason.
+   * Show the result of a request in a box; while waiting, show the server's progress, and after a failure, the reason.
    * @param {HTMLElement} box
    * @param {string} name
    * @param {(waiting: (text: string) => void) => Promise<HTMLElement | null>} make

@@ -1,4 +1,4 @@
-// A flame graph of buttons: a click lets a block fill the width, and the arrow keys go from block to block.
+// A flame graph of buttons: a click enlarges a block to the full width, and the arrow keys move between blocks.
 
 import * as colours from "../drawing/colours.js";
 import { button, element } from "../elements.js";
@@ -139,7 +139,7 @@ export class FlameGraph {
 }
 
 /**
- * Return the block that must fill the width so that another one is wide enough to see.
+ * Return the block to enlarge to the full width to make another block wide enough to see.
  * @param {Block[]} blocks
  * @param {Block} block
  */

@@ -1,4 +1,4 @@
-// The layout of a flame graph: where each block is when one of them fills the width.
+// The layout of a flame graph: the position of each block while one block fills the width.
 
 /** @typedef {import("../../types.js").FlamesAnswer} FlamesAnswer */
 /**
@@ -17,7 +17,7 @@
  */
 
 /**
- * Return the blocks of an answer; inner blocks begin at the left end of the outer one, the widest first.
+ * Return the blocks of an answer; inner blocks begin at the left end of the outer block, the widest first.
  * @param {FlamesAnswer} answer
  * @returns {Block[]}
  */
@@ -51,7 +51,7 @@ export const blocksOf = ({ names, paths }) => {
 };
 
 /**
- * Return the blocks that are visible while one of them fills the width, or all of them, with left and width as fractions.
+ * Return the blocks that are visible while a block or the whole graph fills the width; left and width are fractions.
  * @param {Block[]} blocks
  * @param {Block | null} whole
  * @param {number} total

@@ -1,4 +1,4 @@
-// Fills the panel with what ran in the selected span: actions, totals and flame graph, and how busy each row is.
+// Fills the panel with details of the selected span: actions, totals, flame graph, and the busy time of each row.
 
 import { ask } from "../data/server.js";
 import { button } from "../elements.js";
@@ -29,7 +29,7 @@ export class SpanDetails {
 
   actions() {
     const { movement, overlays } = this.timeline;
-    const how = "show what determines the length of this span";
+    const how = "show the events that determine the length of this span";
     return [
       button("zoom to this span", "F", () => movement.fitSelected()),
       button("critical path of this span", how, () => overlays.pathOfSpan()),

@@ -10,11 +10,11 @@ import { countedText, countText, durationText } from "../../units.js";
  * @property {(rank: number, event: number) => void} showEvent
  */
 
-/** Columns: the server's name, the heading, and what it means. @type {[string, string, string][]} */
+/** Columns: the server's name, the heading, and the meaning. @type {[string, string, string][]} */
 const COLUMNS = [
-  ["count", "count", "events that touch the area"],
+  ["count", "count", "events that overlap the area"],
   ["total_ns", "total", "their time inside the area"],
-  ["self_ns", "self", "their time inside the area, minus that of the events directly inside them"],
+  ["self_ns", "self", "their time inside the area, minus the time of the events directly inside them"],
   ["mean_ns", "mean", "mean time of an event inside the area"],
   ["min_ns", "min", "shortest time of an event inside the area"],
   ["max_ns", "max", "longest time of an event inside the area"],
@@ -23,7 +23,7 @@ const COLUMNS = [
 const FIRST_ROWS = 15;
 
 /**
- * Hide the rows after the first ones behind a button, so that the flame graph is in view.
+ * Hide the rows after the first ones behind a button, to keep the flame graph in view.
  * @param {HTMLElement} body
  */
 const folded = (body) => {
@@ -50,7 +50,7 @@ const cell = (column, value) => {
 };
 
 /**
- * Make a button that shows whole nanoseconds in place of rounded times, or the reverse.
+ * Make a button that switches between rounded times and whole nanoseconds.
  * @param {HTMLElement} body
  */
 const exactButton = (body) => {

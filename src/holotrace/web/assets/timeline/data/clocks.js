@@ -1,5 +1,6 @@
-// Converts between times of a rank, in ns from its origin, and times on the axis, in ns from the origin of the first rank. The axis
-// shows the clock of the reference host; the lines of a rank's clock say what to add to the rank's times.
+// Converts between times of a rank (ns since its origin) and times on the axis (ns since the origin of the first rank).
+// The axis shows the clock of the reference host; the lines of a rank's clock are the corrections to add to the rank's
+// times.
 
 import { durationText } from "../../units.js";
 
@@ -46,7 +47,7 @@ export const toAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * The reverse of `toAxis`; for times that a jump of the clock skipped, the end of the line before the jump.
+ * The inverse of `toAxis`; for times skipped by a jump of the clock, the time of the jump.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
@@ -58,14 +59,14 @@ export const fromAxis = ({ recorded: offset, lines }, time) => {
 };
 
 /**
- * Return the offset of a clock; within a view, the drift is less than a pixel, so one offset serves all times.
+ * Return the offset of a clock; within a view, the drift is less than a pixel, so one offset is enough.
  * @param {Clock} clock
  * @param {number} time on the axis
  */
 export const offsetAt = (clock, time) => time - fromAxis(clock, time);
 
 /**
- * Return the text about the host in the heading of a rank.
+ * Return the name of the host, with the error of its clock, for the heading of a rank.
  * @param {Clock} clock
  */
 export const clockText = ({ host, halfWidth, lines }) => {

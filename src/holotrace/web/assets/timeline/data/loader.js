@@ -15,7 +15,7 @@ import { clamp } from "../../units.js";
 /**
  * @typedef {object} Actions
  * @property {() => void} drawn
- * @property {() => void} answered the slices of a rank have arrived, or the server cannot give them
+ * @property {() => void} answered the slices of a rank have arrived, or the request failed
  * @property {() => void} arranged
  * @property {(text: string) => void} say
  * @property {() => void} pathKnown
@@ -40,7 +40,7 @@ export class Loader {
     this.pathKnown = pathKnown;
     this.findingsKnown = findingsKnown;
     this.timer = 0;
-    this.begun = ""; // what `first` has requested, until the next load
+    this.begun = ""; // the request of `first`, until the next load
   }
 
   close() {
@@ -48,7 +48,7 @@ export class Loader {
     this.state.ranks.forEach((rank) => rank.request?.abort());
   }
 
-  /** Load the visible range once the view has not moved for `SETTLED_MS`. */
+  /** Load the visible range after the view has not moved for `SETTLED_MS`. */
   later() {
     window.clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.loadAll(), SETTLED_MS);
@@ -61,7 +61,7 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately; `later` would wait until all ranks have been added, because each of them moves the view.
+   * Load the first rank immediately; `later` would wait for all ranks, because each added rank moves the view.
    * @param {Rank} rank
    */
   first(rank) {
@@ -70,7 +70,7 @@ export class Loader {
   }
 
   /**
-   * Return what a load would request, as a text.
+   * Return a text that identifies the request of a load.
    * @param {Rank} rank
    */
   wanted(rank) {
@@ -84,7 +84,7 @@ export class Loader {
   }
 
   /**
-   * Return the visible range, extended by a quarter on either side, in times of the rank.
+   * Return the visible range on the clock of the rank, extended by a quarter on either side.
    * @param {Rank} rank
    * @returns {Query}
    */
@@ -137,7 +137,7 @@ export class Loader {
   }
 
   /**
-   * Request the list of counters only after the rank's first slices, which it would delay.
+   * Request the list of counters; this happens after the rank's first slices, to avoid delaying them.
    * @param {Rank} rank
    */
   async listCounters(rank) {

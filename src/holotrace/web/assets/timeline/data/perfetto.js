@@ -1,5 +1,5 @@
-// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives it in a message:
-// https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
+// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives the trace in a
+// message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
 import { ask } from "./server.js";
 
@@ -7,7 +7,7 @@ export const PERFETTO = "https://ui.perfetto.dev";
 const PATIENCE_MS = 60_000;
 
 /**
- * Wait until Perfetto is ready: from then on, it answers PING with PONG.
+ * Wait until Perfetto is ready; it then answers PING with PONG.
  * @param {Window} opened
  * @returns {Promise<void>}
  */
@@ -52,8 +52,8 @@ const send = async (file, title, opened) => {
 };
 
 /**
- * Open the file of a single rank, or one file into which the server merges several ranks, on one clock. Opens the window
- * at once, because browsers allow that only in response to a click.
+ * Open the file of a single rank, or a file in which the server has merged several ranks on one clock. The window opens
+ * at once, because browsers allow this only in response to a click.
  * @param {{ run: string, ranks: number[], isHere: boolean, say: (text: string) => void }} options
  */
 export const openPerfetto = async ({ run, ranks, isHere, say }) => {

@@ -1,5 +1,5 @@
-// Sends requests to `timeline/routes.py` and converts the answers. Addresses are relative, because the pages
-// may be mounted anywhere.
+// Sends requests to `timeline/routes.py` and converts the answers. Addresses are relative, because the pages may be
+// served under any path.
 
 import * as colours from "../drawing/colours.js";
 
@@ -12,7 +12,7 @@ import * as colours from "../drawing/colours.js";
 const POLL_MS = 60;
 
 /**
- * Convert an error answer, which may lack JSON.
+ * Convert an error answer, which may not be JSON.
  * @param {Response} response
  */
 const errorOf = async (response) => {
@@ -54,7 +54,7 @@ const repeated = async (name, parameters, request, { signal, waiting }) => {
 export const ask = (name, parameters, options = {}) => repeated(name, parameters, {}, options);
 
 /**
- * Return the answer to a request with a body, which only our own pages may send.
+ * Return the answer to a request with a body; the server accepts it only from its own pages.
  * @param {string} name
  * @param {Record<string, string | number>} parameters
  * @param {object} body
@@ -112,7 +112,7 @@ export const lanesOf = (answer) => {
 };
 
 /**
- * Convert an answer of `timeline/path` to a path with its segments in order and its parts by lane.
+ * Convert an answer of `timeline/path` to a path, with segments in order and marks by lane.
  * @param {PathAnswer} answer
  * @returns {CriticalPath}
  */

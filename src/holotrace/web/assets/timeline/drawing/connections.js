@@ -1,4 +1,4 @@
-// Draws lines between events: where the critical path continues in another row, and from the selected event to related ones.
+// Draws lines where the critical path continues in another row, and arrows from the selected event to related events.
 
 /** @typedef {import("../../types.js").Place} Place */
 /** @typedef {import("../../types.js").Rank} Rank */
@@ -46,7 +46,8 @@ const drawJump = (painter, rank, from, to) => {
 };
 
 /**
- * Draw arrows between the selected event and the events that launched it, that it launched, or that compute its gradient.
+ * Draw arrows between the selected event and its launch, the work that it launched, and its forward or backward
+ * operators.
  * @param {Painter} painter
  */
 export const drawArrows = (painter) => {

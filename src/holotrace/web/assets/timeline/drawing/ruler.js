@@ -1,4 +1,4 @@
-// Draws the ruler: times, training steps and the length of the selected span; and the grid that continues its times below.
+// Draws the ruler with times, training steps and the length of the selected span, and the grid of the times below it.
 
 import { clamp, durationText, momentText } from "../../units.js";
 
@@ -25,7 +25,7 @@ const ticks = ({ view }) => {
 };
 
 /**
- * Draw the lines of the times, and the line that divides labels and rows.
+ * Draw a line for each time, and the line between labels and rows.
  * @param {Painter} painter
  */
 export const drawGrid = (painter) => {

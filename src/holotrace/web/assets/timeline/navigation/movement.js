@@ -26,7 +26,7 @@ export class Movement {
   }
 
   /**
-   * Zoom to a time range with a margin on either side, given as a share of its length.
+   * Zoom to a time range, with a margin on either side of `share` times its length.
    * @param {number} start
    * @param {number} end
    * @param {number} [share]
@@ -103,7 +103,7 @@ export class Movement {
   }
 
   /**
-   * Select a neighbour of the selected event and bring it into view; zoom only if it is longer than the view.
+   * Select an event and bring it into view; zoom only if the event is longer than the view.
    * @param {number} number
    * @param {Place} place
    */

@@ -1,4 +1,4 @@
-// Searches events by a part of their name on all shown ranks, and steps from one match to the next.
+// Searches the shown ranks for events whose name contains a text, and steps from match to match.
 
 import { toAxis } from "../data/clocks.js";
 import { ask } from "../data/server.js";

@@ -1,4 +1,5 @@
-// Goes from the selected event to the next or previous one on its row, or of its name, and to the lanes above and below.
+// Goes from the selected event to the next or previous event on its row or with its name, or to the lane above or
+// below.
 
 import { ask } from "../data/server.js";
 import { countText } from "../../units.js";
@@ -16,7 +17,7 @@ import { countText } from "../../units.js";
 const OF = { row: "on this row", name: "of this name" };
 
 /**
- * Say which of the events is selected; `at` is null after the last and before the first one.
+ * Return a text such as "3 of 7 on this row"; `at` is null if there is no further event in this direction.
  * @param {Of} of
  * @param {1 | -1} by
  * @param {Neighbour} answer
@@ -27,7 +28,7 @@ export const stepText = (of, by, { at, count, number }) => {
 };
 
 /**
- * Return the lanes of all rows, from top to bottom; a pinned row only where it is pinned.
+ * Return the lanes of all rows, from top to bottom; a pinned row appears once, at the top.
  * @param {Item[]} items
  * @returns {Lane[]}
  */
@@ -49,7 +50,7 @@ const lanesOf = (items) =>
 const isWithin = ({ start, length }, { offset }, view) => start + offset + length >= view.start && start + offset <= view.end;
 
 /**
- * Return the slice of a lane that covers a time, or is nearest to it.
+ * Return the slice of a lane that covers a time, or the nearest slice.
  * @param {Lane} lane
  * @param {number} time
  */
@@ -68,7 +69,7 @@ export class Stepping {
     this.state = state;
     this.goTo = goTo;
     this.say = say;
-    this.isBusy = false; // a key that is held down sends more steps than the server answers
+    this.isBusy = false; // a key that is held down repeats faster than the server answers
   }
 
   /**
@@ -99,7 +100,7 @@ export class Stepping {
     this.isBusy = false;
   }
 
-  /** Select the first event in view, so that a visitor can begin with the keyboard alone. */
+  /** Select the first event in view, for visitors who use only the keyboard. */
   selectFirst() {
     const { view } = this.state;
     const inView = lanesOf(view.items).filter(({ rank, row, depth }) => view.shows(rank.number, row.at, depth));
@@ -113,7 +114,7 @@ export class Stepping {
   }
 
   /**
-   * Select the event nearest in time on the next lane below or above that has events in view.
+   * Find the next lane below or above that has events, and select its event nearest in time.
    * @param {1 | -1} by
    */
   stepLane(by) {

@@ -1,4 +1,4 @@
-// Loads the ranks of the timeline one after the other, and shows what the address requests.
+// Loads the ranks of the timeline one after the other, then shows the view that the address requests.
 
 import { recorded } from "../data/clocks.js";
 import { ask } from "../data/server.js";
@@ -44,7 +44,7 @@ export class Opening {
     if (known.count > 2) {
       await this.showFirst();
       this.sayCount(known.count);
-      this.timeline.loadMap(); // also of the ranks that `showFirst` has added
+      this.timeline.loadMap(); // for the ranks that `showFirst` has added
     }
   }
 
@@ -67,7 +67,7 @@ export class Opening {
   sayCount(count) {
     const shown = this.timeline.ranks.length;
     if (!shown) {
-      this.timeline.say("this run has no such ranks; choose others above");
+      this.timeline.say("this run does not have these ranks; choose others above");
       return;
     }
     this.timeline.say(shown < count ? `${shown} of ${count} ranks shown; choose others above` : "");
@@ -85,7 +85,7 @@ export class Opening {
     return /** @type {Rank} */ (this.timeline.rankOf(number));
   }
 
-  /** Show the late rank and a typical one first, once the server has compared all ranks. */
+  /** Show the late rank and a typical rank first, after the server has compared all ranks. */
   async showFirst() {
     const { timeline } = this;
     try {
@@ -152,7 +152,7 @@ export class Opening {
     }
   }
 
-  /** Show the span, the time or the search of the address; `openRank` has shown its event. */
+  /** Show the span, the time or the search in the address; `openRank` has already shown an event. */
   async goToRequested() {
     const { address, attributes, movement, selection, view } = this.timeline;
     if (attributes.event) {

@@ -29,7 +29,7 @@ export class RankClocks {
     }
   }
 
-  /** Put ranks of several hosts on the clock of one of them. */
+  /** Convert the times of all ranks to the clock of one host. */
   async compare() {
     const { ranks, run, toolbar } = this.timeline;
     if (ranks.length < 2) {
@@ -52,7 +52,7 @@ export class RankClocks {
   }
 
   /**
-   * Use the compared clocks; if the visitor has moved the view, keep the first rank where it is.
+   * Use the compared clocks; if the visitor has moved the view, keep the visible range of the first rank.
    * @param {ClockAnswer[]} answers
    */
   use(answers) {

@@ -1,4 +1,4 @@
-// Ranks that come first, such as the late one.
+// The order of the ranks on the timeline.
 
 /** @typedef {import("../../types.js").Rank} Rank */
 

@@ -1,4 +1,4 @@
-// Buttons on the label of a row on the canvas, and dragging a row to another place.
+// Draws the buttons on the label of a row, and lets the visitor drag a row to another position.
 
 import { SIZES } from "../view.js";
 import { shortLabel } from "./row_state.js";
@@ -30,7 +30,7 @@ export const buttonAt = (view, item, x, y) => {
 };
 
 /**
- * Return what a button does.
+ * Return the tooltip of a button.
  * @param {RowItem} item
  * @param {"pin" | "hide"} name
  */
@@ -56,7 +56,7 @@ export const drawButtons = ({ pen, theme, view }, item) => {
   pen.textAlign = "start";
 };
 
-/** A drag of a row's label to another place. */
+/** A drag of a row's label to another position. */
 export class RowDrag {
   /**
    * @param {View} view
@@ -74,7 +74,7 @@ export class RowDrag {
   }
 
   /**
-   * Find the row before which the dragged row would go: another row of its rank, or a pinned row.
+   * Find the row before which the dragged row would be inserted: another row of its rank, or a pinned row.
    * @param {Pointer} pointer
    */
   to({ y }) {
@@ -89,7 +89,7 @@ export class RowDrag {
   }
 
   /**
-   * Return the row below: of the same rank or, below a pinned row, the next pinned row; null if there is none.
+   * Return the next row of the same rank or, for a pinned row, the next pinned row; null if there is none.
    * @param {RowItem} target
    */
   after(target) {

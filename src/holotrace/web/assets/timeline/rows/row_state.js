@@ -1,9 +1,9 @@
-// Which rows of the timeline are shown, and in which order; as a text for the address:
+// Stores which rows of the timeline are shown, and in which order; as a text in the address:
 //
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
-// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top, row 5 of rank 0 is hidden, rank 0 shows its row 3, then 1, then 2,
-// and then the others; only rows with `stream` in their label are shown.
+// Row 3 of rank 0 and row 2 of rank 1 are pinned to the top. Row 5 of rank 0 is hidden. The rows of rank 0 are in the
+// order 3, 1, 2, followed by the others. Only rows with `stream` in their label are shown.
 
 /** @typedef {import("../../types.js").Rank} Rank */
 /** @typedef {import("../../types.js").Row} Row */
@@ -96,7 +96,7 @@ export class RowState {
   }
 
   /**
-   * Whether all words of the filter are in a label, in any case.
+   * Return whether a label contains all words of the filter, ignoring case.
    * @param {string} label
    */
   matches(label) {
@@ -105,7 +105,7 @@ export class RowState {
   }
 
   /**
-   * Return all rows of a rank in their order, including hidden ones.
+   * Return all rows of a rank, including hidden rows, in the chosen order.
    * @param {Rank} rank
    */
   ordered(rank) {
@@ -161,7 +161,7 @@ export class RowState {
   }
 
   /**
-   * Show a row, whatever hides it.
+   * Show a row that is hidden or filtered out.
    * @param {Rank} rank
    * @param {Row} row
    */
@@ -192,7 +192,7 @@ export class RowState {
   }
 
   /**
-   * Move a row up or down by one among the rows that are shown with it.
+   * Move a row up or down by one among the pinned rows, or among the shown rows of its rank.
    * @param {Rank[]} ranks
    * @param {Rank} rank
    * @param {Row} row

@@ -1,4 +1,4 @@
-// The list of all rows: filters, pins, hides and moves them, also with the keyboard.
+// The list of all rows, in which the visitor filters, pins, hides and moves rows, also with the keyboard.
 
 import { button, element } from "../elements.js";
 import { countText } from "../../units.js";
@@ -68,7 +68,7 @@ export class RowsList {
     this.changed();
   }
 
-  /** Show the state, and keep the focus on the same button of the same row. */
+  /** Show the current rows, and keep the focus on the same button of the same row. */
   show() {
     const { ranks, rows } = this.state;
     const all = ranks.flatMap((rank) => rows.ordered(rank).map((row) => ({ rank, row })));

@@ -42,7 +42,7 @@ export class Selection {
   }
 
   /**
-   * Request the selected event and store its place; return null if it is no longer selected, or unknown.
+   * Request the selected event and store its place; return null after an error, or if another event is selected.
    * @param {Selected} selected
    */
   async located(selected) {
@@ -152,7 +152,7 @@ export class Selection {
     }
   }
 
-  /** Show in the panel what ran in the selected span. */
+  /** Show details of the selected span in the panel. */
   async describeSpan() {
     const { span } = this.timeline;
     if (span) {

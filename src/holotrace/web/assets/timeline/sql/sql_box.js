@@ -1,4 +1,4 @@
-// Runs a SQL query on the trace; each row of the result can show its event on the timeline. Names are text, never markup.
+// Runs a SQL query on the trace, and lists the rows, with buttons to show them on the timeline. Names are never markup.
 
 import { ask, send } from "../data/server.js";
 import { button, element } from "../elements.js";

@@ -1,4 +1,4 @@
-// Lists the flags in the panel, where they can be renamed, shown and deleted.
+// Lists the flags in the panel, where the visitor can rename, show and delete them.
 
 import { LONGEST_NAME } from "../address/texts.js";
 import { button, element } from "../elements.js";
@@ -59,7 +59,7 @@ export class FlagList {
   }
 
   /**
-   * List the flags and select the name of one, so that the visitor can type a new name.
+   * List the flags and select the name of one of them; the visitor can then type a new name.
    * @param {Flag} flag
    */
   edit(flag) {

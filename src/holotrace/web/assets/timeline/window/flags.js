@@ -10,7 +10,7 @@ import { SIZES } from "../view.js";
 const REACH_PX = 6;
 
 /**
- * Return the first name of the form "flag 1" that no flag has.
+ * Return the first unused name of the form "flag 1".
  * @param {Flag[]} flags
  */
 export const freeName = (flags) => {
@@ -27,19 +27,19 @@ export class Flags {
     this.all = [];
   }
 
-  /** Set the flags of the address, once the origin of the times is known. */
+  /** Set the flags in the address; called when the origin of the times is known. */
   open() {
     this.all = flagsOf(this.timeline.attributes.flags ?? "", this.timeline.base);
   }
 
   /**
-   * Set a flag at a time, unless the address has no room for it; return the flag.
+   * Set a flag at a time and return it; null if the address would become too long.
    * @param {number} time
    */
   add(time) {
     const flag = { time: Math.round(time), name: freeName(this.all) };
     if (flagsText([...this.all, flag], this.timeline.base).length > LONGEST_FLAGS) {
-      this.timeline.say("the address has no room for more flags; delete some");
+      this.timeline.say("the address is too long for more flags; delete some");
       return null;
     }
     this.all = [...this.all, flag].sort((one, other) => one.time - other.time);
@@ -92,7 +92,7 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a pixel, else at the selected event, else in the middle of the view.
+   * Set a flag at a pixel or, if there is none, at the selected event or in the middle of the view.
    * @param {number | null} x
    */
   setAt(x) {
@@ -109,7 +109,7 @@ export class Flags {
   }
 
   /**
-   * Edit the flag at a pixel of the ruler; set one where there is none.
+   * Edit the flag at a pixel of the ruler or, if there is none, set a flag.
    * @param {number} x
    */
   press(x) {

@@ -1,4 +1,4 @@
-// The map above the rows: how busy each rank is over the whole recording, and the visible range as a brush.
+// The map above the rows: the busy times of each rank over the whole recording, and the visible range as a brush.
 
 import { toAxis } from "../data/clocks.js";
 import { ask } from "../data/server.js";
@@ -20,7 +20,7 @@ const CLICK_PX = 3;
 const [PAN, ZOOM] = [0.1, 1.25];
 
 /**
- * Return which part of the brush a pixel grips: an edge, the brush itself, or nothing, which begins a new one.
+ * Return what a drag from a pixel moves: an edge of the brush, the whole brush, or a new brush.
  * @param {number} x
  * @param {number} left
  * @param {number} right
@@ -35,7 +35,7 @@ export const gripAt = (x, left, right) => {
 };
 
 /**
- * Return the visible range after a drag by a span of time or, for a new brush, up to a point in time.
+ * Return the visible range after a drag from one time to another.
  * @param {Grip} grip
  * @param {Times} before
  * @param {number} from
@@ -113,7 +113,7 @@ export class Minimap {
     });
   }
 
-  /** Ask for each rank how busy it is, one rank after the other. */
+  /** Request the busy times of the ranks, one rank after the other. */
   load() {
     this.loading = this.loading.then(() => this.loadMissing());
   }
@@ -193,7 +193,7 @@ export class Minimap {
   }
 
   /**
-   * A click outside the brush moves the brush there.
+   * Finish a drag; a click outside the brush moves the brush to the clicked time.
    * @param {PointerEvent} event
    */
   release(event) {
@@ -222,7 +222,7 @@ export class Minimap {
   draw() {
     const ratio = window.devicePixelRatio || 1;
     const width = this.root.clientWidth;
-    this.width = width; // kept, because asking for it after each movement would lay out the page each time
+    this.width = width; // stored, because reading it after each movement would make the browser lay out the page
     const pen = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     [this.canvas.width, this.canvas.height] = [width, HEIGHT].map((length) => Math.round(length * ratio));
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
@@ -241,7 +241,7 @@ export class Minimap {
   }
 
   /**
-   * Draw a rank as a strip, the darker the busier it is.
+   * Draw a rank as a strip that is darker at busier times.
    * @param {CanvasRenderingContext2D} pen
    * @param {Rank} rank
    * @param {number} top

@@ -36,7 +36,7 @@ export class Panel {
     this.root = element("section", "holotrace-timeline-details");
     this.root.id = "timeline-details";
     this.root.setAttribute("aria-label", "details");
-    this.root.tabIndex = 0; // so that the arrow keys scroll it
+    this.root.tabIndex = 0; // for scrolling with the arrow keys
     this.root.dataset.keys = "";
     this.root.hidden = true;
     this.close = button("×", "close (Escape)", close);
@@ -84,7 +84,7 @@ export class Panel {
     this.put(element("h2", "", answer.name), element("p", "", summary), this.steps(), facts, this.linkBox);
   }
 
-  /** Return buttons that lead to the next and previous events. */
+  /** Return buttons for the next and previous events. */
   steps() {
     const group = element("div", "holotrace-timeline-actions");
     group.append(
@@ -97,7 +97,7 @@ export class Panel {
   }
 
   /**
-   * Show a list that a button of the toolbar has opened.
+   * Show a list that is opened by a button of the toolbar.
    * @param {"flags"} name
    * @param {Node[]} parts
    */

@@ -1,4 +1,4 @@
-// The bar between canvas and panel: dragging it, or its arrow keys, change the height of the panel.
+// The bar between canvas and panel; dragging it, or pressing arrow keys on it, changes the height of the panel.
 
 import { store, stored } from "../../shell/storage.js";
 import { element } from "../elements.js";
@@ -9,7 +9,7 @@ const [LEAST, USUAL, MOST] = [10, 32, 80];
 const STEP = 4;
 
 /**
- * Return the height of the panel, as a percentage of the timeline's height, after a key; undefined if the key does nothing.
+ * Return the panel's new height after a key, in percent of the timeline's height; undefined if the key does nothing.
  * @param {string} key
  * @param {number} height
  */
@@ -27,7 +27,7 @@ export const heightFrom = (text) => clamp(Number(text) || USUAL, LEAST, MOST);
 
 export class Sash {
   /**
-   * @param {HTMLElement} around the element that holds canvas and panel; its style has the height as `--panel`
+   * @param {HTMLElement} around the element that contains canvas and panel; its style has the height as `--panel`
    * @param {string} panel id of the panel
    */
   constructor(around, panel) {

@@ -21,7 +21,7 @@ import { durationText, percentText } from "../../units.js";
 
 const TYPED_MS = 250;
 const TOGGLES = {
-  path: ["critical path", "show what determines the length of a step, or of the selected span"],
+  path: ["critical path", "show the events that determine the length of a step, or of the selected span"],
   findings: ["findings", "show where time is lost: idle devices, waiting, advice"],
   counters: ["counters", "show all counters, or only the first ones"],
   flags: ["flags", "list the flags; a click on the ruler sets one"],
@@ -109,7 +109,7 @@ export class Toolbar {
   }
 
   /**
-   * Show the active overlays as pressed buttons. The legend explains the first critical path, or the classes of events.
+   * Show active overlays as pressed buttons; let the legend explain the first critical path or the classes of events.
    * @param {{ ranks: Rank[], shown: Set<string>, panel: { shown: string } }} state
    */
   show({ panel, ranks, shown }) {
