@@ -1,8 +1,8 @@
 """Turn our docstrings into reStructuredText.
 
-x
-what reStructuredText would take for markup, turns aligned lines into lists, keeps other indented lines as they are, and links pages
-of the documentation.
+The docstrings are written for readers of the code: backticks mark code, and columns are aligned with spaces. This module
+escapes text that reStructuredText would treat as markup, turns aligned lines into lists, keeps other indented lines as they
+are, and links pages of the documentation.
 """
 
 from __future__ import annotations
