@@ -1,6 +1,6 @@
-"""Show `picture.dark.webp` in place of `picture.webp` while the site is dark.
+"""Show `picture.dark.webp` in place of `picture.webp` in dark mode.
 
-A page names only the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so it also shows on GitHub.
+Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so GitHub shows it too.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class DarkPictures(SphinxTransform):
-    """Put the dark picture, if there is one, beside each light one."""
+    """Insert the dark picture, if there is one, after each light picture."""
 
     default_priority = 400  # before Sphinx collects the pictures to copy
 
     def apply(self) -> None:
-        """Give both pictures of a pair the classes by which the theme shows only one."""
+        """Give both pictures the classes with which the theme shows only one of them."""
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for light in list(self.document.findall(nodes.image)):
             path = PurePosixPath(light["uri"])

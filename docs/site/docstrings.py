@@ -1,8 +1,8 @@
 """Turn our docstrings into reStructuredText.
 
-The docstrings are written for reading in an editor: backticks mark code, and columns are aligned with spaces. This module escapes
-what reStructuredText would take for markup, turns aligned lines into lists, keeps other indented lines as they are, and links pages
-of the documentation.
+The docstrings are written for readers of the code: backticks mark code, and columns are aligned with spaces. This module
+escapes text that reStructuredText would treat as markup, turns aligned lines into lists, keeps other indented lines as they
+are, and links pages of the documentation.
 """
 
 from __future__ import annotations
@@ -88,6 +88,6 @@ def _process(_app: Sphinx, _what: str, _name: str, _object: object, _options: ob
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the conversion, which must run before napoleon turns sections into fields."""
+    """Register the conversion; it must run before napoleon turns sections into fields."""
     app.connect("autodoc-process-docstring", _process, priority=400)
     return {"parallel_read_safe": True}

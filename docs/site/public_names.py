@@ -1,9 +1,9 @@
-"""The directive `public-names` documents the public names of a package: those that some modules define, or all others.
+"""The directive `public-names` documents the public names of a package, of all modules or some of them.
 
     .. public-names:: holotrace
        :from: store ingest
 
-A name that no page documents causes a warning, so the API reference is complete.
+If no page documents a name, Sphinx warns, so the API reference is complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class PublicNames(SphinxDirective):
-    """Document the names of a package's `__all__`, sorted by module, then functions before classes."""
+    """Document the names in the `__all__` of a package, sorted by module, then functions before classes."""
 
     required_arguments = 1
     option_spec: ClassVar[dict[str, Callable[[str], str]]] = {
@@ -40,7 +40,7 @@ class PublicNames(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """Hand each name to autodoc."""
+        """Return the nodes that autodoc creates for the names."""
         package = self.arguments[0]
         wanted, unwanted = (_prefixes(self.options.get(option, "")) for option in ("from", "except"))
         homes = {name: _module(package, name) for name in public_names(package)}
@@ -91,7 +91,7 @@ def _autodoc(package: str, name: str) -> list[str]:
 
 
 def _without_fields(_app: object, what: str, _name: str, value: object, *_: object) -> tuple[str, str] | None:
-    """Hide the constructors of results, which users never call."""
+    """Hide the signatures of result classes, because users never create results."""
     is_result = what == "class" and "findings" in getattr(value, "__dataclass_fields__", ())
     return ("", "") if is_result else None
 
@@ -105,7 +105,7 @@ def _report_missing(_app: Sphinx, env: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive, and the check that it covers all names."""
+    """Register the directive, and the check that all names are documented."""
     app.add_directive("public-names", PublicNames)
     app.connect("autodoc-process-signature", _without_fields)
     app.connect("env-check-consistency", _report_missing)
