@@ -160,6 +160,14 @@ def test_a_file_that_fails_late_does_not_hide_the_others(job, command) -> None:
     assert "1 unreadable" in run("check", job)
 
 
+def test_a_summary_names_a_skipped_file(job) -> None:
+    """A file that is not a trace is named if it is the only one; otherwise, the summary gives the number of files."""
+    (Path(job) / "truth.json").write_text("{}", encoding="utf-8")
+    assert "· truth.json was skipped; holotrace check lists the reason\n" in run("summary", job)
+    (Path(job) / "notes.json").write_text("{}", encoding="utf-8")
+    assert "· 2 files were skipped; holotrace check lists the reasons\n" in run("summary", job)
+
+
 @pytest.mark.slow
 def test_a_report_shows_the_file_that_fails_late(job, tmp_path) -> None:
     """The report starts with the file that could not be read; the verdict on the other ranks follows."""

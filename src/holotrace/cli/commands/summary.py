@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 
@@ -71,6 +72,8 @@ def print_verdict(to: Console, whole: Summary) -> None:
 
 
 def _skipped(whole: Summary) -> list[str]:
-    count = sum(not file.is_unreadable for file in whole.skipped)
-    files = "1 file was" if count == 1 else f"{count:,} files were"
-    return [f"{files} skipped; holotrace check lists them with reasons"] if count else []
+    names = [Path(file.path).name for file in whole.skipped if not file.is_unreadable]
+    if not names:
+        return []
+    files = f"{names[0]} was" if len(names) == 1 else f"{len(names):,} files were"
+    return [f"{files} skipped; holotrace check lists the reason{'' if len(names) == 1 else 's'}"]
