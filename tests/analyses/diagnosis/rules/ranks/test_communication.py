@@ -43,6 +43,24 @@ def test_communication_that_nothing_hides_costs_its_transfer() -> None:
     assert stakes(reducing_job(ranks=2, hidden=False))["exposed_communication"] == pytest.approx(40_000, rel=0.01)
 
 
+def test_broadcasts_beside_the_gradients_are_named() -> None:
+    """Ranks reduce gradients for 40 µs and broadcast for 30 µs while nothing computes; DDP keeps parameters equal by itself."""
+    trace = TraceBuilder()
+    for rank in range(2):
+        trace.rank(rank)
+        for number in range(3):
+            begin = 100 * number
+            trace.step(number, begin, 100).kernel("gemm", start_us=begin + 1, duration_us=20)
+            for collective, start_us, duration_us in (("allreduce", 22, 40), ("broadcast", 65, 30)):
+                times = {"start_us": begin + start_us, "duration_us": duration_us}
+                trace.collective(collective, **times, elements=1 << 20, args={"Process Group Description": "mesh_dp"})
+    found = holotrace.diagnosis(trace.build()).per_finding
+    row = found.row(by_predicate=pl.col("rule") == "exposed_communication", named=True)
+
+    assert row["finding"].endswith("on the axis dp moves data while nothing computes (all_reduce and broadcast)")
+    assert "broadcast them only once" in row["advice"]
+
+
 def test_hidden_communication_costs_nothing() -> None:
     """A kernel runs during the whole collective, so it is not reported."""
     assert "exposed_communication" not in stakes(reducing_job(ranks=2, hidden=True))

@@ -34,6 +34,7 @@ _ON_ONE_RANK = 0.8
 """A cause is attributed to a rank if this rank has at least this share of the cause's cost."""
 _BALANCED = 1.25
 """Stages are balanced if no stage computes longer than this multiple of the mean."""
+_MAIN_SHARE = 0.25
 _BETWEEN_TWO = ("send", "recv")
 _CALLS_WITH_A_USUAL_WAIT = 8
 """With fewer calls, the median wait may only show that one rank is late."""
@@ -51,6 +52,10 @@ _HIDING = {
     "cp": "Overlap each ring exchange with the attention of the current block.",
 }
 _OPEN_ALL = "Record all ranks and open them together; then holotrace shows how long ranks wait, and for which rank."
+_ONE_BROADCAST = (
+    "DistributedDataParallel keeps parameters equal, so broadcast them only once, before training. If the broadcasts are of buffers, "
+    "such as those of BatchNorm, pass broadcast_buffers=False, or use SyncBatchNorm."
+)
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
 
 
@@ -62,8 +67,25 @@ def exposed_transfers(evidence: JobEvidence) -> Iterator[JobCase]:
     partial = _partial_axes(evidence)
     for (axis,), rows in typical.group_by("axis", maintain_order=True):
         costs = mean_costs(evidence, rows, "transfer_ns")
-        words = {"axis": axis, **({"is_partial": True, "confidence": "low"} if axis in partial else {})}
+        words: dict[str, Any] = {"axis": axis, "collectives": _main_collectives(evidence, axis)}
+        if axis in partial:
+            words |= {"is_partial": True, "confidence": "low"}
         yield JobCase(costs, share_of_step(evidence, costs), subject=str(axis), words=words)
+
+
+def _main_collectives(evidence: JobEvidence, axis: str | None) -> list[str]:
+    """Return the collectives that take at least a quarter of the transfer time on an axis, the longest first."""
+    if "collectives" not in evidence.results:
+        return []
+    calls = evidence.results["collectives"].per_call.drop_nulls(["step", "transfer_ns"])
+    axes = evidence.results["parallelism"].per_group.select("process_group", "axis")
+    on_axis = calls.join(axes, on="process_group", how="left").filter(
+        pl.col("axis").eq_missing(pl.lit(axis, pl.String))
+    )
+    sums = on_axis.group_by("collective").agg(pl.col("transfer_ns").sum())
+    main = sums.filter(pl.col("transfer_ns") >= _MAIN_SHARE * pl.col("transfer_ns").sum())
+    names: list[str] = main.sort("transfer_ns", "collective", descending=[True, False])["collective"].to_list()
+    return names
 
 
 def _partial_axes(evidence: JobEvidence) -> set[str]:
@@ -270,7 +292,12 @@ def _say_transfer(cases: Sequence[RankCase]) -> Said:
             f"communication {of} moves data while nothing computes, or waits for ranks whose files were not opened",
             _OPEN_ALL,
         )
-    return Said(f"communication {of} moves data while nothing computes", _HIDING.get(axis, _HIDING_OTHER))
+    collectives = cases[0].words["collectives"]
+    by = f" ({' and '.join(collectives)})" if collectives else ""
+    advice = [_HIDING.get(axis, _HIDING_OTHER)]
+    if axis == "dp" and "broadcast" in collectives:
+        advice.append(_ONE_BROADCAST)
+    return Said(f"communication {of} moves data while nothing computes{by}", " ".join(advice))
 
 
 def _say_unknown(_: Sequence[RankCase]) -> Said:
