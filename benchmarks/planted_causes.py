@@ -38,7 +38,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--most-ranks", type=int, default=512)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--minutes", type=float, default=120, help="stop after this time, and print what is done")
+    parser.add_argument(
+        "--minutes", type=float, default=120, help="stop after this many minutes, and print the results so far"
+    )
     options = parser.parse_args()
     begin, jobs, wrong = time.perf_counter(), [], []
     seeds = range(options.first, options.first + options.seeds)

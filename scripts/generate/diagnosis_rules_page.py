@@ -10,8 +10,9 @@ from holotrace.analyses.diagnosis.rules.all_rules import JOB_RULES, RULES
 _BEGINNING = """\
 # Rules of the diagnosis
 
-[Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Rules of order 0 find certain causes
-and are assigned their time first. Rules of order 2 find symptoms and are assigned the remaining time.
+[Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Several rules
+may explain the same time: rules of order 0 find definite causes and claim their time first, and rules of order 3 find symptoms and
+claim only what is left.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

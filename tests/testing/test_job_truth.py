@@ -1,4 +1,4 @@
-"""The truth about a simulated job equals a computation with sets of whole nanoseconds."""
+"""The ground truth of a simulated job matches a brute-force computation on sets of nanoseconds."""
 
 from __future__ import annotations
 

@@ -28,5 +28,5 @@ def rank_in_name(path: str) -> int | None:
 
 
 def is_capture_name(path: str) -> bool:
-    """Return whether this is the name of a capture of CUDA graphs, as inference engines write them."""
+    """Return whether this is a file name that inference engines give to recordings of CUDA graph captures."""
     return _CAPTURE_NAME.match(name_of(path)) is not None

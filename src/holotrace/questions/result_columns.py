@@ -476,7 +476,7 @@ WAIT_CAUSES = (
     _text("cause", "kind of cause: computation, python, data_loading, …, or unknown"),
     _text("frame", "innermost Python function of the user, with file and line; null if unknown", "Python function"),
     _length("cost_ns", "time that all ranks together wait because of this rank or cause", "cost"),
-    _fraction("cost_fraction", "cost_ns divided by the time of all waiting", "of all waiting"),
+    _fraction("cost_fraction", "cost_ns divided by the total waiting time", "of all waiting"),
     _length("error_ns", "largest error of cost_ns", "may be off by"),
     _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),

@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether a folder has only the first files of `begin_store`: another process is just creating the store."""
+    """Return whether a folder has only the files that `begin_store` writes first: another process is still creating the store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 

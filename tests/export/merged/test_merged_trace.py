@@ -47,7 +47,7 @@ def content(merged) -> dict[str, Any]:
 
 
 def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int, int]]:
-    """Yield ((group, number), rank, start, end) of each collective's kernel, from the file's base time on."""
+    """Yield ((group, number), rank, start, end) of each collective's kernel; times are in ns since the file's base time."""
     for event in content["traceEvents"]:
         args = event.get("args", {})
         if event.get("cat") == "kernel" and "Seq" in args:

@@ -1,6 +1,6 @@
 """Made-up traces that show quirks of HTA (traceinsight 0.6.1, pandas 2.3.3), with HTA's answers from a manual run.
 
-The calls of HTA and holotrace are the same.
+Each quirk's call works unchanged in HTA and in holotrace.
 """
 
 from __future__ import annotations

@@ -139,8 +139,8 @@ def chromium() -> Iterator[Browser]:
 def visit(browser: Browser, url: str, *, color_scheme: str | None = None, **options: Any) -> Iterator[Visit]:
     """Open an address; record every error and every request to another host.
 
-    Visits share a tab, because loading the scripts in a new tab takes a second of CPU time. A visit with options of
-    Playwright's contexts gets its own tab.
+    Visits share a tab, because loading the scripts in a new tab takes a second of CPU time. A visit that passes
+    options for Playwright's browser context gets its own tab.
     """
     with _own_tab(browser, **options) if options else _shared_tab(browser) as page:
         page.emulate_media(color_scheme=color_scheme or "null")

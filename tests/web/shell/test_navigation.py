@@ -32,7 +32,7 @@ def test_one_page_is_marked(tmp_path) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_marks_follow_the_visitor(tmp_path, browser) -> None:
-    """After each link, the new page is marked, and pages without data stay dimmed."""
+    """After each click on a link, the navigation marks the new page, and pages without data stay dimmed."""
     gpu_job().write(tmp_path)
     with serving(tmp_path) as (session, url), visit(browser, url + Selection(run=session.runs[0].id).query()) as seen:
         frame = seen.page.main_frame

@@ -211,7 +211,7 @@ class TraceDiff:
         test_iteration: Numbers = None,
         device_type: DeviceType = DeviceType.ALL,
     ) -> dict[str, list[str]]:
-        """Return {change: names}; a name's count was added, deleted, increased, decreased or unchanged."""
+        """Return {change: names}: each name was added or deleted, or its count increased, decreased or stayed the same."""
         sides = _labeled(control, "Control"), _labeled(test, "Test")
         frame = cls.compare_traces(*sides, control_rank, test_rank, control_iteration, test_iteration, device_type)
         return names_by_change(frame, _labels(*sides))

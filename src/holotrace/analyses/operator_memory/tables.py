@@ -26,6 +26,6 @@ def memory_blocks(result: OperatorMemory) -> pl.DataFrame:
 
 
 VIEWS = (
-    View("Operators, over all ranks and devices of one type", memory_of_operators, "self_allocated_bytes"),
+    View("Operators, summed over ranks and over devices of the same type", memory_of_operators, "self_allocated_bytes"),
     View("Blocks of memory", memory_blocks, "block_bytes", is_detail=True),
 )

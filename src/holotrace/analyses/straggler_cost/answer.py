@@ -18,7 +18,7 @@ def answer(result: StragglerCost) -> str:
         return "No step shows the cost of stragglers."
     lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
     if result.slowdown < LEAST_SLOWDOWN:
-        return f"{lost} of the job's time is lost to stragglers: all ranks, stages and microbatches take about equally long."
+        return f"{lost} of the job's time is lost to stragglers, because all ranks, stages and microbatches take about the same time."
     return f"{lost} of the job's time is lost to stragglers; {_reason(result)}."
 
 
@@ -29,4 +29,4 @@ def _reason(result: StragglerCost) -> str:
     if (result.stage_share or 0) > MOST:
         return f"the last pipeline stage (stage {result.per_stage['stage'][-1]}) causes most of this loss"
     kind = result.per_kind["operation_kind"][0]
-    return f"the loss is spread over workers and stages, and uneven times of {kind} cost the most"
+    return f"the loss is spread over workers and stages, and uneven durations of {kind} operations cost the most"

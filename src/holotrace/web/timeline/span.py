@@ -22,7 +22,7 @@ def span_answer(index: TimelineIndex, rows: Sequence[int], start: int, end: int)
 
     Returns:
         rows  [row, busy ns, events] of each row that is not empty; a thread is busy during any event, a stream only
-              during work, but not during annotations and waits
+              during work; annotations and waits do not count
     """
     in_rows = [(row, index.events.within(lanes_of(index, row), start, end)[0]) for row in rows]
     return {

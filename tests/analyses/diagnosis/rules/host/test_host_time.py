@@ -32,7 +32,7 @@ def test_loading_costs_the_idle_time() -> None:
 
 
 def test_a_ready_batch_is_silent() -> None:
-    """Fetching a ready batch from the workers takes up to 0.3 ms under the profiler, so 0.25 ms are not reported."""
+    """Fetching a ready batch from the workers takes up to 0.3 ms under the profiler, so 0.25 ms is not reported."""
     assert not cases_of(loading_job(load_us=250), "data_loading")
 
 
