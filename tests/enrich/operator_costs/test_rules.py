@@ -274,7 +274,7 @@ def test_the_backward_pass_of_a_convolution_is_a_convolution_for_each_gradient()
 
 
 def test_dense_operations_have_neither_bias_nor_mask() -> None:
-    """As in PyTorch's FlopCounterMode, only 2·M·N·K, or all pairs of queries and keys, count."""
+    """As in PyTorch's FlopCounterMode, only the 2·M·N·K of a product, or all query-key pairs of an attention, are counted."""
     assert call(*HAND_COUNTED[3][:4]).dense_flops == 48
     causal = next(row for row in HAND_COUNTED if "True" in row[3][4:5])
     assert call(*causal[:4]).dense_flops == 2 * 10_239_377_408

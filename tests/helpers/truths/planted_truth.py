@@ -20,7 +20,10 @@ _ON_HOST = ("operator", "python", "host_idle", "synchronisation", "launch_delay"
 
 LEAST_ERROR = 0.01
 LEAST_ERROR_NS = 100_000
-"""The error allowed in addition to the printed one, because some microseconds on the host go to other causes."""
+"""Tolerance added to the error that the analysis prints, as a share of the planted cost and as a fixed time.
+
+A few microseconds of host time are always attributed to other causes.
+"""
 
 
 class Named(NamedTuple):

@@ -289,7 +289,7 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
 
 
 def test_work_runs_on_a_worker_thread(tmp_path) -> None:
-    """Work runs in another thread; for the same key, it is shared, and after a failure, it starts again."""
+    """Work runs in another thread. Requests with the same key share one run; after a failure, the next request starts a new one."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:

@@ -29,5 +29,5 @@ def compared_by_size(result: TraceComparison) -> pl.DataFrame:
 
 VIEWS = (
     View("The two traces", compared_by_size, "event_count"),
-    View("Names, over all ranks; the mean is per call", compared_by_name, "difference_ns"),
+    View("Events by name, summed over all ranks; means are per call", compared_by_name, "difference_ns"),
 )

@@ -46,7 +46,7 @@ class OperatorKernels(Result):
     per_forward   the device time that a forward operator causes, sorted by rank, the longest first, then by name:
 
         rank                   int32
-        operator               str      forward operator; an operator without a forward operator is listed itself
+        operator               str      forward operator; an operator that belongs to no forward operator gets its own row
         module                 str      innermost nn.Module around the operator, for example `Linear_3`; null if unknown
         forward_kernel_count   int64    kernels launched by the operator itself
         forward_kernel_ns      int64

@@ -60,7 +60,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Shape:
-    """How to shape a table: group it by the column `by`, then keep the `top` rows with the largest `telling` values."""
+    """How to shape a table.
+
+    The table is grouped by the column `by`; then the `top` rows with the largest values in its `telling` column are kept.
+    """
 
     by: str = ""
     top: int = 0

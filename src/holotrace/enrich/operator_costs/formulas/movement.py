@@ -17,7 +17,7 @@ _CHUNKS = re.compile(r"chunk_cat_cuda_kernel<([\w:]+), ([\w:]+)>")
 
 
 def lookup(arguments: Arguments, table: int = 0, positions: int = 1) -> Cost:
-    """`table[positions]`: bytes of the rows written, of as many rows read (at most the whole table), and of the positions."""
+    """`table[positions]`. Bytes: the rows written, the same number of rows read (at most the whole table), and the positions."""
     shape, rows = arguments.shape(table), arguments.elements(positions)
     moved_rows = rows + min(rows, shape[0] if shape else 1)
     moved = moved_rows * prod(shape[1:]) * arguments.element_bytes(table) + arguments.bytes(positions)
