@@ -1,1 +1,2 @@
-"""Estimates how far the clocks of machines differ, and bounds the error, from operations in which participants wait."""
+"""Estimates how far the clocks of machines differ, with error bounds, from operations whose participants wait for each
+other."""
