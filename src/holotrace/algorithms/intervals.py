@@ -162,8 +162,7 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return each piece's start and end, and the row of each set that covers it, or
-    -1."""
+    """Cut time into pieces at each start and end; return their starts, their ends and the row of each set, or -1."""
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)
@@ -180,6 +179,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return how the bit mask of active classes changes at the starts, then at the ends, of a class's `count`
-    intervals."""
+    """Return how the bit mask of active classes changes at the starts, then at the ends, of `count` intervals."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

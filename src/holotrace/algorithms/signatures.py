@@ -57,8 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The stack of open groups at a position in the name; `certain` lists the stack positions of groups that `<` did
-    not open."""
+    """The stack of open groups at a position; `certain` has the stack positions of groups that `<` did not open."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -296,8 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function; a call operator is replaced by the object it is
-    called on."""
+    """Return the named scopes around the function, and the function; for a call operator, its object."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]

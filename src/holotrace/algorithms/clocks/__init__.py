@@ -1,2 +1,1 @@
-"""Estimates how far the clocks of machines differ, with error bounds, from operations whose participants wait for each
-other."""
+"""Estimates and bounds how far clocks of machines differ, from operations whose participants wait for each other."""

@@ -158,8 +158,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper limits on z or on -z (from lower limits on z): one point per clock and bucket; infinite in an empty
-    bucket."""
+    """Upper limits on z or on -z, one point per clock and bucket; infinite in an empty bucket."""
 
     time: Float64Array
     value: Float64Array
@@ -180,8 +179,7 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the greatest value of any line whose slope is within `slopes` and that passes below all
-    points.
+    """Return, for each knot, the greatest value of any line within `slopes` that passes below all points.
 
     This is a linear programme with two variables, the offset and the slope of a line. So the greatest value is
     determined by two points, or by one point and a bound on the slope. If the bounds on the slope contradict each
@@ -223,8 +221,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]; a line that is below the bounds at two knots is below the values
-        between them."""
+        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the values between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after

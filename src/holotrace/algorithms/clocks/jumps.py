@@ -86,8 +86,7 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return bounds on each clock's slope relative to its line, such that the clock's rate is within 1 ±
-    largest_drift."""
+    """Return bounds on each clock's slope relative to its line, to keep the clock's rate within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -131,8 +130,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment of a clock: its line, its start and end on the reference clock, and the rows that the line is fitted
-    to.
+    """A segment of a clock: its line, its start and end on the reference clock, and the rows that determine it.
 
     undecided  rows that may be in this segment or in the next one
     """
@@ -196,8 +194,7 @@ class _Pair(NamedTuple):
             begin = end
 
     def _longest_segment(self, begin: int) -> tuple[Int64Array, int]:
-        """Return the operations of the segment that starts at position `begin`, and the position of the next
-        segment."""
+        """Return the operations of the segment from position `begin`, and the position of the next segment."""
         dropped: list[int] = []
         while True:
             kept = self._without(begin, len(self.rows), dropped)
@@ -214,8 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop the operations after the last one in which all participants wait for each other: they may come after the
-        jump."""
+        """Drop the operations after the last one in which all participants wait: the jump may come before them."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -237,8 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two wrong matches; without them, one line fits before and after the conflict. None if the clock
-        jumps."""
+        """Return one or two wrong matches, without which the line fits beyond the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -314,8 +309,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return both participants of the operations `kept`, renumbered: the parent is clock 0, the child is clock
-        1."""
+        """Return both participants of the operations `kept`, with the parent as clock 0 and the child as clock 1."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),
@@ -328,7 +322,7 @@ class _Pair(NamedTuple):
 
 
 def _alternating(first: Float64Array, second: Float64Array) -> Float64Array:
-    """Interleave two arrays: first[0], second[0], first[1], second[1], …"""
+    """Interleave two arrays: first[0], second[0], first[1], second[1], and so on."""
     return np.stack([first, second], axis=1).ravel()
 
 

@@ -33,16 +33,16 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return, for each node, the incoming edge that arrives last; on a tie, the first one; `NO_EDGE` if there is
-    none."""
+    """Return each node's incoming edge that arrives last; on a tie, the first such edge; `NO_EDGE` if there is none."""
     return _native.binding_edges(*edges, arrival)
 
 
 class MeasuredBinding(NamedTuple):
     """Which edges determine measured times.
 
-    binding             as from `binding_edges`; an edge that arrives after its target's measured time is moved to that
-    time delay               for binding edges, the time from the arrival to the measured time; 0 for other edges
+    binding             as from `binding_edges`; an edge that arrives after its target's measured time is moved
+                        to that time
+    delay               for binding edges, the time from the arrival to the measured time; 0 for other edges
     contradicted_count  number of edges that arrive after the measured time
     """
 
@@ -87,8 +87,7 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes without `is_kept` where this adds no edges; the longest paths between the other nodes keep their
-    lengths.
+    """Remove nodes without `is_kept` where this adds no edges; longest paths between other nodes keep their lengths.
 
     A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. A removed node is replaced by at most i·o edges;
     of parallel edges, only the longest is kept.

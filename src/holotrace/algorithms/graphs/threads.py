@@ -1,5 +1,4 @@
-"""Finds the dependencies between a main thread and the threads that work for it, from the starts and ends of
-activities."""
+"""Finds the dependencies between a main thread and threads that work for it, from starts and ends of activities."""
 
 from __future__ import annotations
 
@@ -66,9 +65,9 @@ class ThreadEdges(NamedTuple):
 
     source, target  points
     weight_ns       the least time from source to target
-    owner           the range that this time is attributed to, or -1 counts          the number of edges of each kind,
-    in this order: back to the main thread, from the main thread, to the end
-                 of a range that started before the main thread began to wait for it, along lanes, to the window
+    owner           the range that this time is attributed to, or -1
+    counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
+                    end of a range that started before the main thread began to wait for it, along lanes, to the window
     """
 
     source: npt.NDArray[np.uint32]

@@ -13,8 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Segments of each group's time, by group and time. They are disjoint and together cover the same time as the
-    intervals.
+    """Disjoint segments of each group's time, sorted by group and time; together they cover all time of the intervals.
 
     group
     start, end
@@ -52,8 +51,7 @@ def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segm
 def _bounds(
     group: npt.NDArray[np.integer], start: _Int64, end: _Int64, depth: npt.NDArray[np.int32]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
-    """Return the time, row and `is_end` of all starts and ends, by group and time; on a tie, ends first, inner before
-    outer."""
+    """Return time, row and `is_end` of all starts and ends, by group and time; on a tie, ends first, inner first."""
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
     time, place = np.concatenate([end[by_end], start]), np.concatenate([by_end, rows])

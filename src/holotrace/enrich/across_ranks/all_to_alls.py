@@ -25,8 +25,7 @@ def is_even(calls: pl.DataFrame) -> pl.Expr:
 
 
 def reaches_all(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether each call is an all-to-all in which every rank sends data to every rank and so all wait for each
-    other."""
+    """Return whether each call is an all-to-all in which every rank sends to every rank, so all wait for each other."""
     if "in_splits" not in calls.columns:
         return is_even(calls)
     is_listed = pl.col("in_splits").is_not_null().all() & (pl.col("in_splits").list.min().min() > 0)

@@ -34,14 +34,16 @@ def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         calls: matched calls of all ranks, with instance and group_size, start_ns and end_ns on the clock of the rank,
-        and the columns of `Clocks.aligned`.
+            and the columns of `Clocks.aligned`.
 
     Returns:
         The rows of `calls` in their order, and:
 
         lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if
-        the lateness is less than its half-width lateness_half_width_ns  int64  0 if the first rank has the same clock
-        wait_ns                 int64  null if no other rank recorded the collective transfer_ns             int64
+                                       the lateness is less than its half-width
+        lateness_half_width_ns  int64  0 if the first rank has the same clock
+        wait_ns                 int64  null if no other rank recorded the collective
+        transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
         is_last                 bool   whether this rank waited least; false for all ranks on a tie
     """

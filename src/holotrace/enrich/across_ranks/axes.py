@@ -247,8 +247,7 @@ def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
 
 
 def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
-    """Return the axis of groups of one shape: the only axis that descriptions name for the shape, else the axis that
-    fits their use."""
+    """Return the axis of groups of one shape: the only axis that descriptions name, else one that fits their use."""
     return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 

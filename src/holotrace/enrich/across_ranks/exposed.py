@@ -24,8 +24,7 @@ def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
 
 
 def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Assign every exposed nanosecond of a rank to one call, and decide whether the call waits or transfers at that
-    time.
+    """Assign every exposed nanosecond of a rank to one call, which either waits or transfers at that time.
 
     If calls of several axes run at the same time, the time is assigned to the first axis in `priority`. Within an axis,
     calls that transfer have precedence over calls that wait, and earlier calls over later ones. So the times of all

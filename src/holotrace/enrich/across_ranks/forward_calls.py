@@ -1,5 +1,4 @@
-"""Finds the calls that a rank requests in the forward pass, where layers communicate but replicas do not reduce
-gradients."""
+"""Finds the calls that a rank requests in the forward pass: layers communicate there, but gradients are not reduced."""
 
 from __future__ import annotations
 

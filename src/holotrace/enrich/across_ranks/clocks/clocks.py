@@ -73,9 +73,10 @@ class Clocks(EqualByContent):
                       valid_from_ns, valid_to_ns  int64    when this row applies, on the clock itself; null without a jump
                       instance_count        int64    calls used to estimate the clock
                       offset_at_ns          int64    the middle of these calls, on the clock itself
-                      offset_ns             int64    the value to add at this time to get the time on the reference
-                      clock half_width_ns         int64 drift_ppb             float64  how much faster the reference
-                      clock runs drift_half_width_ppb  float64
+                      offset_ns             int64    the value to add then to get the time on the reference clock
+                      half_width_ns         int64
+                      drift_ppb             float64  how much faster the reference clock runs
+                      drift_half_width_ppb  float64
 
                       Values are null if no calls connect the host to the reference, or the calls bound its clock on one
                       side only.
@@ -83,12 +84,12 @@ class Clocks(EqualByContent):
 
                       host                    str
                       rank                    int32  as above
-                      earliest_ns, latest_ns  int64  the last known time before the jump and the first one after it, on
-                      the clock forward_ns              int64  negative if the clock was set back
+                      earliest_ns, latest_ns  int64  last known time before the jump, first one after it
+                      forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  the largest median error along an edge that closes a cycle of hosts, 0 if all agree; null without
-    a cycle dropped_count     instances dropped because they contradict the others findings          sentences that
-    report unknown, doubtful or contradictory clocks
+    closure_error_ns  the largest median error along an edge that closes a cycle of hosts; null without a cycle
+    dropped_count     instances dropped because they contradict the others
+    findings          sentences that report unknown, doubtful or contradictory clocks
     """
 
     per_host: pl.DataFrame
@@ -199,8 +200,9 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
     Args:
         calls: matched calls of all ranks: rank, instance (equal for all calls of one operation, null if unmatched),
-        family, start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that were
-        matched by their times are not used. hosts: the host of each rank.
+            family, start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that
+            were matched by their times are not used.
+        hosts: the host of each rank.
 
     The reference is the host with the most ranks; on a tie, the host with the lowest rank.
     """
@@ -230,8 +232,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """The owner of each clock (a host, or one rank if the ranks of a host share no clock), and the clock of each
-    rank."""
+    """The owner of each clock (a host, or one rank if its host's ranks share no clock), and the clock of each rank."""
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
