@@ -1,4 +1,4 @@
-"""Parts of sorted intervals within windows."""
+"""Clips sorted intervals to windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much time the intervals of each group cover."""
+"""Measures how much time the intervals of each group cover."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def covered_by_group(
     """Return the length of the union of the intervals [start, end) of each group; null keys form a group as well.
 
     Returns:
-        The columns `by`, and the int64 column `name`; the groups are in no particular order.
+        The columns `by` and the int64 column `name`; rows are in no particular order.
     """
     keys = table.select(by).unique()
     numbered = keys.with_row_index("number")

@@ -1,4 +1,4 @@
-"""Fit the time of a message as latency plus size over bandwidth (Hockney's model).
+"""Fits the time of a message as latency + size / bandwidth (Hockney's model).
 
 Source: R. W. Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", Parallel Computing 20 (1994),
 https://doi.org/10.1016/S0167-8191(06)80021-9
@@ -39,10 +39,10 @@ class LatencyFit:
 
 
 def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]) -> LatencyFit | None:
-    """Fit `time = latency + bytes / bandwidth` to messages; None if their sizes are too few or too similar.
+    """Fit `time = latency + bytes / bandwidth` to messages; None if there are too few sizes, or they are too similar.
 
-    The line runs through the median time of each size, so single slow messages do not move it (Theil-Sen: its slope is the
-    median of the slopes between all pairs of sizes). The intervals come from 200 bootstrap samples of the messages of each
+    The line is fitted to the median time of each size, so single slow messages do not move it (Theil-Sen: its slope is
+    the median of the slopes between all pairs of sizes). The confidence intervals come from 200 bootstrap samples per
     size; the seed is fixed, so equal input gives an equal answer.
 
     >>> sizes = np.array([1_000, 10_000, 100_000])
@@ -72,7 +72,7 @@ def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int
 def _by_size(
     byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]
 ) -> tuple[_Floats, list[npt.NDArray[np.int64]]]:
-    """Return the distinct sizes and the times of each; if there are many sizes, neighbouring sizes are grouped."""
+    """Return the distinct sizes and the times of each size; if there are many sizes, group neighbouring ones."""
     order = np.argsort(byte_counts, kind="stable")
     ordered, times = byte_counts[order], times_ns[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))

@@ -1,4 +1,4 @@
-"""Find rows by their keys, in native code, because a large trace has millions of rows."""
+"""Finds rows by their keys, in native code, because a large trace has millions of rows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy.typing as npt
 from holotrace import _native
 
 NO_MATCH, SEVERAL = -1, -2
-"""Values instead of a row number: no row matches, or several rows match."""
+"""These replace a row number if no row matches, or if several match."""
 
 _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
-    """Return the only row of `offered` with each wanted key; `NO_MATCH` or `SEVERAL` if there is not exactly one."""
+    """Return, for each wanted key, the only row of `offered` with this key, or `NO_MATCH` or `SEVERAL`."""
     return _native.only_matches(np.ascontiguousarray(offered), np.ascontiguousarray(wanted))
 
 

@@ -14,7 +14,7 @@ from holotrace.content_equality import EqualByContent
 
 
 def summary(values: pl.DataFrame, *, by: Sequence[str], value: str) -> pl.DataFrame:
-    """Return the statistics of one int64 column for each combination of the columns `by`, sorted by them.
+    """Return statistics of one int64 column for each combination of the columns `by`, sorted by these columns.
 
     Returns:
         The columns `by`, then:
@@ -64,7 +64,7 @@ def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.in
 
 
 def sum_or_null(name: str) -> pl.Expr:
-    """Return the sum of the known values of a column; null if no value is known."""
+    """Return the sum of a column's known values; null if no value is known."""
     return pl.when(pl.col(name).is_not_null().any()).then(pl.col(name).sum()).alias(name)
 
 

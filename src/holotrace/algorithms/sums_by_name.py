@@ -1,4 +1,4 @@
-"""Counts and sums by kind and name, in native code, because a large trace has millions of rows."""
+"""Counts events and sums durations by kind and name, in native code, because a large trace has millions of rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name: for all events, and for those in certain steps or other windows.
+    """Count events and sum their durations by kind and name: for all events, and for events in marked windows.
 
     Args:
-        events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.
+        events: kind, name, duration_ns, as in `holotrace.schema`; negative durations are treated as 0.
         place: for each event, an index into `is_marked`, such as the number of its step, from 0; -1 for none.
-        is_marked: for each step or other window, whether its events count as marked.
+        is_marked: for each step or other window, whether it is marked.
 
     Returns:
         One row for each kind and name, in order of first occurrence:
@@ -26,8 +26,8 @@ def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: 
         name          uint32  string id
         count         int64   events
         total_ns      int64   summed durations of all events
-        marked_count  int64   marked events
-        marked_ns     int64   summed durations of the marked events
+        marked_count  int64   events in marked windows
+        marked_ns     int64   summed durations of these events
     """
     kind, name, duration_ns = (np.ascontiguousarray(events[column].to_numpy()) for column in _KEYS_AND_VALUE)
     sums = _native.sums_by_name(kind, name, duration_ns, place, np.ascontiguousarray(is_marked))

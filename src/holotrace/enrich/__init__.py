@@ -1,1 +1,1 @@
-"""Facts about a rank that several analyses share, computed by functions of a RankTrace."""
+"""Functions of a RankTrace that compute facts for several analyses."""

@@ -1,1 +1,1 @@
-"""Estimates how far the clocks of machines differ, and bounds the error, from operations in which participants wait."""
+"""Estimates and bounds how far clocks of machines differ, from operations whose participants wait for each other."""

@@ -1,6 +1,6 @@
 """Longest paths through a directed acyclic graph.
 
-Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. Native code visits every edge once, since the
+Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. The loops over edges are native code, since the
 graph of a large trace has tens of millions of edges.
 """
 
@@ -33,16 +33,17 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return the incoming edge of each node that arrives last; on a tie, the first one; `NO_EDGE` if there is none."""
+    """Return each node's incoming edge that arrives last; on a tie, the first such edge; `NO_EDGE` if there is none."""
     return _native.binding_edges(*edges, arrival)
 
 
 class MeasuredBinding(NamedTuple):
     """Which edges determine measured times.
 
-    binding             as from `binding_edges`; an edge that arrives after the measured time of its target counts as arriving then
-    delay               for binding edges, the time from their arrival to the measured time; 0 for others
-    contradicted_count  edges that arrive after the measured time
+    binding             as from `binding_edges`; an edge that arrives after its target's measured time is moved
+                        to that time
+    delay               for binding edges, the time from the arrival to the measured time; 0 for other edges
+    contradicted_count  number of edges that arrive after the measured time
     """
 
     binding: Int64Array
@@ -56,7 +57,7 @@ def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> Meas
 
 
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
-    """Return the earliest time of each node: the longest path from any node without a predecessor, which has time 0.
+    """Return each node's earliest time: the length of the longest path to it. Nodes without a predecessor have time 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -65,7 +66,7 @@ def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
 
 
 def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
-    """Return how much later each node could be without delaying the nodes that have no successor.
+    """Return how much later each node could be without delaying any node that has no successor.
 
     Args:
         edges: the graph.
@@ -86,7 +87,7 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes that need not be kept, if this adds no edges; the longest paths between kept nodes keep their lengths.
+    """Remove nodes without `is_kept` where this adds no edges; longest paths between other nodes keep their lengths.
 
     A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. A removed node is replaced by at most i·o edges;
     of parallel edges, only the longest is kept.

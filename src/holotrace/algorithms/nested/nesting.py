@@ -1,4 +1,4 @@
-"""Nesting of intervals.
+"""Finds which intervals enclose which.
 
 Loops over intervals or parents are native code, since a large trace has millions of rows.
 """
@@ -22,7 +22,7 @@ class Nesting(NamedTuple):
 
     parent          row of the enclosing interval, `NO_PARENT` if there is none
     depth           number of enclosing intervals
-    is_overlapping  whether the interval begins inside a sibling that ends earlier
+    is_overlapping  whether the interval begins inside a sibling but ends after it
     """
 
     parent: _Rows
@@ -31,17 +31,17 @@ class Nesting(NamedTuple):
 
 
 def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting:
-    """Find the innermost interval of the same group that wholly contains each interval.
+    """Find, for each interval, the innermost interval of its group that contains it entirely.
 
-    If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent is the
-    one that begins last; if several of these begin last, the shortest. Two intervals that overlap only partly are siblings:
-    their parent is the nearest interval that contains both.
+    If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent
+    is the one that begins last or, on a tie, the shortest. Two intervals that overlap only partly are siblings: neither
+    is the parent of the other.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Sort by group, start and length (longest first), so that each row follows all rows that contain it; return the order."""
+    """Return the order by group, start and length (longest first); each row follows all rows that contain it."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
@@ -51,7 +51,7 @@ def depths(parent: _Rows) -> npt.NDArray[np.int32]:
 
 
 def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return the nearest wanted ancestor of each of these rows, `NO_PARENT` if there is none.
+    """Return, for each of `rows`, its nearest wanted ancestor, or `NO_PARENT`.
 
     `rows` may contain `NO_PARENT`, here and in the functions below.
     """
@@ -59,12 +59,12 @@ def nearest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> 
 
 
 def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return the furthest wanted ancestor of each of these rows, `NO_PARENT` if there is none."""
+    """Return, for each of `rows`, its furthest wanted ancestor, or `NO_PARENT`."""
     return _native.furthest_above(parent, wanted, rows) if wanted.any() else _none(rows)
 
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return each row if it is wanted, else its nearest wanted ancestor, or `NO_PARENT`."""
+    """Return, for each of `rows`, the row itself if it is wanted, else its nearest wanted ancestor, or `NO_PARENT`."""
     if not wanted.any():
         return _none(rows)
     is_found = np.append(wanted, False)[rows]
@@ -72,7 +72,7 @@ def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -
 
 
 def subtree_sums(parent: _Rows, values: _Rows, by_level: list[_Rows] | None = None) -> _Rows:
-    """Return, for each row, the sum of its value and the values of all its descendants.
+    """Return, for each row, its value plus the values of all its descendants.
 
     `by_level` is `levels(parent)`, for callers that already have it.
     """
@@ -90,11 +90,11 @@ def levels(parent: _Rows) -> list[_Rows]:
 
 
 def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
-    """Number the rows so that two rows have the same number if, and only if, they and all their ancestors have equal keys."""
+    """Number the rows such that two rows share a number exactly if they and all their ancestors have equal keys."""
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):
-        # New numbers are larger than all earlier ones, so that no two levels share a number.
+        # New numbers are larger than all earlier ones, so no two levels share a number.
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)

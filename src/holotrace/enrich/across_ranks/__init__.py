@@ -1,1 +1,1 @@
-"""Match the calls of all ranks (collectives, sends and receives), and compare the clocks of their hosts."""
+"""Matches the calls of all ranks (collectives, sends and receives), and compares the clocks of their hosts."""

@@ -1,4 +1,4 @@
-"""How the ranks of an all-to-all divide their data among each other."""
+"""Finds all-to-alls in which all ranks wait for each other, from the sizes of the data they exchange."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_even(calls: pl.DataFrame) -> pl.Expr:
 
 
 def reaches_all(calls: pl.DataFrame) -> pl.Expr:
-    """Return whether each call is an all-to-all in which every rank sends data to every rank, so all wait for each other."""
+    """Return whether each call is an all-to-all in which every rank sends to every rank, so all wait for each other."""
     if "in_splits" not in calls.columns:
         return is_even(calls)
     is_listed = pl.col("in_splits").is_not_null().all() & (pl.col("in_splits").list.min().min() > 0)

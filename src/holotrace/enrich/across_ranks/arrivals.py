@@ -1,4 +1,4 @@
-"""Who arrived late in a collective, who waited, and how long the transfer itself took."""
+"""Measures who arrived late in a collective, who waited, and how long the transfer itself took."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""A transfer is timed on the clocks of several hosts only if their error is at most this fraction of the transfer."""
+"""A transfer is timed on the clocks of several hosts only if the clock error is at most this fraction of the
+transfer."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
@@ -18,31 +19,33 @@ _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")
 def arrivals(calls: pl.DataFrame) -> pl.DataFrame:
     """Add how long each call waited, and how long the transfer took once all ranks had arrived.
 
-    A collective can transfer its last byte only after its last rank has arrived. With the start and end of each rank on one
-    clock:
+    A collective can transfer its last byte only after its last rank has arrived. If the starts and ends of all ranks
+    are on one clock:
 
-        lateness  start of the rank - the first start
-        wait      the last start - start of the rank, at most its duration
+        lateness  the rank's start - the first start
+        wait      the last start - the rank's start, at most the rank's duration
         transfer  the last end - the last start
 
-    Durations are used instead if the clocks are not known well enough, a rank is missing, or a rank ends before another has
-    arrived. All ranks leave at about the same time, so with d the duration of each rank:
+    Durations are used instead if the clocks are not known well enough, a rank is missing, or a rank ends before another
+    has arrived. All ranks end at about the same time, so if d is the rank's duration:
 
         wait      d - the shortest d
-        transfer  the shortest d, an upper bound: it may contain waiting for a rank that was not recorded
+        transfer  the shortest d, an upper bound: it may include waiting for a rank that was not recorded
 
     Args:
-        calls: matched calls of all ranks, with instance, group_size, start_ns and end_ns on the rank's own clock, and the
-            columns of `Clocks.aligned`.
+        calls: matched calls of all ranks, with instance and group_size, start_ns and end_ns on the clock of the rank,
+            and the columns of `Clocks.aligned`.
 
     Returns:
         The rows of `calls` in their order, and:
 
         lateness_ns             int64  null if no other rank recorded the collective, if the clocks are unknown, or if
-        the lateness is less than its half-width lateness_half_width_ns  int64  0 if the first rank has the same clock
-        wait_ns                 int64  null if no other rank recorded the collective transfer_ns             int64
+                                       the lateness is less than its half-width
+        lateness_half_width_ns  int64  0 if the first rank has the same clock
+        wait_ns                 int64  null if no other rank recorded the collective
+        transfer_ns             int64
         transfer_basis          str    one clock, aligned clocks, or shortest duration
-        is_last                 bool   the one rank that waited least, if others waited longer
+        is_last                 bool   whether this rank waited least; false for all ranks on a tie
     """
     known = calls.join(_instances(calls), on="instance", how="left", maintain_order="left").with_columns(
         _basis().alias("transfer_basis")
@@ -74,7 +77,7 @@ _OF_INSTANCE = (
 
 
 def _instances(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per instance: when its first and last ranks start and end, and how precisely the clocks are known."""
+    """Return one row per instance: its first and last start and end, and how precisely the clocks are known."""
     first = _START.arg_min()
     return (
         calls.drop_nulls("instance")

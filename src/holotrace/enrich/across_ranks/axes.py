@@ -1,4 +1,4 @@
-"""The axis of parallelism that each process group serves: data, tensor, pipeline, expert or context parallel.
+"""Finds the axis of parallelism of each process group: data, tensor, pipeline, expert or context parallel.
 
 Names of meshes and groups: https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.device_mesh.DeviceMesh and
 https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/core/parallel_state.py
@@ -15,10 +15,11 @@ from typing import Literal, NamedTuple, TypeAlias
 import polars as pl
 
 AXES = ("pp", "tp", "cp", "ep", "fsdp", "dp", "world", "unknown")
-"""Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks in a job with other axes.
+"""Pipeline, tensor, context, expert, fully sharded data and data parallel; `world` is the group of all ranks if the job
+also has other axes.
 
-If several axes communicate at once, exposed time counts towards the first one. Axes that block the next layer come before
-axes that only block the optimizer.
+If several axes communicate at once, exposed time is assigned to the first of them. Axes that block the next layer come
+before axes that only block the optimizer.
 """
 
 NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
@@ -26,9 +27,9 @@ NamedBy = Literal["description", "equal groups", "collectives", "nothing"]
 Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 """The order in which the ranks of a group send and receive.
 
-    in turn    in a step, a rank mostly sends only after receiving, like all pipeline stages except the first
-    ring       each of three or more ranks receives, and sends to one other rank, mostly before it has received
-    undecided  in turn or in a ring: two ranks send to each other at once, or ranks in a circle send in turn
+    in turn    in a step, ranks mostly send only after receiving, like all pipeline stages except the first
+    ring       three or more ranks, each of which receives, and sends to one other rank, mostly before receiving
+    undecided  may be either: two ranks send to each other at once, or ranks in a circle send in turn
     unknown    no send or receive is known
 """
 
@@ -59,7 +60,7 @@ DDP_ANNOTATION = r"^DistributedDataParallel\.forward$"
 """Source: https://github.com/pytorch/pytorch/blob/main/torch/nn/parallel/distributed.py"""
 
 _EXCHANGES: tuple[Exchange, ...] = ("in turn", "undecided", "ring")
-"""If several groups share an axis, the first of these exchanges that any of the groups shows counts for all of them."""
+"""If several groups share an axis, all of them get the first of these exchanges that any of the groups shows."""
 
 _DEFAULT_GROUP = "default_pg"
 _PURPOSES = {
@@ -72,19 +73,20 @@ _SETUP = frozenset({"barrier", "broadcast", "gather", "scatter", "unknown"})
 
 MOST_BESIDE_GRADIENTS = 0.05
 LEAST_OF_LAYERS = 0.25
-"""Ranks that share layers request about half of the reduced bytes in the forward pass, a third with activation checkpointing.
-Replicas reduce gradients in or after the backward pass, and reduce at most a few small tensors in the forward pass."""
+"""Ranks that share layers request about half of the reduced bytes in the forward pass, or a third with activation
+checkpointing. Replicas reduce gradients in or after the backward pass, and at most a few small tensors in the forward
+pass."""
 
 
 class Use(NamedTuple):
     """What a group's communication shows about its purpose.
 
     families          kinds of communication
-    forward_fraction  fraction of its all-reduced bytes that ranks request in the forward pass, 0..1; None if unknown
+    forward_fraction  fraction of the all-reduced bytes requested in the forward pass, 0..1; None if unknown
     has_uneven        whether it has all-to-alls with uneven splits
-    is_fsdp           whether operators of FSDP request its collectives
+    is_fsdp           whether FSDP operators request its collectives
     is_ddp            whether DDP requests its all-reduces
-    exchange          how its ranks send
+    exchange          the order in which its ranks send and receive
     """
 
     families: frozenset[str]
@@ -98,7 +100,7 @@ class Use(NamedTuple):
 class Axis(NamedTuple):
     """The axis of a group; several candidates if the trace does not determine the axis.
 
-    by_collective  the axis of each kind of communication, if the group serves several purposes; else empty
+    by_collective  the axis of each kind of communication, if the group has several purposes; else empty
     """
 
     candidates: tuple[str, ...]
@@ -107,16 +109,16 @@ class Axis(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The axis, `unknown` if there are several candidates or none."""
+        """The only candidate, else `unknown`."""
         return self.candidates[0] if len(self.candidates) == 1 else "unknown"
 
     def of(self, collective: str) -> Axis:
-        """Return the axis that the group serves with this kind of communication."""
+        """Return the group's axis for this kind of communication."""
         return self.by_collective.get(collective, self)
 
 
 def axes_of_description(description: str | None) -> tuple[str, ...]:
-    """Return the axes named in the description of a group; several if the group spans several dimensions of a mesh.
+    """Return the axes that the description of a group names; several if the group spans several mesh dimensions.
 
     >>> axes_of_description("mesh_dp_shard_cp"), axes_of_description("TENSOR_AND_PIPELINE_PARALLEL_GROUP")
     (('fsdp',), ('pp', 'tp'))
@@ -129,16 +131,17 @@ def axis_of_use(use: Use) -> Axis:
     """Return the axis that fits the use of a group; several candidates if more than one fits.
 
     send, recv                      pp if in turn, cp in a ring, else pp or cp
-    send_recv alone                 pp, cp or ep: batches do not say in which direction their messages go
+    send_recv alone                 pp, cp or ep: the direction of batched messages is not recorded
     all_to_all                      ep if a split is uneven, else ep or cp
-    all_gather and reduce_scatter   fsdp if its operators request them; unknown if the group also uses DDP, which shards
-                                    nothing; else fsdp or tp
-    all_reduce                      dp if DDP requests them or if nearly all bytes are requested in or after the backward pass;
-                                    tp if many are requested in the forward pass
+    all_gather and reduce_scatter   fsdp if FSDP operators request them; unknown if the group also uses DDP, which does
+                                 not shard; else fsdp or tp
+    all_reduce                      dp if DDP requests them or nearly all bytes are requested in or after the backward
+    pass;
+                                    tp if many bytes are requested in the forward pass; else dp or tp
 
-    A group with several kinds of communication has one axis for each. A recommender, for example, exchanges the rows of its
-    embedding tables and reduces gradients among the same ranks. In a group that also has all_gather or reduce_scatter,
-    all-reduces get their own axis only if DDP requests them.
+    A group with several kinds of communication has one axis for each kind. A recommender, for example, exchanges the
+    rows of its embedding tables and reduces gradients among the same ranks. In a group that also has all_gather or
+    reduce_scatter, all-reduces get a separate axis only if DDP requests them.
     """
     purposes = _purposes(use)
     if not purposes:
@@ -187,9 +190,10 @@ def _of_all_reduces(forward_fraction: float | None) -> tuple[str, ...]:
 def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, Axis]:
     """Return {group: its axis}.
 
-    If the description of a group names an axis, the group has this axis. All other groups of equal size and stride share one
-    axis: the axis that descriptions name for this size and stride if they name exactly one, otherwise the axis that fits their
-    collectives. The default group is `world` if the job has other axes; otherwise it gets an axis like any other group.
+    If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
+    share one axis: if the descriptions of groups with this size and stride name exactly one axis, this axis, otherwise
+    the one that fits their collectives. The default group is `world` if the job has other axes; otherwise it gets an
+    axis like any other group.
 
     Args:
         groups: `Matching.groups`.
@@ -227,7 +231,7 @@ def _groups(groups: pl.DataFrame) -> list[_Group]:
 
 
 def _described_shapes(groups: Iterable[_Group], axes: Mapping[int, Axis]) -> dict[_Shape, set[str]]:
-    """Return the axes that descriptions give to the groups of each shape."""
+    """Return the axes that descriptions name for groups of each shape."""
     shapes: dict[_Shape, set[str]] = {}
     for group in groups:
         if group.number in axes and axes[group.number].name != "unknown":
@@ -243,7 +247,7 @@ def _of_equal_shape(groups: Iterable[_Group]) -> dict[_Shape, list[int]]:
 
 
 def _shared_axis(described: Collection[str], uses: Iterable[Use]) -> Axis:
-    """Return the axis of groups of one shape: the axis from their descriptions if there is exactly one, else from their use."""
+    """Return the axis of groups of one shape: the only axis that descriptions name, else one that fits their use."""
     return Axis(tuple(described), "equal groups") if len(described) == 1 else axis_of_use(_joined(uses))
 
 

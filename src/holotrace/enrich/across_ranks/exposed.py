@@ -1,4 +1,4 @@
-"""Communication that is not hidden by computation, divided among the calls that cause it."""
+"""Divides communication time that computation does not hide among the calls that cause it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def uncovered(intervals: Intervals, cover: Intervals) -> Intervals:
 
 
 def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Assign every exposed nanosecond of a rank to one call, and say whether the call waits or transfers at that time.
+    """Assign every exposed nanosecond of a rank to one call, which either waits or transfers at that time.
 
-    If calls of several axes run at the same time, this time belongs to the first axis in `priority`. Among the calls of an
-    axis, calls that transfer come before calls that wait, and earlier calls before later ones. The times of all calls therefore
-    add up to the exposed time. Whether a call without a counterpart waits is unknown, so its time counts as unmatched.
+    If calls of several axes run at the same time, the time is assigned to the first axis in `priority`. Within an axis,
+    calls that transfer have precedence over calls that wait, and earlier calls over later ones. So the times of all
+    calls add up to the exposed time. A call without a counterpart may wait or transfer, so its time is reported as
+    unmatched.
 
     Args:
         exposed: disjoint ranges of one rank: start_ns, end_ns, step.
@@ -37,8 +38,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
         priority: all axes.
 
     Returns:
-        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; `row` is null for time that no call
-        covers, which counts as unmatched.
+        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; where no call covers the time,
+        `row` is null and the time is unmatched.
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]
@@ -53,14 +54,14 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
 
 
 PARTS = ("transfer_ns", "wait_ns", "unmatched_ns")
-"""The ways in which a call uses exposed time; if calls of one axis overlap, the first way in this list counts."""
+"""What a call does during exposed time; if calls of one axis overlap, the first of these applies."""
 
 _TRANSFER, _WAIT, _UNMATCHED = range(len(PARTS))
 _NO_CALL = pl.DataFrame({"row": [None], "part": [_UNMATCHED]}, {"row": pl.Int64, "part": pl.Int32})
 
 
 def _pieces(calls: pl.DataFrame, priority: Sequence[str]) -> pl.DataFrame:
-    """Return the waiting, transferring and unmatched parts of each call, the most preferred last."""
+    """Return the waiting, transferring and unmatched times of each call, in ascending order of precedence."""
     places = {axis: place for place, axis in enumerate(priority)}
     known = calls.with_columns(
         pl.col("row").cast(pl.Int64), pl.col("axis").replace_strict(places, return_dtype=pl.Int64).alias("place")
@@ -92,7 +93,7 @@ def _painted(bounds: Int64Array, pieces: pl.DataFrame) -> Int64Array:
 
 
 def _segments_of(exposed: pl.DataFrame, bounds: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the exposed segments between bounds, and the row of `exposed` to which each belongs."""
+    """Return the exposed segments between bounds, and the row of `exposed` that contains each segment."""
     first = np.searchsorted(bounds, exposed["start_ns"].to_numpy())
     counts = np.searchsorted(bounds, exposed["end_ns"].to_numpy()) - first
     row = np.repeat(np.arange(len(counts)), counts)

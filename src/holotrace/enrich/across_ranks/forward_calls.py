@@ -1,4 +1,4 @@
-"""Which calls a rank requests in the forward pass, where layers communicate but replicas do not reduce gradients."""
+"""Finds the calls that a rank requests in the forward pass: layers communicate there, but gradients are not reduced."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holotrace.schema import EventKind
 from holotrace.store.trace import RankTrace
 
 BACKWARD = r"^(autograd::engine::evaluate_function|torch::autograd::)|Backward\d*$"
-"""Operators of the backward pass. The autograd engine records them, and runs DDP's hooks, which reduce gradients,
-inside them.
+"""Operators of the backward pass, recorded by the autograd engine. DDP's hooks, which reduce gradients, run inside
+them.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/engine.cpp
 """
@@ -31,7 +31,7 @@ def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
         asked_ns: when the host requested each call, in any order; null if unknown.
 
     Returns:
-        `in_forward`, bool: null outside steps (except in a backward pass) and in steps without a backward pass.
+        `in_forward`, bool: null outside steps (unless it is in a backward pass) and in steps without a backward pass.
     """
     passes, within = _backward(rank_trace), windows(rank_trace)
     if not len(passes[0]):

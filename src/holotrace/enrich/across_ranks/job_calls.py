@@ -1,4 +1,4 @@
-"""The communication of a whole job: matched across ranks, on one clock, divided into waiting and transfer."""
+"""Matches the communication of a whole job across ranks, on one clock, and divides it into waiting and transfer."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class JobCalls(EqualByContent):
               message_bytes  int64    see `holotrace.enrich.across_ranks.message_sizes`
               bus_bytes      int64    bytes that cross the rank's link
               duration_ns    int64
-              is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show it
+              is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show even splits
 
               algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes over transfer_ns
 
     groups    `Matching.groups`
-    clocks    of the hosts
+    clocks    the clocks of the hosts
     coverage  `Matching.coverage`
-    findings  what could not be matched or aligned
+    findings  sentences that report calls that could not be matched, and clocks that could not be aligned
     """
 
     calls: pl.DataFrame
@@ -49,7 +49,7 @@ def job_calls(of_ranks: Mapping[int, OfRank]) -> JobCalls:
     """Match the calls of all ranks, align the clocks of their hosts, and time each call.
 
     Args:
-        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
+        of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
     """
     timed = timed_calls(of_ranks)
     matching, aligned = timed.matching, timed.clocks

@@ -1,4 +1,4 @@
-"""The size of a collective's message, and how much of it each rank puts on its link, as nccl-tests defines them.
+"""Computes the size of a collective's message, and how much of it crosses each rank's link, as defined by nccl-tests.
 
 Source: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 """
@@ -12,9 +12,9 @@ _RANKS = pl.col("group_size")
 
 
 def message_bytes() -> pl.Expr:
-    """Return the size S of a message: the whole array that the collective handles, not one rank's part of it.
+    """Return the size S of a message: of the complete array that the collective handles, not of one rank's part.
 
-    With n ranks, and `in` and `out` the bytes of a rank's input and output:
+    With n ranks, if `in` and `out` are the bytes of a rank's input and output:
 
         all_reduce, reduce, broadcast     S = in
         all_gather                        S = out, else in * n
@@ -25,7 +25,7 @@ def message_bytes() -> pl.Expr:
         send, recv, send_recv             S = in on the sender and out on the receiver
         barrier                           null: a barrier moves no data
 
-    Reads the columns family, in_bytes, out_bytes and group_size; null if the bytes were not recorded.
+    Reads the columns family, in_bytes, out_bytes and group_size; null if the sizes were not recorded.
     """
     given, received = pl.col("in_bytes"), pl.col("out_bytes")
     return (
@@ -53,8 +53,8 @@ def bus_factor() -> pl.Expr:
         all_gather, reduce_scatter, all_to_all, gather, scatter        (n - 1) / n
         broadcast, reduce, send, recv, send_recv                                 1
 
-    The factors hold for rings and trees. With a switch that reduces (NVLink SHARP), less data moves, so the bandwidth
-    computed with the factor may exceed the bandwidth of the link. Reads the columns family and group_size.
+    The factors are right for rings and trees. If a switch reduces the data (NVLink SHARP), less data moves, so the
+    computed bandwidth may exceed the bandwidth of the link. Reads the columns family and group_size.
     """
     others = (_RANKS - 1) / _RANKS
     return (

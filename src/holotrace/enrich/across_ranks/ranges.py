@@ -1,4 +1,4 @@
-"""The time ranges in which ranks communicate in each step, matched across ranks."""
+"""Matches, across ranks, the time ranges in which ranks communicate."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ class JobRanges(NamedTuple):
     table     one row per range:
 
               rank              int32
-              wait_ns           int64  time in which the rank only waits for others; null if no other rank recorded it
+              wait_ns           int64  time in which the rank only waits for others; null if no other rank recorded the
+                                       call
               step              int64  null outside the steps
-              is_before         bool   launched before the recording
+              is_before         bool   whether the call was launched before the recording
               collective        str
               dtype             str    null if unknown
               byte_count        int64  null if unknown
-              is_call           bool   true for the first range of a call, false for its other ranges
+              is_call           bool   whether this is the first range of a call
               start_ns, end_ns  int64
 
-    findings  calls that were not matched, or were matched without a number
+    findings  sentences that report calls that were not matched, or were matched without a number
     """
 
     table: pl.DataFrame
@@ -39,8 +40,8 @@ def job_ranges(of_ranks: Mapping[int, OfRank], steps: pl.DataFrame) -> JobRanges
     """Match the communication of all ranks.
 
     Args:
-        of_ranks: {rank: its recorded ranges}.
-        steps: rank and step of the measured steps; ranges in other steps count as outside all steps.
+        of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
+        steps: rank and step of the measured steps; the step of ranges in other steps is null.
     """
     timed = timed_calls(of_ranks)
     measured = steps.select("rank", "step", window="step").unique()

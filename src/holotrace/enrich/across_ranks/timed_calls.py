@@ -1,4 +1,4 @@
-"""The communication of a job, matched across ranks and divided into waiting and transfer on one clock."""
+"""Matches the communication of a job across ranks, and divides it into waiting and transfer on one clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.enrich.across_ranks.matching.matching import Matching, match
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_REMEMBERED = 300_000
-"""The result for the latest job is remembered if it has at most this many calls (100 MB)."""
+"""The result for the latest job is cached if the job has at most this many calls (100 MB)."""
 
 
 class TimedCalls(NamedTuple):
@@ -35,10 +35,10 @@ class TimedCalls(NamedTuple):
 def timed_calls(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> TimedCalls:
     """Match the calls of all ranks, align the clocks of their hosts, and divide each call into waiting and transfer.
 
-    The result for the latest job is remembered, because most analyses across ranks begin with it.
+    The result for the latest job is cached, because most analyses across ranks begin with it.
 
     Args:
-        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
+        of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
         sends: also match sends with receives.
     """
     asked = list(of_ranks.items())

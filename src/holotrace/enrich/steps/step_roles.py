@@ -50,8 +50,8 @@ def times_within(
     Args:
         intervals: the intervals of the `ROLES`.
         within: the steps.
-        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, the next role counts
-        in full.
+        restarts: reproduce a mistake of the TensorBoard plugin: once the earlier roles fill all steps, nothing is
+            subtracted from the next role.
     """
     starts, ends = within["start_ns"].to_numpy(), within["end_ns"].to_numpy()
     taken: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))

@@ -1,1 +1,1 @@
-"""The clocks of the hosts, compared by the calls that their ranks share."""
+"""Compares the clocks of hosts by the calls that their ranks share."""

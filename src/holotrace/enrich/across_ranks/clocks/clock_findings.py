@@ -1,4 +1,4 @@
-"""Findings about the clocks of a job: which are unknown, doubtful or contradictory."""
+"""Reports unknown, doubtful or contradictory clocks of a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def findings_of(
 
 
 def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
-    """Say which clocks could not be compared with the reference, and why."""
+    """List the clocks that could not be compared with the reference, and the reason."""
     reference = _name(*per_host.row(0)[:2]) if len(per_host) else ""
     others = per_host.slice(1).filter(pl.col("offset_ns").is_null())
     for is_met, reason in (
@@ -38,7 +38,7 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
 
 
 def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
-    """Say which ranks cannot share a clock even though they share a host name."""
+    """List the hosts whose ranks share a host name but cannot share a clock."""
     divided = per_host.filter(pl.col("rank").is_not_null())["host"].unique()
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (

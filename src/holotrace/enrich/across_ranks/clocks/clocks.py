@@ -1,18 +1,18 @@
-"""The clocks of the hosts of a job, compared through the calls that their ranks share.
+"""Compares the clocks of a job's hosts by the calls that their ranks share.
 
 The ranks of a host share its clock. When the clock of a host shows t, the clock of the reference host shows t + x(t).
-The clocks of all hosts run at constant rates, so x is a line; a clock that jumps has one line before the jump and one after. No
-rank can leave an all-reduce before all have entered it, so every such call bounds x: see
-`holotrace.algorithms.clocks.bounds`. Within its bounds, x is estimated from the ends of the calls, which are nearly the
-same on all ranks: see `holotrace.algorithms.clocks.lines`.
+Clocks are assumed to run at constant rates, so x is a line; a clock that jumps has one line before the jump and another
+after it. No rank can leave an all-reduce before all ranks have entered it, so every all-reduce bounds x: see
+`holotrace.algorithms.clocks.bounds`. Within these bounds, x is estimated from the ends of the calls, which are nearly
+simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
 
     offset      the estimate of x at some time
-    half width  the largest distance from the estimate to a bound: x is in [offset - half width, offset + half width]
+    half width  the distance from the estimate to the further bound: x is in [offset - half width, offset + half width]
     drift       how much faster the reference clock runs, in parts per 10^9
 
-The bounds hold if clocks run at constant rates, and if the calls are matched correctly. A half-width cannot be much smaller
-than the duration of the shortest call, from its last start to its first end. A jump that is shorter than the waits in the calls
-around it may look like drift, and the bounds can be wrong by its size.
+The bounds are right if clocks run at constant rates and the calls are matched correctly. A half-width cannot be much
+smaller than the shortest call, measured from its last start to its first end. A jump that is shorter than the waits in
+nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""If fewer calls than this contradict the others, they were matched wrongly; if at least this many do, the clocks differ."""
+"""Fewer contradictory calls than this were matched wrongly; this many or more mean that the clocks differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -71,25 +71,25 @@ class Clocks(EqualByContent):
                       rank                  int32    null if the ranks of the host share the clock
                       rank_count            int64
                       valid_from_ns, valid_to_ns  int64    when this row applies, on the clock itself; null without a jump
-                      instance_count        int64    calls used to compare the clock
+                      instance_count        int64    calls used to estimate the clock
                       offset_at_ns          int64    the middle of these calls, on the clock itself
-                      offset_ns             int64    what to add at this time to get the time on the reference clock
+                      offset_ns             int64    the value to add then to get the time on the reference clock
                       half_width_ns         int64
                       drift_ppb             float64  how much faster the reference clock runs
                       drift_half_width_ppb  float64
 
-                      Values are null if the calls do not connect the host to the reference, or bound its clock on one
+                      Values are null if no calls connect the host to the reference, or the calls bound its clock on one
                       side only.
     jumps             one row per jump, in order of host and time:
 
                       host                    str
                       rank                    int32  as above
-                      earliest_ns, latest_ns  int64  times on the clock between which it jumped: one before, one after the jump
+                      earliest_ns, latest_ns  int64  last known time before the jump, first one after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
-    closure_error_ns  the largest sum of estimated differences around a cycle of hosts, 0 if all agree; null without a cycle
-    dropped_count     instances left out because they contradict the others
-    findings          what is unknown, doubtful or contradictory, in sentences
+    closure_error_ns  the largest median error along an edge that closes a cycle of hosts; null without a cycle
+    dropped_count     instances dropped because they contradict the others
+    findings          sentences that report unknown, doubtful or contradictory clocks
     """
 
     per_host: pl.DataFrame
@@ -109,7 +109,7 @@ class Clocks(EqualByContent):
         Returns:
             The same rows and columns, and:
 
-            clock              int64  number of the clock; calls with the same clock can be compared without error
+            clock              int64  number of the clock; calls on the same clock can be compared without error
             aligned_start_ns   int64
             aligned_end_ns     int64
             half_width_ns      int64  of both times
@@ -127,11 +127,11 @@ class Clocks(EqualByContent):
         return calls.with_columns(_if_known(start.is_known, columns))
 
     def corrections(self, rank: int, at_ns: Int64Array) -> pl.DataFrame:
-        """Return what to add to the given times of a rank.
+        """Return the corrections of the given times of a rank.
 
         Returns:
             at_ns          int64  as given
-            offset_ns      int64  what to add to get the time on the reference clock; null if unknown
+            offset_ns      int64  the value to add to get the time on the reference clock; null if unknown
             half_width_ns  int64  null if unknown
         """
         times = pl.DataFrame({"rank": np.full(len(at_ns), rank, np.int32), "start_ns": at_ns, "end_ns": at_ns})
@@ -161,7 +161,7 @@ class ClockModel(NamedTuple):
     fit        lines and bounds, relative to `base_ns`
     base_ns    the time that each clock's times are relative to
     reference  number of the reference clock
-    of_ranks   one row for each clock of a rank: rank, clock, and from_ns and to_ns, between which its line applies if it jumped
+    of_ranks   one row per rank and clock: rank, clock, and from_ns and to_ns, the window in which its line applies
     """
 
     fit: Fit
@@ -170,7 +170,7 @@ class ClockModel(NamedTuple):
     of_ranks: pl.DataFrame
 
     def clock_of(self, calls: pl.DataFrame) -> Int64Array:
-        """Return the clock of each call; -1 if the rank has no clock, or if the call may be on either side of a jump."""
+        """Return the clock of each call; -1 if the rank has no clock, or if the call may be before or after a jump."""
         if self.of_ranks["rank"].is_unique().all():
             clock_of = dict(self.of_ranks.select("rank", "clock").iter_rows())
             return calls["rank"].replace_strict(clock_of, default=-1, return_dtype=pl.Int64).to_numpy()
@@ -199,9 +199,9 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
     """Compare the clocks of hosts.
 
     Args:
-        calls: matched calls of all ranks: rank, instance (equal on all ranks of one call, null if unmatched), family,
-            start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that were matched
-            by their times are not used.
+        calls: matched calls of all ranks: rank, instance (equal for all calls of one operation, null if unmatched),
+            family, start_ns, end_ns; if available also in_bytes, out_bytes, is_even, in_splits, matched_by. Calls that
+            were matched by their times are not used.
         hosts: the host of each rank.
 
     The reference is the host with the most ranks; on a tie, the host with the lowest rank.
@@ -232,7 +232,7 @@ def clocks(calls: pl.DataFrame, hosts: Mapping[int, str]) -> Clocks:
 
 
 class _Owners(NamedTuple):
-    """The hosts that own the clocks (or single ranks, if a host's ranks share no clock), and the clock of each rank."""
+    """The owner of each clock (a host, or one rank if its host's ranks share no clock), and the clock of each rank."""
 
     names: list[tuple[str, int | None]]
     clock_of_rank: dict[int, int]
@@ -254,22 +254,22 @@ def _owners(hosts: Mapping[int, str], check: HostCheck) -> _Owners:
 
 
 def _without_mismatches(waiting: pl.DataFrame, check: HostCheck) -> pl.DataFrame:
-    """Leave out instances that contradict the shared clock of a host, if there are only a few of them."""
+    """Drop instances that contradict the shared clock of a host, if the host has only a few of them."""
     few = check.by_host.filter(pl.col("contradicted_count") < _FEWEST_CONTRADICTIONS)["host"]
     wrong = check.instances.filter(pl.col("host").is_in(few.implode()))["instance"]
     return waiting if wrong.is_empty() else waiting.filter(~pl.col("instance").is_in(wrong.unique().implode()))
 
 
 def _dropped_count(compared: OfClocks, fitted: Fit) -> int:
-    """Return the number of operations from which a participant was dropped because its times contradicted the others."""
+    """Return the number of operations that lost a participant because its times contradict the other operations."""
     return len(np.unique(compared.participants.operation[fitted.clock_of_row == DROPPED]))
 
 
 def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
-    """Return how many operations involve each clock, when the first operation begins and when the last ends.
+    """Return, for each clock, the number of its operations, the start of the first one and the end of the last one.
 
     Returns:
-        clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by source and time.
+        clock, source, instance_count, first_ns, last_ns (times on the clock itself): int64; sorted by clock.
     """
     rows = pl.DataFrame({"clock": fitted.clock_of_row, "operation": compared.participants.operation})
     base_ns = compared.base_ns[compared.participants.clock]
@@ -289,9 +289,9 @@ def _spans(compared: OfClocks, fitted: Fit) -> pl.DataFrame:
 def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
-    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of both
-    lines overlap between these calls, so the line for a time there is ambiguous. The first window begins before the first
-    compared call, and the last window ends after the last one, by as much time as lies between these two calls.
+    A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
+    both lines overlap between these calls, so the line for a time between them is ambiguous. The first and the last
+    window extend beyond the compared calls by as much time as all compared calls span.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(
@@ -311,7 +311,7 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Series:
-    """Convert times on the clock before a jump to times on the clock after the jump, or the reverse; null if unknown."""
+    """Convert times between the clock before a jump and the clock after it; null if unknown."""
     other = beside[which].fill_null(-1).to_numpy()
     at_ns = beside[f"{which}_ns"].fill_null(0).to_numpy()
     there, here = model.correction(other, at_ns), model.correction(beside["clock"].to_numpy(), at_ns)
@@ -323,7 +323,7 @@ def _on_line_of(model: ClockModel, beside: pl.DataFrame, which: str) -> pl.Serie
 
 
 def _of_ranks(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return one row for each clock of a rank; see `ClockModel`."""
+    """Return `ClockModel.of_ranks`."""
     schema = {"rank": pl.Int32, "source": pl.Int64}
     ranks = pl.DataFrame(list(owners.clock_of_rank.items()), schema=schema, orient="row")
     return ranks.join(_windows(model, spans), on="source").select("rank", "clock", "from_ns", "to_ns")
@@ -355,7 +355,7 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
 
 
 def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return `Clocks.jumps`; if a clock jumps forward, the value to add to its times decreases by the same amount."""
+    """Return `Clocks.jumps`; when a clock jumps forward, the value to add to its times decreases by as much."""
     following = spans.sort("source", "clock").with_columns(
         pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
     )

@@ -1,12 +1,12 @@
-"""Which ranks wait for each other in the matched calls.
+"""Finds which ranks wait for each other in the matched calls.
 
-    all_reduce, all_gather, reduce_scatter, barrier   everyone waits for everyone
+    all_reduce, all_gather, reduce_scatter, barrier   every rank waits for every rank
     all_to_all                                        the same if every rank sends data to every rank
-    send, recv                                        the receiver waits for the sender; a host that sends without a device
-                                                      records the send afterwards, so the request counts as the start
+    send, recv                                        the receiver waits for the sender; hosts record gloo's sends late,
+                                                      so such a send starts when it was requested
     broadcast, scatter, reduce, gather, others        not used: their root is not recorded, or ranks need not wait
 
-An all-to-all in which a rank sends nothing to some other rank is not used, because the two need not wait for each other.
+An all-to-all in which some rank sends nothing to another is not used, because these two need not wait for each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holotrace.enrich.across_ranks.all_to_alls import reaches_all
 
 _EVERYONE_WAITS = ("all_reduce", "all_gather", "reduce_scatter", "barrier")
 _FROM_TIMES = ("time", "stream_order")
-"""Ways of matching that guess from times or counts; clocks must not depend on such matches."""
+"""Methods of matching that guess from times or counts; clocks must not depend on such matches."""
 
 
 def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
@@ -32,9 +32,9 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
         Sorted by instance and rank, at least two rows per instance:
 
         rank, instance    as in `calls`
-        start_ns, end_ns  int64  `end_ns` is later than recorded, by the rounding error, so that start ≤ end
-        is_entered        bool   others wait for the start
-        is_left           bool   the end waits for others
+        start_ns, end_ns  int64  the rounding error is added to `end_ns`, so that start ≤ end
+        is_entered        bool   others wait for this call to start
+        is_left           bool   this call waits for others before it ends
         is_together       bool   all ranks of the instance wait for each other
     """
     usable = _usable(calls)
@@ -62,7 +62,7 @@ def waiting_calls(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _usable(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the matched calls whose times are possible, one row per rank and instance."""
+    """Return the matched calls that end no earlier than they start, one row per rank and instance."""
     is_sound = pl.col("instance").is_not_null() & (pl.col("start_ns") <= pl.col("end_ns"))
     if "matched_by" in calls.columns:
         is_sound &= ~pl.col("matched_by").cast(pl.String).is_in(_FROM_TIMES).fill_null(value=False)
@@ -77,9 +77,9 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return the earliest time at which the call can have communicated.
+    """Return the earliest time when the call can have communicated.
 
-    ProcessGroupGloo first sends, and then creates the object that records `gloo:send`:
+    ProcessGroupGloo sends before it creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
     """
     if not {"asked_ns", "stream"} <= set(calls.columns):
@@ -89,18 +89,18 @@ def _start(calls: pl.DataFrame) -> pl.Expr:
 
 
 def _resolution_ns(calls: pl.DataFrame) -> int:
-    """Return the resolution of the recorded times: older traces have whole microseconds."""
+    """Return the resolution of the recorded times; older traces have whole microseconds."""
     is_microseconds = pl.all_horizontal((pl.col("start_ns", "end_ns") % 1_000 == 0).all())
     return 1_000 if calls.select(is_microseconds).item() else 1
 
 
 class HostCheck(NamedTuple):
-    """How often, and by how much, ranks of one host contradict each other although they should share a clock.
+    """How often, and by how much, ranks of one host contradict the assumption that they share a clock.
 
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  largest time by which a rank left too early; the clocks differ by at least this
+               largest_ns          int64  the most by which a rank left too early; the clocks differ by at least this
     instances  instance and host of each contradiction
     """
 
@@ -129,7 +129,7 @@ def contradictions_within_hosts(waiting: pl.DataFrame, hosts: Mapping[int, str])
 
 
 class OfClocks(NamedTuple):
-    """The participants of each operation by clock, with times relative to the base of each clock."""
+    """The participants of each operation, one per clock, with times relative to the base of the clock."""
 
     participants: Participants
     base_ns: np.ndarray[tuple[int], np.dtype[np.int64]]

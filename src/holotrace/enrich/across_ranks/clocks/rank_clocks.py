@@ -1,7 +1,7 @@
-"""Times of ranks on the clock of the reference host.
+"""Converts times of ranks to the clock of the reference host.
 
-The estimates of `holotrace.enrich.across_ranks.clocks.clocks` are lines: one per host, or several if the clock jumped.
-This module uses the estimated lines to correct any times of a rank, not only those of matched calls.
+`holotrace.enrich.across_ranks.clocks.clocks` estimates lines: one per host, or several if the clock jumped. This module
+applies these lines to any times of a rank, not only to the times of matched calls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ClockLine(NamedTuple):
 class RankClock:
     """The clock of a rank: how to convert its times to times on the reference clock.
 
-    lines  in time order; empty if the clock is unknown, and then `corrected` returns times unchanged
+    lines  in time order; empty if the clock is unknown: then `corrected` returns times unchanged
     """
 
     host: str
@@ -59,7 +59,7 @@ class RankClock:
     def corrected(self, time_ns: int) -> int:
         """Return a time on the reference clock, in whole nanoseconds.
 
-        The order of times stays the same, and the distance between two times changes only by the drift.
+        Without a jump, times keep their order, and the distance between two times changes only by the drift.
         """
         if not self.lines:
             return time_ns
@@ -82,7 +82,7 @@ class RankClock:
         return [(line.at_ns, line.offset_ns, line.drift_ppb, last_ns) for line, last_ns in last_times]
 
     def _line_at(self, time_ns: int) -> ClockLine:
-        """Return the line for a time: the first line that does not end before it."""
+        """Return the first line that does not end before this time, else the last line."""
         rest = zip(self.lines, self._last_times(), strict=True)
         return next((line for line, last_ns in rest if time_ns <= last_ns), self.lines[-1])
 
@@ -108,7 +108,7 @@ def rank_clocks(per_host: pl.DataFrame, hosts: Mapping[int, str]) -> dict[int, R
 
 
 def correction_text(clock: RankClock) -> str:
-    """Describe briefly what is added to the times of a rank.
+    """Describe the correction of a rank's times briefly.
 
     >>> correction_text(RankClock("node-1", (ClockLine(0, -97_310, -2_000.0, 12_000),)))
     'offset -97.3 µs ± 12 µs, drift -2.0 ppm'

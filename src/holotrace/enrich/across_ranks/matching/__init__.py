@@ -1,1 +1,1 @@
-"""Which calls of different ranks are the same operation."""
+"""Finds the calls of different ranks that are parts of the same operation."""

@@ -1,8 +1,8 @@
-"""Batches of sends and receives, one kernel each, matched across ranks.
+"""Matches batches of sends and receives across ranks; each batch is one kernel.
 
-Batches are matched through their partners: the k-th batch in which rank A sends to B matches the k-th batch in which B
-receives from A. In ring attention, or in an all-to-all made of sends, such pairs connect the batches of all ranks; in a
-pipeline, they connect two stages.
+The k-th batch in which rank A sends to its partner B matches the k-th batch in which B receives from A. In ring
+attention, or in an all-to-all made of sends, such pairs connect the batches of all ranks; in a pipeline, they connect
+two stages.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ _TRANSFER = ("source", "destination")
 
 
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Match batches by their recorded partners or, if no partners are recorded in a group of more than two ranks, by order.
+    """Match batches by their recorded partners or, if a group of more than two ranks has none recorded, by order.
 
-    Without partners, the k-th batches of a step match if all recorded ranks of the group have the same number of batches, and
-    no rank leaves before another enters. Batches that would connect two batches of one rank are not matched.
+    Without partners, the k-th batches of a step match if all recorded ranks of the group have the same number of
+    batches, and no rank leaves a batch before another enters it. Batches are not matched if this would connect two
+    batches of one rank.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
-        large_groups: group and present: each group of more than two ranks, and how many of its ranks are in the trace.
+        large_groups: group and present: the groups of more than two ranks, and how many of their ranks are in the
+            trace.
     """
     batched = rows.filter(IS_BATCH)
     if batched.is_empty():

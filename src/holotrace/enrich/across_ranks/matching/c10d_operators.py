@@ -1,7 +1,7 @@
-"""The `c10d::` operators that request communication on the host: their times, and the peers of sends and receives.
+"""Finds the `c10d::` operators that request communication on the host, with their times and peers.
 
-gloo's worker threads perform collectives later, in the order of the requests, but collectives on different threads may start in
-reverse order. The annotation of a send or receive begins inside its operator, and ends after it.
+gloo's worker threads take up collectives in the order of the requests, but later, and those on different threads may
+start in reverse order. The annotation of a send or receive begins inside its operator and ends after it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holotrace.store.trace import RankTrace
 _OPERATOR = r"^c10d::"
 _EXCHANGE = "c10d::alltoall_base_"
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
-"""Families whose operators have the tensors as first argument; the other operators have outputs first, then inputs.
+"""Operators of these families take tensors as the first argument; others take the outputs first, then the inputs.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp
 """
@@ -38,7 +38,7 @@ _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """For calls that the host performs, return the time, peer and tag of the operators that requested them.
+    """Return the time, peer and tag of the operators that requested calls, for calls that the host itself performs.
 
     Args:
         rank_trace: the rank.
@@ -48,7 +48,7 @@ def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFra
         One row per call:
 
         asked_ns    int64  start of the operator; start of the call if the operator is unknown
-        group_peer  int32  number within the group of the rank at the other end of a send or receive; null if unknown
+        group_peer  int32  peer of a send or receive, as its number within the group; null if unknown
         tag         int64  null if unknown
     """
     operators, asked = _operators(rank_trace), _with_dims(rank_trace, calls)
@@ -67,7 +67,7 @@ def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFra
 
 
 def peer_in_name(rank_trace: RankTrace, event_index: pl.Series) -> pl.Series:
-    """Return the peer's number in its group from names of NCCL's annotations (`nccl:send 0->1`); int32, null elsewhere."""
+    """Read the peer's number in its group from the names of NCCL's annotations (`nccl:send 0->1`); int32 or null."""
     names = of_events(rank_trace.events_of([EventKind.USER_ANNOTATION], ["event_index", "name"]), event_index)["name"]
     return rank_trace.texts(names).str.extract(_PEER_IN_NAME).cast(pl.Int32, strict=False).alias("group_peer")
 
@@ -97,7 +97,7 @@ def with_exchange_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Da
 
 
 def _begins(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
-    """Return the thread on which each host call begins (track_id) and its start time (moment)."""
+    """Return where and when each host call begins: its thread (track_id) and its start time (moment)."""
     events = rank_trace.events_of(
         [EventKind.USER_ANNOTATION, EventKind.CPU_OP], ["event_index", "start_ns", "track_id"]
     )
@@ -158,7 +158,7 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many calls were requested before the recording: the fewest for which no call precedes its request."""
+    """Return how many calls were requested before the recording: the fewest such that no call precedes its request."""
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 
@@ -170,14 +170,14 @@ def _groups(rows: pl.DataFrame) -> dict[tuple[object, ...], npt.NDArray[np.int64
 
 
 def _inputs_of(operators: pl.DataFrame) -> pl.Series:
-    """Return the dims of each operator's input tensors, written as in the annotation of its call."""
+    """Return the shapes of each operator's input tensors, in the format that the annotation of the call uses."""
     first, second = (answers(operators["input_dims"], partial(_tensors, argument), pl.String) for argument in (0, 1))
     is_in_place = operators["family"].is_in(_IN_PLACE)
     return first.zip_with(is_in_place, second).alias("input_dims")
 
 
 def _tensors(argument: int, dims: str | None) -> str | None:
-    """Return the shapes of an argument as a list; if its first element is a list, the argument has several tensors."""
+    """Return the shapes in an argument as a list; the argument is one tensor or a list of tensors."""
     shape = _element(dims, argument)
     if not isinstance(shape, list):
         return None

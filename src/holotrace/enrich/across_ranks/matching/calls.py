@@ -1,6 +1,6 @@
-"""The communication of one rank, in a form that can be matched with the communication of other ranks.
+"""Extracts the communication of one rank, to match it with the communication of other ranks.
 
-The matching uses only the `OfRank` of each rank, about 30 bytes for each call.
+Only the `OfRank` of each rank is needed for this; it has about 30 bytes per call.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ Family = pl.Enum(FAMILIES)
 """The kinds of communication: `all_reduce`, …, `send`, `recv`, and `unknown`."""
 
 _EVEN = "base|tensor"
-"""Pattern in the names of all-gathers and reduce-scatters of one tensor, such as `_allgather_base`,
-`reduce_scatter_tensor_coalesced`."""
+"""Matches all-gathers and reduce-scatters of a single tensor: `_allgather_base`, `reduce_scatter_tensor_coalesced`."""
 
 _ARGS = (
     *GROUP_ARGS,
@@ -82,9 +81,9 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
 class RankFacts(NamedTuple):
     """Facts about a rank as a whole.
 
-    host        name of the host or, if the trace does not say, the path of its file
+    host        name of the host; the path of the trace file if the name was not recorded
     world_size  number of ranks of the job; None if unknown
-    groups      the process groups that the header lists, and the groups of the rank's calls
+    groups      the process groups in the header and in the rank's calls
     """
 
     host: str
@@ -93,47 +92,47 @@ class RankFacts(NamedTuple):
 
 
 class OfRank(NamedTuple):
-    """What the matching needs from a rank: its calls and its facts. Pickling compresses the tables."""
+    """The calls of a rank, and the facts needed to match them. Pickling compresses the tables."""
 
     calls: pl.DataFrame
     facts: RankFacts
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Reduce the data for each call from 150 bytes to 30."""
+        """Shrink the pickled calls from 150 to 30 bytes each."""
         return reduced(self)
 
 
 def of_rank(rank_trace: RankTrace, annotation: str | None = None) -> OfRank:
-    """Return the communication of a rank, and the facts needed to match it with the communication of other ranks.
+    """Return the calls of a rank, and the facts needed to match them with the calls of other ranks.
 
     Args:
         rank_trace: the rank.
-        annotation: name of annotations that divide the recording instead of steps; see
+        annotation: name of annotations that divide the recording, in place of steps; see
             `holotrace.enrich.steps.steps.windows`.
 
     Returns:
         calls: one row per call, sorted by start_ns:
 
-        event_index        uint32  the kernel or, if the host itself communicates, its annotation
+        event_index        uint32  the kernel or, if the host itself performs the call, the annotation
         family             Enum    all_reduce, …, send, recv, or `unknown`
         dtype              str     PyTorch's name of the element type; null if unknown
         start_ns, end_ns   int64
-        asked_ns           int64   time of the host's request; null if before the recording
-        window             int64   the step in which the host requested it; null outside all steps
+        asked_ns           int64   when the host requested the call; null if before the recording
+        window             int64   the step in which the host requested the call; null outside all steps
         group              uint64  number of its process group, see `ProcessGroup`; null if unknown
         sequence           int64   number within the group; null if not recorded
         communication_id   uint64  null if not recorded
-        content            uint64  a hash of the element type and, if all ranks must agree on it, the size
+        content            uint64  a hash of the element type and, if the size must be equal on all ranks, the size
         in_bytes           int64   this rank's input; null if unknown
         out_bytes          int64   this rank's output; null if unknown
         is_even            bool    whether an all-to-all sends the same amount to every rank; null if unknown
         in_splits          list[int64]  rows that an all-to-all sends to each rank, in the order of the group; null if
-                                   PyTorch recorded no list, or cut it
+                                 PyTorch recorded no list or a truncated one
         sent_bytes         int64   bytes that an all-to-all with in_splits sends to other ranks
-        partners           list[int64]  ranks that a batch of sends and receives sends to, and -1 - rank for each that it
-                                   receives from; null if unknown
-        peer               int32   rank at the other end of a send or receive; null if unknown
-        group_peer         int32   the same rank's number within the group, if only this is recorded
+        partners           list[int64]  partners of a batch: r for a send to rank r, -1 - r for a receive from rank r;
+                                 null if unknown
+        peer               int32   the other rank of a send or receive; null if unknown
+        group_peer         int32   the peer's number within the group, if only this is recorded
         tag                int64   tag of a send or receive; null if unknown
         stream             int64   null on the host
         is_asynchronous    bool    null if unknown
@@ -162,7 +161,7 @@ def _of_rank(rank_trace: RankTrace, annotation: str | None) -> OfRank:
 
 
 def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank, each batch with its partners; its first send or receive describes the batch."""
+    """Return the communication of a rank; add partners to batches, and let the first send or receive describe each."""
     rows = communication(rank_trace)
     known = rows.hstack(batches(rank_trace, rows))
     return known.with_columns(pl.coalesce("described_index", "first_index").alias("described_index")).drop(
@@ -171,7 +170,7 @@ def _with_batches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _with_args(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the args of the events that describe the calls, and their streams."""
+    """Add the streams of the calls, and the args of the events that describe the calls."""
     args = of_events(rank_trace.table("collectives", ["event_index", *_ARGS]), rows["described_index"])
     texts = args.with_columns(rank_trace.texts(args[column]) for column in _TEXTS)
     streams = of_events(device_work(rank_trace).select("event_index", "stream"), rows["event_index"])
@@ -200,7 +199,7 @@ def _content(known: pl.DataFrame) -> pl.Series:
 
 
 def _position_in_group(group: pl.Series, groups: tuple[ProcessGroup, ...], rank: int) -> pl.Series:
-    """Return the number that this rank has within its group; null if unknown."""
+    """Return, for each call, the number of this rank within the call's group; null if unknown."""
     positions = {known.number: known.ranks.index(rank) for known in groups if known.ranks and rank in known.ranks}
     return group.replace_strict(positions, default=None, return_dtype=pl.Int64).alias("position")
 

@@ -1,7 +1,8 @@
-"""The process groups in the trace of a rank, each with a number that is the same on all ranks of the group.
+"""Identifies the process groups in the trace of a rank by a number that is the same on all ranks of the group.
 
-Processes number their groups independently, so recorded names do not identify a group, but its ranks and description do. The
-description matters too: the default group and a mesh axis may have the same ranks, but count their operations separately.
+Processes number their groups independently, so recorded names do not identify a group. Its ranks and its description
+do: the ranks alone do not suffice, because the default group and a mesh axis may have the same ranks, but count their
+operations separately.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ GROUP_ARGS = ("group_ranks", "group_size", "group_description", "global_rank_sta
 """Columns of the table `collectives` that describe the group of an operation."""
 
 _CUT = "..."
-"""The profiler writes this text after the first 30 ranks of a group."""
+"""The profiler writes this in place of all ranks of a group after the first 30."""
 
 _DEFAULT_GROUP = "default_pg"
 _NO_DESCRIPTION = "undefined"
@@ -29,9 +30,9 @@ _NO_DESCRIPTION = "undefined"
 class ProcessGroup(NamedTuple):
     """A process group.
 
-    number       below 2^64; the same on all ranks of the group, but different for other groups
-    ranks        its ranks in the order of the group, so that `ranks[2]` is the rank that the group itself calls 2; None if
-                 the trace lists only some
+    number       below 2^64; identifies the group on all ranks
+    ranks        its ranks in the order of the group: `ranks[2]` is the rank with the number 2 in the group; None if
+                 the trace lists only some ranks
     size         number of ranks
     description  such as `mesh_dp`; empty if there is none
     """
@@ -63,7 +64,7 @@ def process_group(ranks: Iterable[int], description: str | None = None) -> Proce
 
 
 def configured_groups(header: Header) -> tuple[ProcessGroup, ...]:
-    """Return the groups that the header lists (`distributedInfo.pg_config`): this rank's groups, or all groups of the job."""
+    """Return the groups in the header (`distributedInfo.pg_config`): this rank's groups, or all groups of the job."""
     distributed = header.raw.get("distributedInfo")
     configured = distributed.get("pg_config") if isinstance(distributed, dict) else None
     entries = [entry for entry in configured if isinstance(entry, dict)] if isinstance(configured, list) else []
@@ -71,11 +72,11 @@ def configured_groups(header: Header) -> tuple[ProcessGroup, ...]:
 
 
 def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tuple[ProcessGroup, ...]]:
-    """Return each row's group number (null if unknown), and the groups.
+    """Return the group number of each row (null if unknown), and the groups.
 
     Args:
         args: `GROUP_ARGS`, with texts instead of string ids.
-        header: the header of the same trace; its groups complete the lists of ranks that the profiler cut off.
+        header: the header of the same trace; its groups complete the lists of ranks that the profiler truncated.
     """
     configured, identity = configured_groups(header), list(GROUP_ARGS[:3])
     distinct = args.group_by(identity, maintain_order=True).agg(pl.col(GROUP_ARGS[3:]).max())
@@ -87,7 +88,7 @@ def groups_of_calls(args: pl.DataFrame, header: Header) -> tuple[pl.Series, tupl
 
 
 def compact(ranks: Iterable[int]) -> Sequence[int]:
-    """Return the ranks as a range if they are equally spaced, else as a tuple; a job may have thousands of such lists."""
+    """Return the ranks as a range if they are equally spaced, else as a tuple; this saves memory in large jobs."""
     listed = tuple(ranks)
     stride = listed[1] - listed[0] if len(listed) > 1 else 1
     if stride and listed:

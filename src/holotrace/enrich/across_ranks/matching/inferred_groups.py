@@ -1,7 +1,7 @@
-"""The process groups of calls whose trace does not name them, from their order and times.
+"""Infers the process groups of calls that do not name them, from the order and times of the calls.
 
-gloo and old versions of NCCL record no groups. All calls of a rank that look alike (family, element type and size) are assumed
-to belong to one group: the largest group whose ranks could have made these calls together.
+gloo and old versions of NCCL record no groups. All calls of a rank with the same signature (family, element type and
+size) are assigned to one group: the largest group whose ranks could have made these calls together.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _LIKE = ("family", "content")
 _EVEN_SHARE = 0.5
-"""At least this share of the calls must be on ranks with the same number of calls in a step."""
+"""At least this fraction of the calls must be on ranks with the same number of calls in a step."""
 
 _POSSIBLE_SHARE = 0.75
-"""At least this share of the operations of these calls must be possible: no rank leaves before another enters."""
+"""At least this fraction of the resulting operations must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The least share of possible operations if the calls cannot belong to any other group of the job."""
+"""The smallest fraction of possible operations if the job has no other group that fits the calls' ranks."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
-"""All ranks of a true group leave a collective together. If the ends within a group differ by more than `_FAR_WIDER` times
-their difference within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
+"""All ranks of the right group leave a collective together. If the ends within a group are spread over more than
+`_FAR_WIDER` times their spread within smaller groups, plus `_NOISE_NS`, the smaller groups made these calls.
 """
 
 _FAR_LESS_REGULAR = 3
 _JITTER_NS = 2_000
 _FEWEST_REGULAR = 8
-"""Once the last rank has arrived, equal calls take about the same time to transfer. If, over at least 8 calls, these times vary
-by more than `_FAR_LESS_REGULAR` times their variation in smaller groups, plus `_JITTER_NS`, the smaller groups made the
-calls."""
+"""Equal calls take about the same time to transfer once the last rank has arrived. If these times vary over at least 8
+calls, and by more than `_FAR_LESS_REGULAR` times their variation in smaller groups, plus `_JITTER_NS`, the smaller
+groups made the calls."""
 
 _FEWEST_UNCLEAR = 4
-"""If, over at least 4 calls, the transfer times vary somewhat less in smaller groups, groups of either size may have
-made the calls.
+"""If there are at least 4 calls, and their transfer times vary a little less in smaller groups, either the larger group
+or the smaller ones may have made the calls.
 """
 
 _MEMBER_SHARE = 0.75
@@ -47,10 +47,10 @@ _MEMBER_SHARE = 0.75
 
 
 class Inferred(NamedTuple):
-    """The inferred groups of calls.
+    """The result of `inferred_groups`.
 
     groups     row uint32 and group uint64 of the calls whose group was inferred
-    ambiguous  row uint32 of the calls that several groups of equal size fit
+    ambiguous  row uint32 of the calls that several groups fit equally well
     """
 
     groups: pl.DataFrame
@@ -81,10 +81,10 @@ def inferred_groups(rows: pl.DataFrame, candidates: pl.DataFrame) -> Inferred:
 
 
 def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
-    """Return rank, signature, group and is_ambiguous of the largest groups that fit and are not too wide.
+    """Return the largest groups that fit and are not too wide: rank, signature, group and is_ambiguous.
 
-    A group is too wide if other groups, no larger than this one, fit clearly better on all its ranks. Other groups fit better
-    if their calls end far closer together, or if their transfer times vary far less.
+    A group is too wide if, on all its ranks, other groups that are no larger fit clearly better: their calls end far
+    closer together, or their transfer times vary far less.
 
     Args:
         fitting: rank, signature, group, present, even, spread_ns and jitter_ns.
@@ -119,12 +119,13 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
-    """Leave out a group if choosing it would leave another rank without any group.
+    """Drop a group if choosing it would leave a rank outside the group with no group at all.
 
-    For example, ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit: {0, 2} would leave ranks 1 and 3 alone.
+    For example, if ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit, {0, 2} would leave ranks 1
+    and 3 alone.
 
     Args:
-        largest: rank, signature and group, a row for each rank of a group.
+        largest: rank, signature and group; one row per group and rank.
     """
     of_rank, like = ["rank", *_LIKE], ["group", *_LIKE]
     rows = largest.select("group", *of_rank)
@@ -147,13 +148,13 @@ def _only(candidates: pl.DataFrame) -> pl.Series:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Return the groups that fit each signature: group, signature, present, even (number of compared calls) and measures.
+    """Return the groups that fit each signature: group, signature, present, even, spread_ns and jitter_ns.
 
-    spread_ns is the median spread of the ends of a call over the ranks. jitter_ns is the median deviation of the transfer times
-    from their median.
+    even is the number of compared calls, spread_ns the median time between a call's first and last end, and jitter_ns
+    the median deviation of the transfer times from their median.
 
     Args:
-        offered: calls, once for each group to which they may belong, with `present` and `is_only`.
+        offered: each call once for each possible group, with `present` and `is_only`.
     """
     like = ["group", *_LIKE]
     tested = (
@@ -190,7 +191,7 @@ def _is_fitting() -> pl.Expr:
 def _tested(offered: pl.DataFrame) -> pl.DataFrame:
     """Give the k-th calls of each signature in a step the same `instance`, and add `is_possible`.
 
-    Ranks with an unusual number of calls are dropped.
+    Ranks with an unusual number of such calls are dropped.
     """
     keys = ["group", "window", *_LIKE]
     placed = of_most(offered, keys).with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))

@@ -1,4 +1,4 @@
-"""The process groups of a job, collected from all ranks."""
+"""Collects the process groups of a job from all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holotrace.enrich.across_ranks.matching.groups import ProcessGroup, process_
 
 
 def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
-    """Return the groups in the traces of all ranks, by number; if none contains all ranks, such a group is added at the end."""
+    """Return the groups in the traces of all ranks, by number; if none contains all ranks, add one that does."""
     known = {group.number: group for of_rank in of_ranks.values() for group in of_rank.facts.groups}
     job = _whole_job(of_ranks)
     is_known = any(group.ranks == job.ranks for group in known.values())
@@ -19,12 +19,13 @@ def known_groups(of_ranks: Mapping[int, OfRank]) -> dict[int, ProcessGroup]:
 
 
 def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the groups to which calls may belong; ranks that are not in the trace are left out.
+    """Return the groups that calls can be assigned to, without the ranks that are not in the trace.
 
-    If several groups have the same ranks in the trace, only the first counts.
+    If several groups have the same ranks in the trace, only the first is returned.
 
     Returns:
-        group uint64, rank int32, and present: the number of its ranks in the trace, at least 2. One row for each group and rank.
+        group uint64, rank int32, and present: the number of the group's ranks in the trace, at least 2. One row per
+        group and rank.
     """
     groups = reversed(known_groups(of_ranks).values())
     by_ranks = {_present(group.ranks or (), of_ranks): group for group in groups}
@@ -34,10 +35,11 @@ def candidate_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the number of each rank within each of its groups.
+    """Return the numbers that ranks have within their groups.
 
     Returns:
-        group uint64, rank int32, position int32 from 0, and size int64 of the group. One row for each group and rank.
+        group uint64, rank int32, position (the number; int32 from 0), and size (of the group; int64). One row per group
+        and rank.
     """
     listed = [(group.number, list(group.ranks), group.size) for group in known_groups(of_ranks).values() if group.ranks]
     table = pl.DataFrame(listed, {"group": pl.UInt64, "rank": pl.List(pl.Int32), "size": pl.Int64}, orient="row")
@@ -46,7 +48,7 @@ def positions(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def _whole_job(of_ranks: Mapping[int, OfRank]) -> ProcessGroup:
-    """Return the group of all ranks of the job or, if their number is unknown, of the trace."""
+    """Return the group of all ranks of the job or, if their number is unknown, of all ranks in the trace."""
     sizes = [of_rank.facts.world_size for of_rank in of_ranks.values() if of_rank.facts.world_size]
     is_whole = bool(sizes) and max(sizes) > max(of_ranks, default=0)
     return process_group(range(max(sizes)) if is_whole else sorted(of_ranks))

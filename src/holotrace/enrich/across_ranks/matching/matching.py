@@ -1,4 +1,4 @@
-"""Find out which calls of different ranks are the same operation."""
+"""Finds the calls of different ranks that are parts of the same operation."""
 
 from __future__ import annotations
 
@@ -31,34 +31,35 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class Matching(EqualByContent):
-    """The calls of all ranks, with a number for the calls that are the same operation.
+    """The calls of all ranks; the calls that one operation consists of have the same number (`instance`).
 
     calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (except group_peer), and:
 
               rank          int32
-              instance      int64   equal on all ranks of one operation, or at both ends of a send; null if not matched
+              instance      int64   number of the operation, equal for all its calls; null if not matched
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
-              kernel_count  uint32  kernels in this row: more than 1 if calls with the same number were coalesced
+              kernel_count  uint32  kernels merged into this row; more than 1 if calls with the same number were
+              coalesced
 
               `group` and `peer` include inferred values.
 
     groups    one row per process group:
 
               group        uint64
-              ranks        list[int32]  in the order of the group; if not all are known, the ranks that use it
+              ranks        list[int32]  in the order of the group; if they are unknown, the ranks that use it
               size         int64
               description  str    null if there is none
-              is_inferred  bool   whether calls were assigned to it because their times and order fit
+              is_inferred  bool   whether calls were assigned to it by their times and order
 
-    coverage  one row per way of matching, and one for unmatched calls; calls in groups of one rank do not count:
+    coverage  one row per method of matching, and one for unmatched calls; calls in groups of one rank are excluded:
 
-              matched_by     Enum     null: not matched
+              matched_by     Enum     null for unmatched calls
               call_count     int64
               call_fraction  float64  of all calls
               byte_fraction  float64  of the input bytes of all calls; null if no size is known
               time_fraction  float64  of the time in all calls
 
-    findings  sentences: what could not be matched, and why
+    findings  sentences that report unmatched calls, and why they are unmatched
     """
 
     calls: pl.DataFrame
@@ -71,8 +72,8 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
     """Match the calls of all ranks.
 
     Args:
-        of_ranks: {rank: what `holotrace.enrich.across_ranks.matching.calls.of_rank` returned}.
-        sends: also match sends with receives. If False, findings do not mention sends and receives.
+        of_ranks: {rank: the result of `holotrace.enrich.across_ranks.matching.calls.of_rank`}.
+        sends: also match sends with receives. If False, the findings ignore them.
     """
     recorded = rows_of(of_ranks)
     large = _large_groups(of_ranks)
@@ -91,7 +92,7 @@ def match(of_ranks: Mapping[int, OfRank], *, sends: bool = True) -> Matching:
 
 
 def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
-    """Say how many collectives were matched without an identifying number.
+    """Report how many collectives were matched without a number that identifies them.
 
     Args:
         collectives: rows of `Matching.calls` without sends and receives.
@@ -105,14 +106,14 @@ def matched_without_numbers(collectives: pl.DataFrame) -> tuple[str, ...]:
 
 
 def _large_groups(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return group and present: the groups of more than two ranks, and how many of their ranks are in the trace."""
+    """Return the groups of more than two ranks, and how many of their ranks are in the trace: group and present."""
     large = [group for group in known_groups(of_ranks).values() if group.size > 2]  # noqa: PLR2004 -- two ends
     rows = [(group.number, len(of_ranks.keys() & set(group.ranks or ()))) for group in large]
     return pl.DataFrame(rows, {"group": pl.UInt64, "present": pl.Int64}, orient="row")
 
 
 def _comparable(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Leave out batches of sends and receives in groups of more than two ranks, because their partners may differ."""
+    """Drop batches of sends and receives in groups of more than two ranks, because their partners may differ."""
     is_of_large = pl.col("group").is_in(large_groups["group"].implode()).fill_null(value=False)
     return rows.filter(~(IS_BATCH & (is_of_large | pl.col("partners").is_not_null())))
 
@@ -151,7 +152,7 @@ def _groups(of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, inferred: pl.Ser
 
 
 def _coverage(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the share of the calls, bytes and time that each way of matching covers."""
+    """Return the fractions of the calls, bytes and time that each method of matching covers."""
     amounts = {
         "call": pl.col("kernel_count").cast(pl.Int64),
         "byte": pl.col("in_bytes"),

@@ -1,4 +1,4 @@
-"""Calls matched by numbers that the trace records: the sequence number within the group, or the communication id."""
+"""Matches calls by recorded numbers: the sequence number within the group, or the communication id."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matc
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If, on average, more than this many calls of a rank and group share one number, the numbers do not count calls."""
+"""If more calls than this of a rank and group have the same number on average, the numbers do not identify calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If ranks have different counts of kernels with the same
-    number, the calls were coalesced: all kernels with this number are one operation.
+    Matching calls must also have the same family and content. If the ranks have different numbers of kernels with one
+    sequence number or id, the calls were coalesced, and all these kernels are one operation.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
@@ -47,6 +47,6 @@ def _matched(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.Dat
 
 
 def _counting(rows: pl.DataFrame, number: str, identity: Sequence[str]) -> pl.DataFrame:
-    """Return the rows whose number distinguishes calls; some libraries write the same number for all calls."""
+    """Drop rows whose numbers do not identify calls; some libraries write the same number for all calls."""
     of_group = ["rank", *(name for name in identity if name != number)]
     return rows.filter(pl.len().over(of_group) <= _MOST_WITH_ONE_NUMBER * pl.col(number).n_unique().over(of_group))

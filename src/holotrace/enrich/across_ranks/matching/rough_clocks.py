@@ -1,6 +1,6 @@
-"""Rough differences between the clocks of a group's ranks; they show which calls cannot be the same operation.
+"""Estimates how far the clocks of a group's ranks differ, to see which calls cannot be the same operation.
 
-Once the calls are matched, `clocks` estimates the differences more precisely.
+`clocks` estimates the differences more precisely, but needs matched calls.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how far each rank's clock is ahead of its group's clock: the median difference between the ends of calls.
+    """Return how far each clock is ahead of a reference rank of the group: the median difference of the ends of calls.
 
     Args:
-        rows: group, rank, host, end_ns, and instance: equal on all ranks of one operation, or null.
+        rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).
 
     Returns:
-        One row per group and rank: group, rank, offset_ns int64 (relative to one rank of the group; 0 for ranks of the same
-        host; null if they share no operation) and tolerance_ns int64 (how wrong the offset may be).
+        One row per group and rank: group, rank, offset_ns int64 (0 for ranks on the host of the reference; null if the
+        rank's host shares no operation with it) and tolerance_ns int64 (the possible error of the offset).
     """
     members = rows.group_by("group", "rank", "host").agg(pl.col("instance").count().alias("count"))
     first = members.sort("group", "count", "rank", descending=[False, True, False])
@@ -49,13 +49,13 @@ def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def corrected(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows whose offset is known, with their times on the clock of the group, and tolerance_ns."""
+    """Return the rows whose offset is known, with times on the clock of the reference rank, and tolerance_ns."""
     known = rows.join(offsets.drop_nulls("offset_ns"), on=["group", "rank"], maintain_order="left")
     return known.with_columns(pl.col("start_ns", "end_ns") - pl.col("offset_ns")).drop("offset_ns")
 
 
 def operations(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per group and instance of corrected rows: last_start_ns, first_end_ns, middle_end_ns and is_possible.
+    """Summarise `corrected` rows by group and instance: last_start_ns, first_end_ns, middle_end_ns and is_possible.
 
     An operation is impossible if a rank leaves it before another enters.
     """

@@ -1,4 +1,4 @@
-"""The tables that the steps of the matching exchange: the calls of all ranks, and the matches between them."""
+"""The tables that all modules of the matching use: the calls of all ranks, and the matches between them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MATCHES: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Return the calls of all ranks, sorted by rank and, within a rank, in the order in which the host requested them.
+    """Return the calls of all ranks, sorted by rank and by the time when the host requested them.
 
     Returns:
         The columns of `OfRank.calls`, and:
@@ -49,10 +49,10 @@ def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def of_most(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """For each combination of keys, return the calls of the ranks that make the most common number of such calls.
+    """Return, for each combination of keys, the calls of those ranks that have the most common number of such calls.
 
-    If no two ranks make the same number of calls, no calls are returned. If several numbers are equally common, the
-    largest of them applies.
+    If all ranks have different numbers of calls, no calls are returned. If several numbers are equally common, the
+    largest is used.
     """
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     modes = counted.group_by(*keys, "count").agg(pl.col("rank").n_unique().alias("ranks"))

@@ -1,6 +1,6 @@
-"""Sends matched with their receives.
+"""Matches sends with receives.
 
-The k-th send from one rank to another, with a tag, type and size, matches the k-th such receive on the other rank.
+The k-th send from one rank to another matches the k-th receive there with the same tag, element type and size.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the numbers of sends and receives differ little: the smaller is at least this share of the larger."""
+"""A group fits if the numbers of sends and receives differ little: the smaller is at least this times the larger."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
 
 
 def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
-    """Return row, peer and group of sends and receives for which only the peer's number within a group was recorded.
+    """Find the peer of sends and receives that name only its number within a group; return row, peer and group.
 
-    A group fits if the peer has about as many receives from this rank as this rank has sends to the peer. If several groups
-    with the same peer fit, the smallest is chosen; if different peers fit equally well, no group is chosen.
+    A group fits if the number of sends of one rank and the number of receives of the other are about equal. If several
+    groups with the same peer fit, the smallest is chosen; if different peers fit equally well, none is chosen.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.
-        positions: group uint64, rank int32, position int32 (the number of the rank within the group) and size.
+        positions: group uint64, rank int32, position int32 (the rank's number within the group) and size.
     """
     unknown = rows.filter(IS_POINT_TO_POINT & pl.col("peer").is_null() & pl.col("group_peer").is_not_null())
     if unknown.is_empty():
@@ -48,7 +48,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`: the ratio of sends to receives, or its inverse if it is above 1; drop rows with a low share."""
+    """Add `share`: the smaller of the numbers of sends and receives over the larger; drop rows with a low share."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -61,8 +61,8 @@ def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
 def by_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Match sends with receives by source, destination, tag, type, size and order.
 
-    If one rank has one more call than the other in a step, the times usually show which call is missing. Calls whose
-    counterpart remains unclear stay unmatched.
+    If one rank has one more call than the other in a step, the times usually show which call is missing. Calls with an
+    unclear counterpart stay unmatched.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with peers.
@@ -95,12 +95,12 @@ def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match sends with receives in steps in which one side has one more call; return row and instance.
+    """Match sends with receives in steps in which one rank recorded one more call; return row and instance.
 
-    A receive ends soon after both the send and the receive have begun. The k-th call of the side with fewer calls
-    matches the k-th call of the other side or, after the missing call, the (k+1)-th. A position of the missing call is likely
-    if the summed delays of the receives are at most four times those for the best position (plus 20 µs). If two likely
-    positions match a call differently, it stays unmatched.
+    The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
+    (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call is
+    likely if the delays of the receives add up to at most four times the sum for the best position (plus 20 µs). If two
+    likely positions give a call different counterparts, it stays unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -124,16 +124,16 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return the absolute time between the later start of the two calls and the receive's end; gloo may end a receive early."""
+    """Return the absolute time from the later of the two starts to the receive's end; gloo may end a receive early."""
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift` (0 or 1) to each pair; drop pairs whose shift differs between likely positions of the missing call."""
+    """Add `shift` (0 or 1) to each pair; drop pairs with different shifts for likely positions of the missing call."""
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
-    total = before + after  # if the missing call precedes this one
+    total = before + after  # the cost if the missing call comes right before this one
     at_end = pl.col("lag_0").sum().over(keys)
     costs = lags.with_columns(total.alias("total"), at_end.alias("at_end"), pl.len().over(keys).alias("size"))
     least = pl.min_horizontal(pl.col("total").min().over(keys), "at_end")

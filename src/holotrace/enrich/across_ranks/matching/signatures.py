@@ -1,7 +1,7 @@
-"""Match calls of a group by their signature (family, element type and size) and order.
+"""Matches calls of a group by their signature (family, element type and size) and order.
 
-A call that is missing on a rank, or recorded only there, must not shift the calls after it. If ranks have different numbers of
-equal calls, the calls around them, or their times, show which call is missing.
+If a call is missing on one rank, or recorded on one rank only, the calls after it must still be matched correctly. If
+ranks have different numbers of equal calls, the calls around them, or their times, show which call is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holotrace.enrich.across_ranks.matching.times import by_time
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 ALIKE = ("group", "window", "family", "content")
-"""Calls with the same values in these columns may be the same operation."""
+"""Calls with equal values in these columns may be the same operation."""
 
 IS_BARE = pl.col("dtype").is_null() & pl.col("stream").is_not_null()
 """Kernels without arguments that identify the call, such as custom all-reduces."""
@@ -27,13 +27,14 @@ _FEWEST_AFTER_JUMP = 3
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match the collectives without numbers in each group.
 
-    1. The k-th calls of one signature in a step match if all ranks with such calls have the same number of them.
-    2. The same applies to the calls between two operations that all ranks share.
-    3. The same applies to those ranks that have the most common number of such calls.
-    4. If a rank leaves an operation before another enters it, the match is impossible: drop it, and all other matches of the same
-    signature in the step. Calls that are now without a match join the operation that ends nearest to them.
+    1. The k-th calls with one signature in a step match if all ranks that have such calls have equally many.
+    2. So do the k-th calls between two operations that all ranks share.
+    3. If ranks have different numbers of such calls, only the ranks with the most common number are matched.
+    4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
+       matches with the same signature in the step. Calls without a match then join the operation that ends nearest to
+       them.
 
-    If only a kernel's kind is known, only the first rule can match the kernel.
+    Kernels of which only the kind is known are matched by the first rule only.
 
     Args:
         rows: the calls of all ranks, from `rows_of`, with inferred groups.
@@ -68,16 +69,16 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have equally many; return row and instance."""
+    """Match the k-th calls with equal keys if all ranks that have any have equally many; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if ranks with such calls have equally many."""
+    """Also match calls between two operations that all ranks share, if all ranks that have any have equally many."""
     known = pairs
-    for _ in range(2):  # calls matched in the first pass separate the remaining ones, so a second pass matches more
+    for _ in range(2):  # matches of the first pass also separate calls, so a second pass finds more
         rest = without(_with_gaps(rows, known), known)
         if rest.is_empty():
             return known
@@ -86,7 +87,7 @@ def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_gaps(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add `gap`: the instance of the last operation, up to and including this call, that all ranks of the group share in the step."""
+    """Add `gap`: the last operation up to this call (inclusive) that all ranks of the group share in the step."""
     numbered = _with_instances(rows, pairs)
     ranks = pl.col("rank").n_unique().over("group", "window")
     is_shared_by_all = pl.col("instance").is_not_null() & (pl.len().over("group", "instance") == ranks)
@@ -99,7 +100,7 @@ def _with_instances(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFrame:
-    """Return row and instance; if an operation is impossible, drop all operations with the same signature in the step."""
+    """Drop all operations whose signature has an impossible operation in the step; return row and instance."""
     found = rows.drop_nulls("instance")
     spans = operations(corrected(found.filter(pl.col("family").is_in(SYNCHRONISING)), offsets))
     of_groups = found.group_by("group").agg((pl.col("host").n_unique() > 1).alias("has_hosts"))
@@ -112,8 +113,8 @@ def _without_impossible(rows: pl.DataFrame, offsets: pl.DataFrame) -> pl.DataFra
 def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump.
 
-    A clock jumps if all operations before some time are possible and all later ones are not, or the reverse.
-    If all or nearly all operations are impossible, no clock jumps: the match is wrong. Ranks of one host share its clock.
+    If a clock jumps, all operations before some time are possible and all later ones are impossible, or the reverse. If
+    nearly all operations are impossible, they are matched wrongly.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

@@ -1,4 +1,4 @@
-"""Calls matched by the nearest end, on roughly aligned clocks."""
+"""Matches calls to the operation that ends nearest, on roughly aligned clocks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ _FAR_NS = 2**62
 def by_time(rows: pl.DataFrame, known: pl.DataFrame, offsets: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
     """Match each call to the operation that ends nearest to it; ambiguous calls stay unmatched.
 
-    Only operations to which the call can belong are compared. The call is ambiguous if the second nearest ends at most three times
-    as far away as the nearest. If several calls of a rank are nearest to the same operation, only the nearest of them is matched.
-
-    Calls first join known operations. Of the remaining calls that may be the same operation, take the rank with the most calls:
-    each of its calls becomes a new operation.
+    Only operations that the call overlaps in time are compared. The call is ambiguous if the second nearest operation
+    ends at most three times as far away as the nearest. If several calls of a rank are nearest to the same operation,
+    only the nearest call is matched. Calls first join known operations. Then, for each kind of remaining calls, the
+    calls of the rank with the most calls become new operations, which other ranks' calls can join.
 
     Args:
         rows: unmatched calls.
-        known: calls that are matched already, with instance.
+        known: calls that are already matched, with instance.
         offsets: `rough_offsets` of the calls in `rows` and `known`.
         alike: columns that are equal for all calls of one operation.
 
     Returns:
-        row and instance, of matched calls only.
+        row and instance of the newly matched calls.
     """
     if rows.is_empty():
         return rows.select("row", instance="row")
@@ -55,17 +54,16 @@ def _with_class(rows: pl.DataFrame, alike: Sequence[str]) -> pl.DataFrame:
 
 
 def _of_largest(rows: pl.DataFrame) -> pl.DataFrame:
-    """For calls that may be the same operation, return those of the rank with the most calls; on a tie, of the lowest rank."""
+    """Return, for each class, the calls of the rank with the most calls; on a tie, of the lowest rank."""
     counts = rows.group_by("class", "rank").len().sort("len", "rank", descending=[True, False])
     largest = counts.group_by("class", maintain_order=True).first()
     return rows.join(largest, on=["class", "rank"], how="semi", maintain_order="left")
 
 
 def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Find the operation that ends nearest to each call; return row, rank, instance and distance_ns.
+    """Find the operation that ends nearest to the end of each call; return row, rank, instance and distance_ns.
 
-    Only operations to which the call can belong are compared. A call has no row if the second nearest ends at most three times as
-    far away as the nearest.
+    Ambiguous calls are dropped; see `by_time`.
     """
     before, after = (_possible(rows, spans, side) for side in ("backward", "forward"))
     together = pl.concat([before, after]).unique(["row", "instance"]).sort("row", "distance_ns")
@@ -75,7 +73,7 @@ def _nearest(rows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
 
 
 def _possible(rows: pl.DataFrame, spans: pl.DataFrame, side: Literal["backward", "forward"]) -> pl.DataFrame:
-    """For each call, return the operation that ends nearest before or after it (`side`), if the call can belong to it."""
+    """Return, for each call, the operation that ends nearest before or after it (`side`), if they overlap in time."""
     offered = spans.select("class", "instance", "last_start_ns", "first_end_ns", "middle_end_ns").sort("middle_end_ns")
     joined = rows.sort("end_ns").join_asof(
         offered, left_on="end_ns", right_on="middle_end_ns", by="class", strategy=side, check_sortedness=False

@@ -1,4 +1,4 @@
-"""Sentences about the calls that could not be matched, and about ranks that do not look like one job."""
+"""Reports calls that could not be matched, and ranks that do not look like one job."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _REASONS = {
 def findings(
     of_ranks: Mapping[int, OfRank], rows: pl.DataFrame, unmatched: pl.DataFrame, ambiguous: pl.DataFrame
 ) -> tuple[str, ...]:
-    """Say what could not be matched, and why.
+    """Report the calls that could not be matched, and why.
 
     Args:
         of_ranks: the recorded calls and groups of each rank.
-        rows: their calls, with inferred groups and peers, but without calls in groups of one rank.
+        rows: the calls of all ranks, with inferred groups and peers, but without calls in groups of one rank.
         unmatched: the calls to explain.
         ambiguous: the column row, for calls that several groups fit.
     """
