@@ -1,4 +1,4 @@
-"""How a count changed from one recording to another."""
+"""Classify how a count changed from one recording to another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CHANGES = ("added", "deleted", "increased", "decreased", "unchanged")
 
 
 def change_of_count(control: pl.Expr, test: pl.Expr) -> pl.Expr:
-    """Return one of `CHANGES` for each row."""
+    """Return, for each row, one of `CHANGES`."""
     return (
         pl.when((control == 0) & (test > 0))
         .then(pl.lit("added"))

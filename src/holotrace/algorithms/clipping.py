@@ -1,4 +1,4 @@
-"""Parts of sorted intervals within windows."""
+"""Cut sorted intervals at the bounds of windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The longest common subsequence of two sequences, as pairs of rows."""
+"""Find the longest common subsequence of two sequences."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
-    """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
+    """Return, for each row of `first`, its partner row of `second` in a longest common subsequence, or `NO_PARTNER`.
 
-    Equal beginnings and ends are paired directly. For the rest, one integer with a bit for each row of one sequence encodes the
-    lengths of the common subsequences with all prefixes of that sequence, and each row of the other sequence updates all of
-    these lengths at once. Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
+    Equal beginnings and ends are paired directly. Between them, one integer has a bit for each row of one sequence. It
+    encodes the lengths of the common subsequences with all prefixes of this sequence, and each row of the other
+    sequence updates all these lengths at once.
+
+    Source: H. Hyyrö, "Bit-Parallel LCS-length Computation Revisited", AWOCA 2004.
 
     >>> common_subsequence(np.array([1, 2, 3, 4]), np.array([2, 9, 4])).tolist()
     [-1, 0, -1, 2]
@@ -36,7 +38,7 @@ def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
 
 
 def _equal_length(first: _Int64, second: _Int64) -> int:
-    """Return how many rows at the beginning of both sequences are equal."""
+    """Return the length of the common beginning of both sequences."""
     different = np.flatnonzero(first != second)
     return int(different[0]) if len(different) else len(first)
 
@@ -57,7 +59,7 @@ def _pairs(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _walked_back(states: Sequence[int], row: int, other: int) -> list[tuple[int, int]]:
-    """Walk back through the states and return the pairs; a zero bit marks a row at which the subsequence becomes longer."""
+    """Walk back through the states and return the pairs; a zero bit marks a row where the subsequence grows."""
     pairs = []
     while row and other:
         bit = 1 << (other - 1)

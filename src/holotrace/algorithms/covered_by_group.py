@@ -1,4 +1,4 @@
-"""How much time the intervals of each group cover."""
+"""Compute how much time the intervals of each group cover."""
 
 from __future__ import annotations
 

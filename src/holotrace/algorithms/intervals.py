@@ -1,7 +1,7 @@
 """Half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
-Every function except `gap_begins` and `covered_before` takes intervals in any order, overlapping or not. Intervals without
-length (end <= start) cover nothing and are ignored. `tests/helpers/truths/oracles.py` has slow, obviously correct versions.
+Unless a docstring says otherwise, functions take intervals in any order, overlapping or not. Intervals without length
+(end <= start) are ignored. `tests/helpers/truths/oracles.py` has slow, obviously correct versions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def intersection_length(first: Intervals, second: Intervals) -> int:
 
 
 class Overlaps(NamedTuple):
-    """The stretches that both sets cover: start_ns, end_ns, and the row of the interval in each set."""
+    """The times that both sets cover: start_ns, end_ns, and the row of the interval in each set."""
 
     start_ns: Int64Array
     end_ns: Int64Array
@@ -56,7 +56,7 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(first: Intervals, second: Intervals) -> Overlaps:
-    """Return where two sets overlap, in order, cut at each start and end; the intervals of each set are disjoint and in order.
+    """Return the overlaps of two sets, cut at each start and end; each set must be disjoint and in order.
 
     >>> a = np.array([0, 10]), np.array([5, 20])
     >>> b = np.array([3]), np.array([12])
@@ -69,7 +69,7 @@ def overlaps(first: Intervals, second: Intervals) -> Overlaps:
 
 
 def difference(first: Intervals, second: Intervals) -> Intervals:
-    """Return the time that the first set covers and the second does not, as disjoint intervals in order."""
+    """Return the time that only the first set covers, as disjoint intervals in order."""
     return _native.difference(_contiguous(first), _contiguous(second))
 
 
@@ -79,7 +79,7 @@ def intersection(first: Intervals, second: Intervals) -> Intervals:
 
 
 def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
-    """Return how many nanoseconds of disjoint intervals, sorted as by `union`, come before each time."""
+    """Return how many nanoseconds of the intervals come before each time; the intervals are disjoint and in order."""
     starts, ends = disjoint
     if not len(starts):
         return np.zeros(len(moments), np.int64)
@@ -93,8 +93,8 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
 def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
     """Return the row of the interval that contains each time, -1 if none does.
 
-    Starts are in ascending order. At each time, only the interval that began last is checked, even if an earlier one ends
-    later.
+    Starts must be in ascending order. At each time, only the interval that began last is checked, even if an earlier
+    interval ends later.
     """
     starts, ends = intervals
     return _native.holding(*_contiguous((starts, ends)), np.ascontiguousarray(moments))
@@ -107,7 +107,7 @@ def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
 
 
 def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[int] | Int64Array) -> Int64Array:
-    """Return when the gap before each interval began: the length of the gap is `start_ns` minus this time.
+    """Return when the gap before each interval began.
 
     Args:
         start_ns: sorted within each group.
@@ -115,8 +115,9 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
         group_starts: row of the first interval of each group; groups are contiguous.
 
     Returns:
-        The latest end of the earlier intervals of the group, but at most the start of the interval. Without a gap, this is the
-        start itself: the interval is the first of its group, or begins before the earlier intervals end.
+        The latest end of the earlier intervals of the group, but at most the start of the interval. If there is no gap,
+        because the interval is the first of its group or begins before an earlier interval ends, this is the start
+        itself.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -126,14 +127,14 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
 
 
 def states(classes: Sequence[Intervals]) -> Int64Array:
-    """Return how long each combination of classes was active at the same time.
+    """Return how long each combination of classes was active.
 
     Args:
         classes: k sets of intervals. A class is active while at least one of its intervals runs.
 
     Returns:
-        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time between the first start and
-        the last end in which no class was active.
+        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time without any active
+        class between the first start and the last end.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)
@@ -154,15 +155,15 @@ def concatenated(sets: Iterable[Intervals]) -> Intervals:
 def distinct_times(*times: Int64Array) -> Int64Array:
     """Return each time once, in order.
 
-    Times usually consist of a few sorted runs, which a stable sort merges quickly. np.unique hashes integers since NumPy 2.3,
-    which took 11 s for 7 million times; this function takes 0.05 s.
+    Times usually consist of a few sorted runs, which a stable sort merges quickly: in 0.05 s for 7 million times.
+    np.unique, which hashes integers since NumPy 2.3, took 11 s.
     """
     ordered = np.sort(np.concatenate(times), kind="stable")
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return starts, ends and, for each set, the row that covers the piece, or -1."""
+    """Cut time at each start and end; return the starts and ends of the parts and their row in each set, or -1."""
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)
@@ -179,5 +180,5 @@ def _length(intervals: Intervals) -> int:
 
 
 def _changes(bit: int, count: int) -> Int64Array:
-    """Return the change of the mask of active classes at each start, then at each end, of a class's merged intervals."""
+    """Return how the mask of active classes changes at each start, then at each end, of a class's merged intervals."""
     return np.repeat(np.array([bit, -bit], np.int64), count)

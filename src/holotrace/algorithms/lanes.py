@@ -1,4 +1,4 @@
-"""Lanes for drawing intervals, so that no interval covers another."""
+"""Assign intervals to lanes, so no interval is drawn over another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""At most this many intervals that overlap without being nested are drawn below each other."""
+"""Of intervals that overlap without being nested, at most this many are drawn below each other."""
 
 NOT_DRAWN = -1
 
@@ -14,19 +14,19 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval a lane in its group, so that it overlaps no other interval of the lane.
+    """Assign each interval a lane in its group where it overlaps no other interval.
 
-    A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is the
-    outer one. A group needs only as many lanes as there are intervals open at the same time. An empty interval counts as one
+    A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is
+    the outer one. A group has as many lanes as it has intervals at the same time. An empty interval is treated as one
     nanosecond long.
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)
-        lane   in that order; `NOT_DRAWN` if intervals overlap more than `MOST_ROUNDS` deep and are not nested
+        lane   of the intervals in `order`; `NOT_DRAWN` if more than `MOST_ROUNDS` intervals overlap without being nested
 
-    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval begins
-    inside another one and ends after it, this can assign overlapping intervals to the same lane. In such a stretch of time, the
-    lanes are filled one after the other instead.
+    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval
+    begins inside another interval and ends after it, this method can assign overlapping intervals to the same lane.
+    While such intervals are open, the lanes are filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
@@ -40,12 +40,12 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return non-negative numbers as 16-bit integers if they fit, because NumPy sorts those faster, with a radix sort."""
+    """Return non-negative numbers as 16-bit integers if they fit; NumPy sorts them fast, with a radix sort."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; if group and start fit into one 64-bit number, sorting takes a third of the time."""
+    """Sort by group, start and length, in a third of the time if group and start fit into one 64-bit number."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -62,7 +62,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Shift the times so that all times of a group come after all times of the previous group."""
+    """Shift the times of each group to come after all times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1
@@ -73,7 +73,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return all intervals of each busy stretch in which intervals of the same lane overlap."""
+    """Return all intervals of each busy period in which intervals of the same lane overlap."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]
@@ -86,7 +86,7 @@ def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) ->
 
 
 def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
-    """Fill one lane after the other: the first interval, the next that begins after its end, and so on."""
+    """Fill one lane after the other: take the first interval, the next one that begins after its end, and so on."""
     lane = np.full(len(start), NOT_DRAWN, np.int32)
     left = np.arange(len(start))
     for number in range(MOST_ROUNDS):
@@ -94,7 +94,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # all rounds together take one step per interval
+        while at < len(following):  # one iteration per interval, over all rounds
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

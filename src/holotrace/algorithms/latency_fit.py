@@ -25,7 +25,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LatencyFit:
-    """Estimates with their 95 % confidence intervals: times in ns, bandwidths in bytes/s.
+    """Estimates with 95 % confidence intervals: times in ns, bandwidths in bytes/s.
 
     A bandwidth is infinite if the time does not grow with the size.
     """
@@ -39,11 +39,11 @@ class LatencyFit:
 
 
 def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]) -> LatencyFit | None:
-    """Fit `time = latency + bytes / bandwidth` to messages; None if their sizes are too few or too similar.
+    """Fit `time = latency + bytes / bandwidth` to messages; None if the sizes are too few or too similar.
 
-    The line runs through the median time of each size, so single slow messages do not move it (Theil-Sen: its slope is the
-    median of the slopes between all pairs of sizes). The intervals come from 200 bootstrap samples of the messages of each
-    size; the seed is fixed, so equal input gives an equal answer.
+    The fit uses the median time of each size, so single slow messages have no effect. The slope is the median of the
+    slopes between all pairs of sizes (Theil-Sen). The confidence intervals come from 200 bootstrap samples of the
+    messages of each size; the seed is fixed, so equal input gives equal results.
 
     >>> sizes = np.array([1_000, 10_000, 100_000])
     >>> fit = fit_latency(sizes, 5_000 + sizes // 10)
@@ -72,7 +72,7 @@ def fit_latency(byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int
 def _by_size(
     byte_counts: npt.NDArray[np.int64], times_ns: npt.NDArray[np.int64]
 ) -> tuple[_Floats, list[npt.NDArray[np.int64]]]:
-    """Return the distinct sizes and the times of each; if there are many sizes, neighbouring sizes are grouped."""
+    """Return the distinct sizes and the times of each size; if there are many, neighbouring sizes are grouped."""
     order = np.argsort(byte_counts, kind="stable")
     ordered, times = byte_counts[order], times_ns[order]
     starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
@@ -83,7 +83,7 @@ def _by_size(
 
 
 def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return every n-th time, so that at most `_MOST_SAMPLES` remain."""
+    """Return at most `_MOST_SAMPLES` times, evenly chosen."""
     return times[:: -(-len(times) // _MOST_SAMPLES)]
 
 

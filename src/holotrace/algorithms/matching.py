@@ -11,28 +11,28 @@ import numpy.typing as npt
 from holotrace import _native
 
 NO_MATCH, SEVERAL = -1, -2
-"""Values instead of a row number: no row matches, or several rows match."""
+"""Values that replace a row number if no row matches or several rows match."""
 
 _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
-    """Return the only row of `offered` with each wanted key; `NO_MATCH` or `SEVERAL` if there is not exactly one."""
+    """Return the row of `offered` with each wanted key; `NO_MATCH` or `SEVERAL` if there is not exactly one."""
     return _native.only_matches(np.ascontiguousarray(offered), np.ascontiguousarray(wanted))
 
 
 def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> _Int64:
-    """Return the row of each wanted number, or `NO_MATCH`; the numbers are distinct. Fast if both are ascending."""
+    """Return the row of each wanted number in distinct `numbers`, or `NO_MATCH`; fastest if both are ascending."""
     return _native.rows_of(np.ascontiguousarray(numbers), np.ascontiguousarray(wanted))
 
 
 def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct value, in order, and for each row the number of its value."""
+    """Return the first row of each distinct value, in order, and for each row the index of its value in this list."""
     return _native.distinct(np.ascontiguousarray(values))
 
 
 def distinct_rows(columns: Sequence[_Int64]) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct combination and, for each row, the number of its combination, like `distinct`.
+    """Return the first row of each distinct combination, and for each row the index of its combination; see `distinct`.
 
     All values are at least -1.
     """

@@ -1,4 +1,4 @@
-"""Sum a value over the intervals that run at each point in time, and integrate that sum."""
+"""Sum the weights of the intervals that run at each time, and integrate the sum."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def weight_before(
         weights: the weight of each interval, finite and at least 0.
         moments: the times up to which to integrate.
         most: upper limit of the summed weights at any time.
-        outside: intervals during which nothing counts, in any order.
+        outside: times that are left out of the integral, in any order.
 
     Returns:
         Weight times ns; the difference of two values is the integral between their times.
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for all bounds of the first `others` intervals, then 1 for each start and -1 for each end of the rest."""
+    """Return 0 for bounds of the first `others` intervals, then 1 per start and -1 per end of the other intervals."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

@@ -1,10 +1,10 @@
-"""Parses C++ signatures as demanglers write them: the name of a function, its scopes, and its template arguments.
+"""Parse C++ signatures as demanglers write them: the name of a function, its scopes, and its template arguments.
 
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-The traced program chooses the names, so reading a name must take linear time, and stops after `_SCANNED_LENGTH` characters. A string
-that does not fit the grammar is not a signature.
+The traced program chooses the names, so parsing must take linear time; it stops after `_SCANNED_LENGTH` characters. A
+string that does not fit the grammar is not a signature.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TypeAlias
 from holotrace import _native
 
 _SCANNED_LENGTH = 16_384
-"""Number of characters read from a name; the longest kernel name in public traces has about 6,000."""
+"""Number of characters that are read from a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
-"""The number of names to cache; the ranks of a job run the same kernels."""
+"""Number of names to cache; the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""Short names omit groups that are nested deeper than this."""
+"""Shown names omit groups that are nested deeper than this."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The open groups around a position in the name; `certain` has the stack positions of groups not opened by `<`."""
+    """The open groups around a position in the name; `certain`: stack positions of those not opened by `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _OpenGroups:
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that this bracket ends; a `<` still open inside it was a comparison."""
+        """Close the innermost group that this bracket ends; a `<` that is still open in it was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True
@@ -96,9 +96,9 @@ class _Part:
 class Signature:
     """The name of a function.
 
-    scopes     the namespaces and functions around it, outermost first, without unnamed ones
+    scopes     the named namespaces and functions around it, outermost first
     name       the name of the function; for a lambda, the name of the enclosing function and `lambda`
-    arguments  the template arguments of the function without namespaces; None if it has none
+    arguments  the template arguments of the function, each without namespaces; None if there are none
     """
 
     scopes: tuple[str, ...]
@@ -131,8 +131,8 @@ def _arguments(group: _Group | None) -> tuple[str, ...] | None:
 def function_name(name: str) -> str:
     """Return only the qualified function name, without return type, anonymous namespaces, template arguments or parameters.
 
-    The function name shows what a kernel does; template arguments may contain any functors and types. If the string is not a
-    signature, return the part before the first bracket.
+    This name shows what a kernel does, while template arguments may contain any functors and types. If the string is
+    not a signature, return its beginning up to the first bracket.
     """
     return _function_name(name[:_SCANNED_LENGTH])
 
@@ -141,7 +141,7 @@ def function_name(name: str) -> str:
 def _function_name(name: str) -> str:
     text = demangled(name)
     plain = _PLAIN_HEAD.match(text)
-    if plain and (plain[1] or plain[3] != "<"):  # if `void` does not precede `name<…>`, that may be the return type
+    if plain and (plain[1] or plain[3] != "<"):  # without `void` before it, `name<…>` may be the return type
         return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     parts = _qualified_function(_items(text))
     if not parts:
@@ -151,9 +151,9 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Demangle a name; if that fails, return only its function (`ns::f`) or, failing that, the name as it is.
+    """Demangle a name; if this fails, return only the function (`ns::f`) or, if this fails too, the name as it is.
 
-    The profiler demangles names, except those that are too long or that it does not understand. Very long names are
+    The profiler demangles most names, but not very long ones or ones that it cannot parse. Very long names are
     truncated.
     """
     read = name[:_SCANNED_LENGTH].removeprefix(_SYCL_KERNEL).removesuffix(_HSA_KERNEL)
@@ -194,7 +194,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Whether `<` opens a template group; after a space inside most brackets, it is a comparison."""
+    """Whether `<` opens a template group; after a space inside most brackets, `<` is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))
@@ -220,7 +220,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Whether this is a qualifier, the end of the return type, or a remark such as `[clone .kd]`."""
+    """Whether an item is a qualifier, the end of the return type, or a remark such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
@@ -258,7 +258,7 @@ def _part(item: _Item) -> _Part | None:
 
 
 def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
-    """Add template arguments and parameters that follow a part; return the position after them."""
+    """Add the template arguments and parameters that follow a part; return the position after them."""
     if part.name == "operator":  # a conversion such as `operator bool`
         while position < len(items) and not (isinstance(items[position], _Group)):
             position += 1
@@ -285,7 +285,7 @@ def _is_template_after_space(items: list[_Item], position: int) -> bool:
 
 
 def _past_qualifiers(items: list[_Item], position: int) -> int:
-    """Return the position of the `::` after the ` const` of an enclosing function; without it, return `position` unchanged."""
+    """Return the position of the `::` after the ` const` of an enclosing function, or `position` if there is none."""
     following = position
     while following < len(items) and isinstance(item := items[following], str):
         if not (item.isspace() or item in _AFTER_PARAMETERS):
@@ -295,7 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function; a call operator is replaced by its object."""
+    """Return the named scopes around the function, and the function itself (for a call operator, its object)."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]
@@ -318,7 +318,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of a group's content as a string, leaving out the groups inside it."""
+    """Return the beginning of a group's content as a string, without the groups inside it."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 
@@ -333,7 +333,7 @@ def _between_commas(items: list[_Item]) -> list[list[_Item]]:
 
 
 def _text(items: list[_Item], depth: int) -> str:
-    """Return the text of a template argument, with each qualified name reduced to its last part."""
+    """Return the text of a template argument, reducing each qualified name to its last part."""
     texts: list[str] = []
     position = 0
     while position < len(items):

@@ -1,4 +1,4 @@
-"""Counts and sums by kind and name, in native code, because a large trace has millions of rows."""
+"""Count and sum by kind and name, in native code, because a large trace has millions of rows."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ _KEYS_AND_VALUE = ("kind", "name", "duration_ns")
 
 
 def sums_by_name(events: pl.DataFrame, place: npt.NDArray[np.int64], is_marked: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """Count events and sum their durations by kind and name: for all events, and for those in certain steps or other windows.
+    """Count events and sum their durations by kind and name, over all events and over events in marked windows.
 
     Args:
         events: kind, name, duration_ns, as in `holotrace.schema`; durations below 0 count as 0.
-        place: for each event, an index into `is_marked`, such as the number of its step, from 0; -1 for none.
-        is_marked: for each step or other window, whether its events count as marked.
+        place: for each event, the index of its window in `is_marked`, such as the number of its step; -1 if it has
+            none.
+        is_marked: for each window, whether its events are marked.
 
     Returns:
         One row for each kind and name, in order of first occurrence:

@@ -1,4 +1,4 @@
-"""Statistics of values weighted by how long they last."""
+"""Compute statistics of values, weighted by their duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIME_WEIGHTED = ("mean", "std", "min", "p25", "median", "p75", "max")
 
 
 def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight: str) -> pl.DataFrame:
-    """Return statistics of one int64 column for each combination of the columns `by`, sorted by them.
+    """Return weighted statistics of one int64 column for each combination of the columns `by`, sorted by these columns.
 
     Rows with a weight of 0 or less are ignored. Groups without a positive weight have no row in the result.
 
@@ -21,7 +21,7 @@ def time_weighted(values: pl.DataFrame, *, by: Sequence[str], value: str, weight
         mean              float64
         std               float64  root of the mean squared distance from the mean
         min, max          int64
-        p25, median, p75  float64  smallest value for which it and all smaller values last this fraction of the total
+        p25, median, p75  float64  smallest value such that all values up to it last at least this fraction of the total
     """
     weights = (
         values.filter(pl.col(weight) > 0)

@@ -1,13 +1,14 @@
-"""Hard bounds on clocks, from operations in which some participants wait for others.
+"""Compute hard bounds on clocks from operations in which some participants wait for others.
 
-When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each operation
-has a time G, after the start of every participant that others wait for, and before the end of every participant that waits:
+When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each
+operation has a time G that is after the start of every participant that others wait for and before the end of every
+participant that waits:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
-Bounds on the clocks bound every G, and these bounds in turn tighten the bounds on the clocks, even on clocks that share no
-operation with the reference. The search repeats this in rounds. Every round uses only these inequalities, so the true values
-stay within the bounds after any number of rounds.
+Bounds on the clocks give bounds on every G, and the bounds on G tighten the bounds on the clocks, even on clocks that
+share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
+true values stay within the bounds after any number of rounds.
 
 Times are float64 nanoseconds, relative to a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
@@ -26,10 +27,10 @@ Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 _INTERVAL_COUNT = 16
-"""Bounds are computed at the ends of this many equal intervals of time, and interpolated inside them."""
+"""Bounds are computed at the ends of this many equal time intervals, and interpolated in between."""
 
 _BUCKET_COUNT = 2 * _INTERVAL_COUNT
-"""Only the tightest inequality of each clock in each bucket of time is used; the others would change little."""
+"""Time is divided into this many buckets; only the tightest inequality of each clock in each bucket is used."""
 
 _SMALLEST_GAIN_NS = 1.0
 _MORE_ROUNDS = 40
@@ -49,7 +50,7 @@ class Marks(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """The least and the greatest drift d of each clock."""
+    """The smallest and the largest possible drift d of each clock."""
 
     low: Float64Array
     high: Float64Array
@@ -57,10 +58,10 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockBounds:
-    """Bounds on z(t) = o + d·t of each clock: z(t) is added to the time t on the clock to get the reference time.
+    """Bounds on z(t) = o + d·t of each clock; a clock's time t plus z(t) is the reference time.
 
-    knots      float64 [times]          times on every clock at which its z is bounded
-    low, high  float64 [clocks, times]  least and greatest z of each clock at each knot; infinite if unbounded
+    knots      float64 [times]          times, on every clock, for which there are bounds on z
+    low, high  float64 [clocks, times]  smallest and largest z of each clock at each knot; infinite if unbounded
     slopes     bounds on d of each clock
     """
 
@@ -71,12 +72,12 @@ class ClockBounds:
 
     @cached_property
     def is_contradictory(self) -> npt.NDArray[np.bool_]:
-        """For each clock, whether its bounds contradict each other, so that no line fits."""
+        """Whether the bounds on each clock contradict each other, so no line fits."""
         crossed: npt.NDArray[np.bool_] = (self.low > self.high).max(axis=1) | (self.slopes.low > self.slopes.high)
         return crossed
 
     def between(self, clock: Int64Array, time: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the bounds on z of clock[i] at time[i]; before the first and after the last knot, they widen as `slopes` allows."""
+        """Return the bounds on z of clock[i] at time[i]; outside the knots, they widen as far as `slopes` allows."""
         position = _Positions.of(self.knots, time)
         before, after = np.maximum(self.knots[0] - time, 0), np.maximum(time - self.knots[-1], 0)
         least, greatest = self.slopes.low[clock], self.slopes.high[clock]
@@ -116,7 +117,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
 
 
 class _State(NamedTuple):
-    """The bounds after a round: upper bounds on z, upper bounds on -z, and bounds on d."""
+    """The bounds after a round: upper bounds on z and -z, and bounds on d."""
 
     knots: Float64Array
     of_z: Float64Array
@@ -134,7 +135,7 @@ class _State(NamedTuple):
 
 
 def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int, reference: int) -> _State:
-    """Derive bounds on each operation's G from the bounds on the clocks, then bounds on the clocks from the bounds on G."""
+    """Derive bounds on each operation's G from the bounds on the clocks, and from these new bounds on the clocks."""
     latest = ends.least_by_operation(ends.time + ends.interpolated(state.of_z), operation_count)
     minus_earliest = starts.least_by_operation(starts.interpolated(state.of_minus_z) - starts.time, operation_count)
     upper = starts.tightest(latest[starts.operation] - starts.time, len(state.of_z))
@@ -157,14 +158,14 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper limits on z or, for the lower side, on -z: one point per clock and bucket, infinite in an empty bucket."""
+    """Upper bounds on z (or on -z for the lower side): one point per clock and bucket, infinite in an empty bucket."""
 
     time: Float64Array
     value: Float64Array
 
 
 def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
-    """Return the slopes of lines that pass below the points of `upper` and above the points of `lower`.
+    """Narrow the slopes to lines that pass below the points of `upper` and above the points of `lower`.
 
     With z(t) ≤ u and z(s) ≥ l: d ≤ (u - l) / (t - s) if t > s, and d ≥ (u - l) / (t - s) if t < s.
     """
@@ -178,10 +179,10 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the greatest value of any line that passes below all points with a slope within `slopes`.
+    """Return, for each knot, the largest value of any line below all points with a slope within `slopes`.
 
-    This is a linear programme in the offset and the slope of a line, so either two points, or one point and a bound on the slope,
-    determine the greatest value. If the bounds on the slope contradict each other, no line fits, and the value is meaningless.
+    This is a linear programme in the offset and the slope of a line, so two points, or one point and a bound on the
+    slope, determine the largest value. If the bounds on the slope contradict each other, the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -195,7 +196,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the least value at a knot of any chord between a point before the knot and a point after it."""
+    """Return the smallest value that any chord, from a point before a knot to a point after it, has at this knot."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -207,7 +208,7 @@ def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Flo
 
 
 class _Positions(NamedTuple):
-    """Positions of times between knots: the knot before, and the fraction of the way to the next knot."""
+    """Positions of times between knots: the previous knot, and the fraction of the way to the next knot."""
 
     knot: Int64Array
     fraction: Float64Array
@@ -219,7 +220,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the values between them."""
+        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the line between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after
@@ -228,7 +229,7 @@ class _Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class _Side:
-    """The starts (or the ends) of operations, with the positions and the sort orders that every round uses."""
+    """The starts (or ends) of operations, with the positions and sort orders that every round uses."""
 
     operation: Int64Array
     clock: Int64Array
@@ -267,7 +268,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return the least value of each clock in each bucket, and its time."""
+        """Return the smallest value of each clock in each bucket, with its time."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):
@@ -276,7 +277,7 @@ class _Side:
         return _Points(time.reshape(clock_count, -1), least.reshape(clock_count, -1))
 
     def _least_in_cells(self, ordered: Float64Array) -> Int64Array:
-        """Return the row of the least value in each cell (a clock and a bucket); if values are equal, the last row."""
+        """Return the row of the smallest value in each cell (a clock and a bucket); on a tie, the last such row."""
         lengths = np.diff(self.first_of_cell, append=len(ordered))
         is_least = ordered == np.repeat(np.minimum.reduceat(ordered, self.first_of_cell), lengths)
         rows = np.zeros(len(self.cells), np.int64)

@@ -1,4 +1,4 @@
-"""Fits clocks to operations: a line with bounds for each clock, or for each segment of a clock that jumped."""
+"""Fit a line with bounds to each clock, or to each segment of a clock that jumped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Correction(NamedTuple):
-    """The value to add to the times of a clock, with a lower and an upper bound; NaN if unknown."""
+    """The value to add to a time on a clock, with a lower and an upper bound; NaN if unknown."""
 
     value: Float64Array
     low: Float64Array
@@ -25,7 +25,7 @@ class Correction(NamedTuple):
 
     @property
     def half_width(self) -> Float64Array:
-        """The largest distance from the value to a bound."""
+        """The distance from the value to the farther bound."""
         wider: Float64Array = np.maximum(self.high - self.value, self.value - self.low)
         return wider
 
@@ -33,12 +33,13 @@ class Correction(NamedTuple):
 class FittedClocks(NamedTuple):
     """Clocks relative to the reference clock.
 
-    lines          map each clock roughly to the reference clock; `bounds` limits the remaining difference z
+    lines          map each clock roughly to the reference clock; `bounds` and `estimate` describe the remaining
+                   difference z
     bounds         on z
     estimate       float64 [clocks, knots]  of z
     slope          float64 [clocks]  of the estimate
-    is_known       bool [clocks]  bounded on both sides, without contradiction
-    closure_error  the largest difference between two ways around a cycle of clocks; None without a cycle
+    is_known       bool [clocks]  whether there are bounds on both sides that do not contradict each other
+    closure_error  the largest difference between two paths from one clock to another; None if there is only one path
     """
 
     lines: Lines
@@ -76,10 +77,10 @@ class FittedClocks(NamedTuple):
 class Fit(NamedTuple):
     """The result of `fit`.
 
-    clocks             the clocks, with one more for every further segment of a clock that jumped
-    source             int64  the original clock of each; the first rows are the original clocks themselves
-    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others, `UNDECIDED` if it may be
-                       before or after a jump
+    clocks             the clocks, plus an additional clock for each additional segment of a clock that jumped
+    source             int64  for each clock, the original clock; the first rows are the original clocks themselves
+    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the other operations,
+                              `UNDECIDED` if it may be before or after a jump
     """
 
     clocks: FittedClocks
@@ -91,10 +92,10 @@ def fit(participants: Participants, clock_count: int, reference: int, *, largest
     """Fit clocks to operations.
 
     Args:
-        participants: one row per operation and clock; the times of each clock are relative to a base of its own.
+        participants: one row per operation and clock; each clock's times may be relative to a different base.
         clock_count: number of clocks; some may have no participants.
-        reference: the clock that the others are compared with.
-        largest_drift: the most by which the rate of a clock can differ from the rate of the reference.
+        reference: the clock with which all others are compared.
+        largest_drift: how far the rate of a clock can differ from the rate of the reference.
     """
     clocks = _fit_lines(participants, clock_count, reference, largest_drift)
     if not clocks.bounds.is_contradictory.any():
@@ -152,7 +153,7 @@ def _with_estimate(lines: Lines, bounds: ClockBounds, adjustment: Adjustment, re
 def _divided(
     participants: Participants, clock_count: int, reference: int, largest_drift: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Treat each segment of a clock that jumped as a clock with its own number; see `Fit`."""
+    """Number each segment of a clock that jumped as a separate clock; see `Fit`."""
     graph = clock_graph(participants.readings(), clock_count, reference)
     segment = segments(participants, graph, reference, largest_drift)
     further, number = np.unique(
@@ -164,7 +165,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that one participant leaves before another has entered, according to the estimated clocks."""
+    """Drop operations that one participant left before another entered, according to the estimated clocks."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

@@ -1,8 +1,8 @@
-"""Finds clocks that jump, and operations that are matched wrongly.
+"""Find clocks that jump, and operations that are matched wrongly.
 
-If no single line fits a clock, the clock is divided in time into segments, each with its own line. If only a few
-operations contradict a line that also fits the operations after them, those few are dropped. Later steps treat each
-segment as a separate clock.
+If no single line fits a clock, its time is divided into segments, each with its own line. Later steps treat each
+segment as a separate clock. If a line fits the operations before and after only a few contradicting operations, these
+few are dropped.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 DROPPED, UNDECIDED = -1, -2
 
 _FEWEST_IN_SEGMENT = 3
-"""If fewer operations than this contradict the rest, they were matched wrongly, and the clock did not jump."""
+"""If fewer operations than this contradict the others, they were matched wrongly; the clock did not jump."""
 
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""A clock jumps if at least three of the 16 operations around a conflict differ from the line by the same amount (within 30 %)."""
+"""A clock jumps if 3 of the 16 operations around a conflict differ from the line by the same amount (± 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
@@ -38,8 +38,8 @@ class Participants(NamedTuple):
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    start        float64  the latest start that others wait for, on this clock; -inf if nobody waits for it
-    end          float64  the earliest end that waits for others; inf if it waits for no one
+    start        float64  the latest start that other participants wait for, on this clock; -inf if there is none
+    end          float64  the earliest end that waits for other participants; inf if there is none
     reading      float64  the earliest end
     is_together  bool     whether all participants of the operation wait for each other
     """
@@ -52,7 +52,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return the selected rows with their operation numbers, which may then have gaps."""
+        """Return the selected rows; their operation numbers may have gaps."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -68,7 +68,7 @@ class Participants(NamedTuple):
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the ends, from which clocks are estimated."""
+        """Return the ends, which are used to estimate clocks."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
@@ -80,25 +80,25 @@ class Participants(NamedTuple):
         )
 
     def on(self, lines: Lines) -> Participants:
-        """Map all times with the lines of their clocks."""
+        """Map all times by the lines of their clocks."""
         start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
         return self._replace(start=start, end=end, reading=reading)
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return bounds on the slope of each clock relative to its line, so that its rate is within 1 ± largest_drift."""
+    """Return bounds on the slope of each clock relative to its line that keep its rate within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
 
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
-    """Return for each row the number of its segment within its clock, from 0 in order of time.
+    """Return, for each row, the number of its segment: from 0, in order of time, for each clock.
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
     Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the
-    operation's hub (see `ClockGraph`). The jumps of the hub are already known, so they do not look like jumps of the clock. The
-    reference itself has one segment.
+    operation's hub (see `ClockGraph`). The hub's jumps are already known, so they are not mistaken for jumps of the
+    clock. The reference has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -122,7 +122,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock with a mask of the readings that are in this segment alone."""
+    """Yield each segment of a clock, with a mask of the readings that are in this segment and in no other."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -130,7 +130,7 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment: its line, its start and end on the reference clock, and the rows that determine them.
+    """A segment: its line, its start and end on the reference clock, and the rows that determine the line.
 
     undecided  rows between this segment and the next one
     """
@@ -154,7 +154,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations of a clock, sorted by time: the clock's rows, the clock as the child, and the hubs as the parent."""
+    """The operations of a clock, sorted by time: the clock is the child, and the hubs together are the parent."""
 
     rows: Int64Array
     child: Participants
@@ -171,8 +171,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Operations whose hub is unknown (see `ClockGraph`) may come before or after all others, so the first and the last
-        segment extend outwards by the time from the first to the last known operation.
+        Operations without a known hub (see `ClockGraph`) may come before or after all other operations. The first and
+        the last segment are therefore extended outwards by the time from the first to the last known operation.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -194,7 +194,7 @@ class _Pair(NamedTuple):
             begin = end
 
     def _longest_segment(self, begin: int) -> tuple[Int64Array, int]:
-        """Return the operations of the segment that starts at position `begin`, and where the next segment starts."""
+        """Return the operations of the segment that starts at `begin`, and the start of the next segment."""
         dropped: list[int] = []
         while True:
             kept = self._without(begin, len(self.rows), dropped)
@@ -211,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop operations after the last one in which all participants wait for each other: the jump may come before them."""
+        """Drop operations after the last one in which all wait for each other, because the jump may precede them."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -220,7 +220,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return the number of operations, from the first one on, that a single line fits."""
+        """Return how many operations, from the first one on, a single line fits."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)
@@ -233,7 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two wrong matches, without which the line also fits after the conflict; None if the clock jumps."""
+        """Return one or two wrong matches without which the line fits beyond the conflict; None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -246,10 +246,10 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the operations near the conflict that seem wrong, if they all differ from the line by the same amount.
+        """Return the seemingly wrong operations near the conflict, if they all differ from the line by the same amount.
 
-        Wrong matches differ from the line by different amounts; equal differences come from a jump that only some operations
-        show.
+        Wrong matches differ from the line by different amounts. Equal differences show a jump, even if only some
+        operations have them.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)
@@ -261,7 +261,7 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return by how many ns each operation contradicts the line that maps the clock to its parent.
+        """Return, in ns, how far each operation contradicts the line that maps the clock to its parent.
 
         If both participants wait for each other, they should end at the same time, and the result is the time between their
         ends. Otherwise, the result is the time by which one participant ends before the other starts.
@@ -276,9 +276,9 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the operation at which the readings of the two clocks move apart; the conflict may appear only later.
+        """Return the operation where the readings of the two clocks move apart, which may be before the conflict.
 
-        Chooses the position that minimises the sum of the distances from the medians before and after it.
+        Choose the position that minimises the sum of the distances from the medians before and after it.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]
@@ -308,7 +308,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return both participants of the operations `kept`, with new numbers: the parent is clock 0, the child is clock 1."""
+        """Return both participants of the operations `kept`; the parent becomes clock 0, the child clock 1."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),

@@ -1,8 +1,8 @@
-"""Estimates of clocks, from operations that end at about the same time for all participants.
+"""Estimate clocks from operations that end at about the same time for all participants.
 
 A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
 operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
-The median difference between the two readings of an edge changes little if one participant ends a few operations late.
+The median difference between the two readings of an edge changes little if a participant ends some operations late.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 _CHUNK_COUNT = 16
-"""The readings of an edge are divided into this many parts, each with its median."""
+"""The readings of an edge are divided into this many chunks, and the median of each chunk is used."""
 
 _LAST_RESORT = 1 << 20
-"""Distance that an operation adds if its participants need not end together, so that only clocks without another path use it."""
+"""Distance along an operation whose participants need not end together; only clocks without another path use it."""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small term that keeps the equations solvable if the readings do not determine a clock; one reading outweighs it."""
+"""A small weight, far below one reading, that keeps the equations solvable if readings do not determine a clock."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""Usual differences between rates of clocks, and between ends of an operation: a prior, since short recordings hardly show rates."""
+"""Usual differences between clock rates, and between the ends of an operation: a prior for short recordings."""
 
 
 class Readings(NamedTuple):
@@ -40,7 +40,7 @@ class Readings(NamedTuple):
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    time         float64  what the clock shows at the end
+    time         float64  the clock's time at the end of the operation
     is_together  bool     whether all participants of the operation end at about the same time
     """
 
@@ -57,7 +57,7 @@ class Lines(NamedTuple):
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return, for each pair of a clock and a time, the value of the clock's line at this time."""
+        """Return the value of the line of clock[i] at time[i]."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 
@@ -66,10 +66,11 @@ class Lines(NamedTuple):
 class ClockGraph:
     """How operations connect clocks.
 
-    distance     int64 [clocks]  operations between the clock and the reference; `_UNREACHED` if they are not connected
+    distance     int64 [clocks]  number of operations from the clock to the reference; `_UNREACHED` if they are not
+                                 connected
     hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
-                                 clocks; also where `is_together` is false, if the same two clocks share an operation
+                                 clocks. Also -1 if `is_together` is false and the two clocks share another operation
                                  where it is true
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference and
@@ -91,7 +92,7 @@ class ClockGraph:
 
 
 def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGraph:
-    """Connect every clock with the reference through as few operations as possible."""
+    """Connect every clock to the reference through as few operations as possible."""
     first = first_of_runs(readings.operation)
     distance = _distances(readings, first, clock_count, reference)
     hub_row = _hub_rows(readings, first, distance)
@@ -145,7 +146,7 @@ class Adjustment(NamedTuple):
 
 
 def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float64Array) -> Adjustment:
-    """Return the correction of roughly aligned clocks, by least squares over all edges of the graph.
+    """Correct roughly aligned clocks by least squares over all edges of the graph.
 
     Args:
         readings: times that `rough_lines` mapped to the reference clock.
@@ -153,10 +154,10 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         reference: the clock that is not adjusted.
         rate: the rates of the rough lines; NaN if unknown.
 
-    With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
-    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each clock adds a
-    term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift; this matters only in short
-    recordings.
+    Let z_a(t) = v_a + s_a·t, with t relative to the middle. Take a chunk of n readings of the edge from hub h to clock
+    a, with median time t and median difference r. It adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each
+    clock adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift. This
+    term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)
@@ -170,7 +171,7 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
 
 class _Usual(NamedTuple):
-    """A prior for the slope of each clock: the slope at which its rate is 1, and its weight in readings."""
+    """A prior for the slope of each clock: the slope that makes its rate 1, and the weight, as a number of readings."""
 
     slope: Float64Array
     weight: float
@@ -198,7 +199,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference on the edges that the rough lines did not use: those that are not parent edges."""
+    """Return the largest median difference on edges that the rough lines did not use (all except parent edges)."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -246,10 +247,10 @@ def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -
 def _median_lines(
     edge: Int64Array, time: Float64Array, difference: Float64Array, edge_count: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return a robust line for each edge: its middle time, its value at this time, and its slope.
+    """Return a robust line for each edge: its middle time, its value at the middle time, and its slope.
 
-    The slope is the median of the slopes between all pairs of chunks, each represented by its medians (Theil-Sen estimator):
-    https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
+    The slope is the median of the slopes between all pairs of chunks; each chunk is reduced to its medians (Theil-Sen
+    estimator): https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
     """
     chunks = _chunks(edge, time, difference)
     place = chunks["edge"].to_numpy(), chunks["chunk"].to_numpy()
@@ -262,7 +263,7 @@ def _median_lines(
 
 
 def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
-    """Return the median slope between pairs of chunks of each edge; 0 if there is only one chunk."""
+    """Return, for each edge, the median slope between pairs of chunks; 0 if there is only one chunk."""
     later, earlier = np.triu_indices(_CHUNK_COUNT, 1)[::-1]
     run = times[:, later] - times[:, earlier]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -274,7 +275,7 @@ def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
-    """Divide the readings of each edge, in order of time, into equal chunks; return the medians of each chunk."""
+    """Divide the readings of each edge, in time order, into equal chunks; return the medians of each chunk."""
     position = pl.int_range(pl.len()).over("edge")
     size = pl.len().over("edge")
     return (

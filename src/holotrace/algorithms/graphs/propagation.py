@@ -1,4 +1,4 @@
-"""Pass amounts from node to node until they reach a final target, in whole numbers that add up exactly."""
+"""Pass whole amounts from node to node until they reach a final target, without rounding errors in the sum."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 class Shares(NamedTuple):
     """The proportions in which nodes pass on what they receive.
 
-    first   node i has the rows `first[i]` to `first[i + 1]` of the other columns
-    target  a node before i or, if negative, the final target -1 - target
-    weight  proportion of the target; a node without positive weights keeps what it receives
+    first   the rows of node i in the other columns are `first[i]` to `first[i + 1]`
+    target  a node before i; a negative number means the final target -1 - target
+    weight  proportion that the target gets; a node without positive weights keeps what it receives
     """
 
     first: Int64Array
@@ -26,10 +26,10 @@ class Shares(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """The amounts at the end, one per label and target.
+    """The final amounts, one per label and target.
 
     label     as given
-    target    if negative, the final target -1 - target, as in `Shares`; otherwise the node that kept the amount
+    target    the node that kept the amount; a negative number means a final target, as in `Shares`
     amount
     received  for each node, the amount it received from other nodes
     """
@@ -41,9 +41,9 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on the amount of each label, beginning at its `node`; nodes are visited from the last to the first.
+    """Pass on the amount of each label from its `node`; nodes are processed from the last to the first.
 
-    The results for each label add up exactly to its amount, because sums are rounded instead of parts.
+    The results for each label add up exactly to its amount, because running sums are rounded, not single results.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

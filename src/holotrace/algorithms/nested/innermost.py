@@ -1,4 +1,4 @@
-"""The innermost of several nested or overlapping intervals at each time: the shortest interval that covers this time."""
+"""Find the innermost interval at each time: the shortest interval that covers this time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _Int64 = npt.NDArray[np.int64]
 class Innermost(EqualByContent):
     """Time divided into segments, each with the shortest interval that covers it.
 
-    bounds  the times at which the innermost interval may change, in ascending order
-    owners  row of the innermost interval from each bound to the next, NO_OWNER if none covers it; as long as `bounds`
+    bounds  the times when the innermost interval may change, in ascending order
+    owners  for each bound, the row of the innermost interval from there to the next bound; NO_OWNER if there is none
     """
 
     bounds: _Int64
     owners: _Int64
 
     def at(self, moments: _Int64) -> _Int64:
-        """Return the row of the innermost interval at each time, NO_OWNER if none covers it."""
+        """Return the row of the innermost interval at each time; NO_OWNER if there is none."""
         if not len(self.bounds):
             return np.full(len(moments), NO_OWNER, np.int64)
         segments = np.searchsorted(self.bounds, moments, side="right") - 1
@@ -35,7 +35,7 @@ class Innermost(EqualByContent):
         return owners
 
     def lengths(self, count: int) -> _Int64:
-        """Return for how long each of the `count` intervals is the innermost one: its exclusive time."""
+        """Return how long each of the `count` intervals is the innermost one (its exclusive time)."""
         owned = self.owners != NO_OWNER
         totals = np.zeros(count, np.int64)
         np.add.at(totals, self.owners[owned], np.diff(self.bounds, append=self.bounds[-1:])[owned])
@@ -45,8 +45,8 @@ class Innermost(EqualByContent):
 def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
     """Find the shortest half-open interval that covers each time; if several are equally short, take the last row.
 
-    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. The
-    search runs entirely in numpy if the intervals are nested or disjoint, like the calls of one thread.
+    Intervals may overlap in any way; intervals without length cover nothing. The search takes O(n log n) time. If the
+    intervals are nested or disjoint, like the calls of one thread, it runs entirely in NumPy.
     """
     rows = np.flatnonzero(end_ns > start_ns)
     start, end = start_ns[rows], end_ns[rows]
@@ -62,7 +62,7 @@ def innermost(start_ns: _Int64, end_ns: _Int64) -> Innermost:
 
 
 def _distinct(times: _Int64) -> _Int64:
-    """Return the distinct times in ascending order; since numpy 2.3, np.unique hashes, which takes far longer."""
+    """Return the distinct times in ascending order; np.unique, which hashes since NumPy 2.3, takes far longer."""
     ordered = np.sort(times)
     distinct: _Int64 = ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
     return distinct
@@ -75,7 +75,7 @@ def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")
-    owners[last[outward]] = nested.parent[outward]  # numpy keeps the last of several values for one position
+    owners[last[outward]] = nested.parent[outward]  # NumPy keeps the last of several values for one position
     owners[first[outward[::-1]]] = outward[::-1]
     return owners
 
@@ -83,7 +83,7 @@ def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
     """Assign segments to the shortest intervals first, then the remaining segments to longer intervals.
 
-    A search for the next free segment jumps over all taken segments.
+    The search for the next free segment skips all taken segments at once.
     """
     owners = [NO_OWNER] * count
     next_free = list(range(count + 1))
@@ -97,7 +97,7 @@ def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> 
 
 
 def _free(next_free: list[int], segment: int) -> int:
-    """Return the first free segment from `segment` on, and shorten the path to the free segment for later searches."""
+    """Return the first free segment from `segment` on, and shorten the path for later searches."""
     free = segment
     while next_free[free] != free:
         free = next_free[free]

@@ -1,6 +1,6 @@
-"""Nesting of intervals.
+"""Find which intervals contain which.
 
-Loops over intervals or parents are native code, since a large trace has millions of rows.
+Loops over intervals or parents are native code, because a large trace has millions of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 class Nesting(NamedTuple):
-    """For each interval, the intervals of its group that enclose it.
+    """How each interval is nested in other intervals of its group.
 
     parent          row of the enclosing interval, `NO_PARENT` if there is none
     depth           number of enclosing intervals
@@ -33,15 +33,15 @@ class Nesting(NamedTuple):
 def nesting(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> Nesting:
     """Find the innermost interval of the same group that wholly contains each interval.
 
-    If two intervals are equal, the earlier row is the outer one. If several intervals contain an interval, its parent is the
-    one that begins last; if several of these begin last, the shortest. Two intervals that overlap only partly are siblings:
-    their parent is the nearest interval that contains both.
+    If two intervals are equal, the earlier row is the outer one. Of all intervals that contain an interval, the parent
+    is the one that begins last and, among those, the shortest. Two intervals that overlap only partly are siblings:
+    their parent is the innermost interval that contains both.
     """
     return Nesting(*_native.nest(*_columns(group, start, end)))
 
 
 def nesting_order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> npt.NDArray[np.uint32]:
-    """Sort by group, start and length (longest first), so that each row follows all rows that contain it; return the order."""
+    """Return the order by group, start and length (longest first); each row follows all rows that contain it."""
     return _native.nesting_order(*_columns(group, start, end))
 
 
@@ -64,7 +64,7 @@ def furthest_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) ->
 
 
 def itself_or_above(parent: _Rows, wanted: npt.NDArray[np.bool_], rows: _Rows) -> _Rows:
-    """Return each row if it is wanted, else its nearest wanted ancestor, or `NO_PARENT`."""
+    """Return each row that is wanted; for other rows, the nearest wanted ancestor, or `NO_PARENT`."""
     if not wanted.any():
         return _none(rows)
     is_found = np.append(wanted, False)[rows]
@@ -90,11 +90,11 @@ def levels(parent: _Rows) -> list[_Rows]:
 
 
 def path_numbers(parent: _Rows, keys: _Rows) -> _Rows:
-    """Number the rows so that two rows have the same number if, and only if, they and all their ancestors have equal keys."""
+    """Give two rows the same number if, and only if, they and all their ancestors have equal keys."""
     key = np.unique(keys, return_inverse=True)[1].astype(np.int64)
     numbers, count = key.copy(), len(keys)
     for rows in levels(parent):
-        # New numbers are larger than all earlier ones, so that no two levels share a number.
+        # New numbers are larger than all earlier ones, so no two levels share a number.
         numbers[rows] = np.unique(numbers[parent[rows]] * count + key[rows], return_inverse=True)[1]
         numbers[rows] += int(numbers[parent[rows]].max(initial=0)) + count
     return np.asarray(np.unique(numbers, return_inverse=True)[1], np.int64)

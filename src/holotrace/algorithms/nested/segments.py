@@ -1,4 +1,4 @@
-"""Divides the time of several threads among their innermost ranges."""
+"""Divide the time of several threads among their innermost ranges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Parts of each group's time, in order of group and time; they do not overlap, and cover the same time as the intervals.
+    """Disjoint parts of the time that each group's intervals cover, in order of group and time.
 
     group
     start, end
@@ -27,10 +27,10 @@ class Segments(NamedTuple):
 
 
 def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segments:
-    """Divide the time that the intervals of each group cover, so that each part has one innermost interval.
+    """Divide the time that the intervals of each group cover into parts with one innermost interval.
 
-    If two intervals overlap only partly, the one that begins later owns the time that both cover. Intervals without length
-    own nothing.
+    If two intervals overlap only partly, the interval that begins later owns the time that both cover. Intervals
+    without length own nothing.
 
     >>> parts = segments(np.array([0, 0]), np.array([0, 4]), np.array([10, 6]))
     >>> parts.start.tolist(), parts.end.tolist(), parts.owner.tolist()
@@ -51,7 +51,7 @@ def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segm
 def _bounds(
     group: npt.NDArray[np.integer], start: _Int64, end: _Int64, depth: npt.NDArray[np.int32]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
-    """Return time, row and `is_end` of all starts and ends, by group and time; at equal times, ends first, inner before outer."""
+    """Return time, row and `is_end` of all starts and ends in order; at equal times, ends first, inner ends before outer."""
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
     time, place = np.concatenate([end[by_end], start]), np.concatenate([by_end, rows])
@@ -60,7 +60,7 @@ def _bounds(
 
 
 def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting) -> _Int64:
-    """Return the row that owns the time right before each row begins: the sibling that it overlaps, or its parent."""
+    """Return the row that owns the time right before each row begins: an overlapping sibling, or the parent."""
     parent, overlaps = nested.parent, nested.is_overlapping
     if not overlaps.any():
         return parent
@@ -77,7 +77,7 @@ def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
 
     The result is arbitrary for the first row of a family.
     """
-    # Use the positions of the ends in sorted order, not the times, so that adding the family's number cannot overflow.
+    # Use ranks of the ends instead of times, because adding the family's number to times could overflow.
     by_end = np.argsort(end, kind="stable")
     rank = np.empty(len(rows), np.int64)
     rank[by_end] = np.arange(len(rows))

@@ -149,7 +149,7 @@ def before_each(graph: OpenGraph) -> _Rows:
 
 
 def reached_point(graph: OpenGraph, before: _Rows, nodes: _Rows) -> _Rows:
-    """Return each node that is a point; for other nodes, the first point backward along binding edges, or -1."""
+    """Return, for each node, the nearest point at or before it along binding edges; -1 if there is none."""
     return itself_or_above(before, graph.is_point, nodes)
 
 

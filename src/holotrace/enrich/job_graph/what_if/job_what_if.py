@@ -74,9 +74,9 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
     """Predict how long the step of the job would take with these changes.
 
     All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
-    that waited for it continue earlier, until another rank is the last to arrive. Delays and gaps stay as measured.
-    Changes can also select recorded Python functions. They then change the function's time outside the operators and
-    calls in it.
+    that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
+    can also select recorded Python functions. They then change the function's time outside the operators and calls in
+    it.
 
     Args:
         trace: the job.
@@ -254,7 +254,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Number a rank's nodes, other nodes than points from `extra` up; also return the next free number."""
+    """Number a rank's nodes: points as in the joined graph, other nodes from `extra` on; return the next free number."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
