@@ -1,4 +1,4 @@
-"""The longest common subsequence of two sequences, as pairs of rows."""
+"""Find the longest common subsequence of two sequences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Int64: TypeAlias = npt.NDArray[np.int64]
 
 
 def common_subsequence(first: _Int64, second: _Int64) -> _Int64:
-    """Return, for each row of `first`, its partner in `second` in a longest common subsequence, else `NO_PARTNER`.
+    """Return, for each row of `first`, its partner row of `second` in a longest common subsequence, or `NO_PARTNER`.
 
     Equal beginnings and ends are paired directly. The remaining rows are processed bit-parallel: one integer has a bit
     for each row of `second` and encodes the lengths of the longest common subsequences with all prefixes of `second`;

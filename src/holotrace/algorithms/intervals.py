@@ -69,7 +69,7 @@ def overlaps(first: Intervals, second: Intervals) -> Overlaps:
 
 
 def difference(first: Intervals, second: Intervals) -> Intervals:
-    """Return the time that the first set covers and the second does not, as disjoint intervals in order."""
+    """Return the time that only the first set covers, as disjoint intervals in order."""
     return _native.difference(_contiguous(first), _contiguous(second))
 
 
@@ -132,8 +132,8 @@ def states(classes: Sequence[Intervals]) -> Int64Array:
         classes: k sets of intervals. A class is active while at least one of its intervals runs.
 
     Returns:
-        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time between the first start and
-        the last end in which no class was active.
+        2**k durations in ns. Bit j of the index is set if class j was active. Index 0 is the time without any active
+        class between the first start and the last end.
     """
     merged = [union(*intervals) for intervals in classes]
     moments = np.concatenate([np.concatenate(intervals) for intervals in merged]) if merged else np.empty(0, np.int64)

@@ -46,7 +46,7 @@ def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
 
 
 def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
-    """Sort by group, start and length; if group and start fit into one 64-bit number, sorting takes a third of the time."""
+    """Sort by group, start and length, in a third of the time if group and start fit into one 64-bit number."""
     if not len(start):
         return np.zeros(0, np.int64)
     span = int(start.max()) - int(start.min()) + 1
@@ -63,7 +63,7 @@ def _order(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> _Rows:
 
 
 def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Shift the times so that all times of a group come after all times of the previous group."""
+    """Shift the times of each group to come after all times of the previous group."""
     first = np.flatnonzero(np.diff(group, prepend=group[:1] - 1))
     number = np.zeros(len(group), np.int64)
     number[first] = 1
@@ -95,7 +95,7 @@ def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
             break
         following = np.searchsorted(start[left], end[left], side="left").tolist()
         chosen, at = [], 0
-        while at < len(following):  # all rounds together take one step per interval
+        while at < len(following):  # one iteration per interval, over all rounds
             chosen.append(at)
             at = following[at]
         lane[left[chosen]] = number

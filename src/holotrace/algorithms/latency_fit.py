@@ -25,7 +25,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LatencyFit:
-    """Estimates with their 95 % confidence intervals: times in ns, bandwidths in bytes/s.
+    """Estimates with 95 % confidence intervals: times in ns, bandwidths in bytes/s.
 
     A bandwidth is infinite if the time does not grow with the size.
     """
@@ -83,7 +83,7 @@ def _by_size(
 
 
 def _thinned(times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return every n-th time, so that at most `_MOST_SAMPLES` remain."""
+    """Return at most `_MOST_SAMPLES` times, evenly chosen."""
     return times[:: -(-len(times) // _MOST_SAMPLES)]
 
 

@@ -22,17 +22,17 @@ def only_matches(offered: _Int64, wanted: _Int64) -> _Int64:
 
 
 def rows_of(numbers: npt.NDArray[np.uint32], wanted: npt.NDArray[np.uint32]) -> _Int64:
-    """Return the row of each wanted number, or `NO_MATCH`; the numbers are distinct. Fast if both are ascending."""
+    """Return the row of each wanted number in distinct `numbers`, or `NO_MATCH`; fastest if both are ascending."""
     return _native.rows_of(np.ascontiguousarray(numbers), np.ascontiguousarray(wanted))
 
 
 def distinct(values: _Int64) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct value, in order, and for each row the number of its value."""
+    """Return the first row of each distinct value, in order, and for each row the index of its value in this list."""
     return _native.distinct(np.ascontiguousarray(values))
 
 
 def distinct_rows(columns: Sequence[_Int64]) -> tuple[_Int64, _Int64]:
-    """Return the first row of each distinct combination and, for each row, the number of its combination, like `distinct`.
+    """Return the first row of each distinct combination, and for each row the index of its combination; see `distinct`.
 
     All values are at least -1.
     """

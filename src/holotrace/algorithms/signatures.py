@@ -1,4 +1,4 @@
-"""Parses C++ signatures as demanglers write them: the name of a function, its scopes, and its template arguments.
+"""Parse C++ signatures as demanglers write them: the name of a function, its scopes, and its template arguments.
 
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
@@ -17,10 +17,10 @@ from typing import TypeAlias
 from holotrace import _native
 
 _SCANNED_LENGTH = 16_384
-"""Number of characters read from a name; the longest kernel name in public traces has about 6,000."""
+"""Number of characters that are read from a name; the longest kernel name in public traces has about 6,000."""
 
 _REMEMBERED_NAMES = 8_192
-"""The number of names to cache; the ranks of a job run the same kernels."""
+"""Number of names to cache; the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
 """Groups that are nested deeper than this are shown as `<…>`."""
@@ -151,7 +151,7 @@ def _function_name(name: str) -> str:
 
 
 def demangled(name: str) -> str:
-    """Demangle a name; if that fails, return only its function (`ns::f`) or, failing that, the name as it is.
+    """Demangle a name; if this fails, return only the function (`ns::f`) or, if this fails too, the name as it is.
 
     The profiler demangles most names itself, but not those that are too long or that it does not understand. Very long
     names are truncated.
@@ -258,7 +258,7 @@ def _part(item: _Item) -> _Part | None:
 
 
 def _with_groups(part: _Part, items: list[_Item], position: int) -> int:
-    """Add template arguments and parameters that follow a part; return the position after them."""
+    """Add the template arguments and parameters that follow a part; return the position after them."""
     if part.name == "operator":  # a conversion such as `operator bool`
         while position < len(items) and not (isinstance(items[position], _Group)):
             position += 1
@@ -333,7 +333,7 @@ def _between_commas(items: list[_Item]) -> list[list[_Item]]:
 
 
 def _text(items: list[_Item], depth: int) -> str:
-    """Return the text of a template argument, with each qualified name reduced to its last part."""
+    """Return the text of a template argument, reducing each qualified name to its last part."""
     texts: list[str] = []
     position = 0
     while position < len(items):

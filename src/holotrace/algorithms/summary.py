@@ -1,4 +1,4 @@
-"""Statistics of numbers by group."""
+"""Compute statistics of numbers by group."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SummaryByNumber(EqualByContent):
 
 
 def summary_by_number(numbers: npt.NDArray[np.uint32], values: npt.NDArray[np.int64]) -> SummaryByNumber:
-    """Summarise values grouped by a number, such as a string id, in one native pass over an array indexed by the number."""
+    """Summarise values grouped by a number, such as a string id, in one native pass."""
     statistics = _native.summaries(np.ascontiguousarray(numbers), np.ascontiguousarray(values))
     _, count, total, *_ = statistics
     return SummaryByNumber(*statistics, total / count)

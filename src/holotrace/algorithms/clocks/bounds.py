@@ -50,7 +50,7 @@ class Marks(NamedTuple):
 
 
 class Slopes(NamedTuple):
-    """The least and the greatest drift d of each clock."""
+    """The smallest and the largest possible drift d of each clock."""
 
     low: Float64Array
     high: Float64Array
@@ -58,7 +58,7 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ClockBounds:
-    """Bounds on z(t) = o + d·t of each clock: z(t) is added to the time t on the clock to get the reference time.
+    """Bounds on z(t) = o + d·t of each clock; a clock's time t plus z(t) is the reference time.
 
     knots      float64 [times]          times at which z is bounded, the same for every clock
     low, high  float64 [clocks, times]  least and greatest z of each clock at each knot; infinite if unbounded
@@ -77,7 +77,7 @@ class ClockBounds:
         return crossed
 
     def between(self, clock: Int64Array, time: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the bounds on z of clock[i] at time[i]; before the first and after the last knot, they widen as `slopes` allows."""
+        """Return the bounds on z of clock[i] at time[i]; outside the knots, they widen as far as `slopes` allows."""
         position = _Positions.of(self.knots, time)
         before, after = np.maximum(self.knots[0] - time, 0), np.maximum(time - self.knots[-1], 0)
         least, greatest = self.slopes.low[clock], self.slopes.high[clock]
@@ -117,7 +117,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
 
 
 class _State(NamedTuple):
-    """The bounds after a round: upper bounds on z, upper bounds on -z, and bounds on d."""
+    """The bounds after a round: upper bounds on z and -z, and bounds on d."""
 
     knots: Float64Array
     of_z: Float64Array
@@ -135,7 +135,7 @@ class _State(NamedTuple):
 
 
 def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int, reference: int) -> _State:
-    """Derive bounds on each operation's G from the bounds on the clocks, then bounds on the clocks from the bounds on G."""
+    """Derive bounds on each operation's G from the bounds on the clocks, and from these new bounds on the clocks."""
     latest = ends.least_by_operation(ends.time + ends.interpolated(state.of_z), operation_count)
     minus_earliest = starts.least_by_operation(starts.interpolated(state.of_minus_z) - starts.time, operation_count)
     upper = starts.tightest(latest[starts.operation] - starts.time, len(state.of_z))
@@ -165,7 +165,7 @@ class _Points(NamedTuple):
 
 
 def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
-    """Return the slopes of lines that pass below the points of `upper` and above the points of `lower`.
+    """Narrow the slopes to lines that pass below the points of `upper` and above the points of `lower`.
 
     With z(t) ≤ u and z(s) ≥ l: d ≤ (u - l) / (t - s) if t > s, and d ≥ (u - l) / (t - s) if t < s.
     """
@@ -197,7 +197,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the least value at a knot of any chord between a point before the knot and a point after it."""
+    """Return the smallest value that any chord, from a point before a knot to a point after it, has at this knot."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -221,7 +221,7 @@ class _Positions(NamedTuple):
         return cls(knot, intervals - knot)
 
     def interpolated(self, upper: Float64Array, clock: Int64Array) -> Float64Array:
-        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the values between them."""
+        """Interpolate upper bounds [clocks, times]: a line below two bounds is also below the line between them."""
         before, after = upper[clock, self.knot], upper[clock, self.knot + 1]
         with np.errstate(invalid="ignore"):
             value: Float64Array = (1 - self.fraction) * before + self.fraction * after
@@ -230,7 +230,7 @@ class _Positions(NamedTuple):
 
 @dataclass(frozen=True)
 class _Side:
-    """The starts (or the ends) of operations, with the positions and the sort orders that every round uses."""
+    """The starts (or ends) of operations, with the positions and sort orders that every round uses."""
 
     operation: Int64Array
     clock: Int64Array

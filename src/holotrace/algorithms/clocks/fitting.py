@@ -1,4 +1,4 @@
-"""Fits clocks to operations: a line with bounds for each clock, or for each segment of a clock that jumped."""
+"""Fit a line with bounds to each clock, or to each segment of a clock that jumped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Correction(NamedTuple):
-    """The value to add to the times of a clock, with a lower and an upper bound; NaN if unknown."""
+    """The value to add to a time on a clock, with a lower and an upper bound; NaN if unknown."""
 
     value: Float64Array
     low: Float64Array
@@ -33,7 +33,8 @@ class Correction(NamedTuple):
 class FittedClocks(NamedTuple):
     """Clocks relative to the reference clock.
 
-    lines          map each clock roughly to the reference clock; `bounds` limits the remaining difference z
+    lines          map each clock roughly to the reference clock; `bounds` and `estimate` describe the remaining
+                   difference z
     bounds         on z
     estimate       float64 [clocks, knots]  of z
     slope          float64 [clocks]  of the estimate

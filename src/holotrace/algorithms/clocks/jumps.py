@@ -68,7 +68,7 @@ class Participants(NamedTuple):
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
     def readings(self) -> Readings:
-        """Return the ends, from which clocks are estimated."""
+        """Return the ends, which are used to estimate clocks."""
         return Readings(self.operation, self.clock, self.reading, self.is_together)
 
     def marks(self) -> tuple[Marks, Marks]:
@@ -80,7 +80,7 @@ class Participants(NamedTuple):
         )
 
     def on(self, lines: Lines) -> Participants:
-        """Map all times with the lines of their clocks."""
+        """Map all times by the lines of their clocks."""
         start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
         return self._replace(start=start, end=end, reading=reading)
 
@@ -92,7 +92,7 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 
 
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
-    """Return for each row the number of its segment within its clock, from 0 in order of time.
+    """Return, for each row, the number of its segment: from 0, in order of time, for each clock.
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 

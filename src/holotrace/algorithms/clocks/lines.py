@@ -42,7 +42,7 @@ class Readings(NamedTuple):
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    time         float64  what the clock shows at the end
+    time         float64  the clock's time at the end of the operation
     is_together  bool     whether all participants of the operation end at about the same time
     """
 
@@ -59,7 +59,7 @@ class Lines(NamedTuple):
     offset: Float64Array
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return, for each pair of a clock and a time, the value of the clock's line at this time."""
+        """Return the value of the line of clock[i] at time[i]."""
         value: Float64Array = self.rate[clock] * time + self.offset[clock]
         return value
 
@@ -68,7 +68,8 @@ class Lines(NamedTuple):
 class ClockGraph:
     """How operations connect clocks.
 
-    distance     int64 [clocks]  operations between the clock and the reference; `_UNREACHED` if they are not connected
+    distance     int64 [clocks]  number of operations from the clock to the reference; `_UNREACHED` if they are not
+                                 connected
     hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
                               clocks; also -1 where `is_together` is false, if it is true in another operation of
@@ -93,7 +94,7 @@ class ClockGraph:
 
 
 def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGraph:
-    """Connect every clock with the reference through as few operations as possible."""
+    """Connect every clock to the reference through as few operations as possible."""
     first = first_of_runs(readings.operation)
     distance = _distances(readings, first, clock_count, reference)
     hub_row = _hub_rows(readings, first, distance)
@@ -276,7 +277,7 @@ def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
 
 
 def _chunks(edge: Int64Array, time: Float64Array, difference: Float64Array) -> pl.DataFrame:
-    """Divide the readings of each edge, in order of time, into equal chunks; return the medians of each chunk."""
+    """Divide the readings of each edge, in time order, into equal chunks; return the medians of each chunk."""
     position = pl.int_range(pl.len()).over("edge")
     size = pl.len().over("edge")
     return (

@@ -1,4 +1,4 @@
-"""Longest paths through a directed acyclic graph.
+"""Find longest paths through a directed acyclic graph.
 
 Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. The loops over edges are native code, since the
 graph of a large trace has tens of millions of edges.
@@ -38,7 +38,7 @@ def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
 
 
 class MeasuredBinding(NamedTuple):
-    """Which edges determine measured times.
+    """The edges that determine measured times.
 
     binding             as from `binding_edges`; an edge that arrives after its target's measured time is moved
                         to that time
@@ -52,7 +52,7 @@ class MeasuredBinding(NamedTuple):
 
 
 def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> MeasuredBinding:
-    """Return the edges that determine the measured time of each node; `weight` is the least time that each edge takes."""
+    """Return the edges that determine the measured time of each node; `weight` is the minimum time of each edge."""
     return MeasuredBinding(*_native.measured_binding(edges.source, edges.target, time, weight))
 
 
@@ -70,7 +70,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
     Args:
         edges: the graph.
-        spare: how much later the source of each edge could be without delaying its target; at least 0.
+        spare: for each edge, how much later its source could be without delaying its target; at least 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -79,7 +79,7 @@ def slacks(edges: Edges, spare: Int64Array) -> Int64Array:
 
 
 class Contracted(NamedTuple):
-    """The edges of a smaller graph whose nodes keep their numbers; `weight` is the length of the path an edge replaces."""
+    """The edges of a smaller graph; node numbers are unchanged, and `weight` is the length of the replaced path."""
 
     source: Nodes
     target: Nodes
@@ -89,8 +89,8 @@ class Contracted(NamedTuple):
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
     """Remove nodes without `is_kept` where this adds no edges; longest paths between other nodes keep their lengths.
 
-    A node with i incoming and o outgoing edges is removed only if i·o ≤ i + o. A removed node is replaced by at most i·o edges;
-    of parallel edges, only the longest is kept.
+    A node with i incoming and o outgoing edges is replaced by at most i·o edges, and only if i·o ≤ i + o. Of parallel
+    edges, only the longest is kept.
 
     Raises:
         ValueError: there is a cycle.
@@ -99,7 +99,7 @@ def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_])
 
 
 def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
-    """Return the edges on the path to a node, in order, following the binding edge of each node.
+    """Return the path of binding edges that ends at a node, in order.
 
     Raises:
         ValueError: the binding edges form a cycle.
@@ -110,11 +110,12 @@ def path_to(last: int, edges: Edges, binding: Int64Array) -> Nodes:
 class Chains(NamedTuple):
     """The chains of binding edges that end at chosen nodes; a chain stops where it meets an earlier chain.
 
-    edges         the edges of all chains, chain by chain, each chain from its end backwards
+    edges         the edges of all chains, one chain after another, each from its end to its beginning
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`
-    parent        the chain that contains the node where each chain begins; `NO_EDGE` if that node has no binding edge
-    origin        the node where each chain begins
-    chain_of_end  the chain that contains each chosen node
+    parent        for each chain, the earlier chain where it begins; `NO_EDGE` if it begins at a node without a binding
+                  edge
+    origin        for each chain, the node where it begins
+    chain_of_end  for each chosen node, the chain that contains it
     """
 
     edges: Nodes
@@ -125,5 +126,5 @@ class Chains(NamedTuple):
 
 
 def chains(edges: Edges, binding: Int64Array, ends: Nodes) -> Chains:
-    """Follow the binding edges back from each of `ends`, in this order, up to a node of an earlier chain."""
+    """Follow the binding edges back from each of `ends`, in this order, until a chain meets an earlier chain."""
     return Chains(*_native.chains(edges.source, edges.target, binding, ends))

@@ -29,7 +29,7 @@ class Arrived(NamedTuple):
     """The amounts that arrived, one per label and target.
 
     label     as given
-    target    if negative, the final target -1 - target, as in `Shares`; otherwise the node that kept the amount
+    target    the node that kept the amount; a negative number means a final target, as in `Shares`
     amount
     received  for each node, the amount it received from other nodes
     """

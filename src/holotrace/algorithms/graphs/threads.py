@@ -86,8 +86,8 @@ class ThreadEdges(NamedTuple):
 def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _Int64, host_end_ns: int) -> ThreadEdges:
     """Return the dependencies along lanes, and between the main thread and lanes that work for it.
 
-    The starts and ends of the main thread's ranges divide its time into segments. Another lane pauses in a gap between its ranges
-    if the gap continues into a later segment. Between two pauses, the lane works without interruption.
+    The starts and ends of the main thread's ranges divide time into segments. Another lane pauses in a gap between its
+    ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 
     The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
     of the segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes

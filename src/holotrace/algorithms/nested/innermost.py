@@ -27,7 +27,7 @@ class Innermost(EqualByContent):
     owners: _Int64
 
     def at(self, moments: _Int64) -> _Int64:
-        """Return the row of the innermost interval at each time, NO_OWNER if none covers it."""
+        """Return the row of the innermost interval at each time; NO_OWNER if there is none."""
         if not len(self.bounds):
             return np.full(len(moments), NO_OWNER, np.int64)
         segments = np.searchsorted(self.bounds, moments, side="right") - 1
@@ -75,7 +75,7 @@ def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
     """
     owners = np.full(count, NO_OWNER, np.int64)
     outward = np.argsort(-nested.depth, kind="stable")
-    owners[last[outward]] = nested.parent[outward]  # numpy keeps the last of several values for one position
+    owners[last[outward]] = nested.parent[outward]  # NumPy keeps the last of several values for one position
     owners[first[outward[::-1]]] = outward[::-1]
     return owners
 
@@ -83,7 +83,7 @@ def _nested(count: int, nested: Nesting, first: _Int64, last: _Int64) -> _Int64:
 def _painted(count: int, rows: list[int], first: list[int], last: list[int]) -> _Int64:
     """Assign segments to the shortest intervals first, then the remaining segments to longer intervals.
 
-    A search for the next free segment jumps over all taken segments.
+    The search for the next free segment skips all taken segments at once.
     """
     owners = [NO_OWNER] * count
     next_free = list(range(count + 1))

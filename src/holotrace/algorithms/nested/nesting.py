@@ -1,6 +1,6 @@
 """Finds which intervals enclose which.
 
-Loops over intervals or parents are native code, since a large trace has millions of rows.
+Loops over intervals or parents are native code, because a large trace has millions of rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Rows: TypeAlias = npt.NDArray[np.int64]
 
 
 class Nesting(NamedTuple):
-    """For each interval, the intervals of its group that enclose it.
+    """How each interval is nested in other intervals of its group.
 
     parent          row of the enclosing interval, `NO_PARENT` if there is none
     depth           number of enclosing intervals

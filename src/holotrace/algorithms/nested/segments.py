@@ -1,4 +1,4 @@
-"""Divides the time of several threads among their innermost ranges."""
+"""Divide the time of several threads among their innermost ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes at which a rank's communication starts and ends in the graph of its events."""
+"""The event graph of a rank, with the nodes where its communication calls are requested, start and end."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True, eq=False)
 class CallGraph(EqualByContent):
-    """The graph of a rank within a window, with its communication.
+    """The event graph of a rank within a window, with its communication calls.
 
-    graph  the graph of the events. A collective that the host performs is an activity outside its thread: an edge leads
-           from the thread to the collective's start and, if the thread waits for it, another from the collective's end
-           to the thread. If the thread begins to wait after the collective's start, an edge leads from the start of the
-           wait to the end of the collective.
+    graph  the graph of the events. A collective that the host performs is an activity outside its thread. An edge leads
+           from the thread to the collective's start. If the thread waits for the collective, another edge leads from
+           the collective's end back to the thread. If the wait begins after the collective's start, a third edge leads
+           from the start of the wait to the collective's end.
     calls  the calls within the window, in the order of `of_rank(rank_trace).calls`:
 
         event_index  uint32  as in `of_rank(rank_trace).calls`
         activity     uint32  row of `graph.activities`
-        asked_node   uint32  row of `graph.nodes`: for host calls, the last point of its thread at or before the
-                             request; for kernels, the start
+        asked_node   uint32  row of `graph.nodes`: for host calls, the last node of the thread at or before the request;
+                             for kernels, the start
         start_node   uint32  row of `graph.nodes`
         end_node     uint32  row of `graph.nodes`
     """
@@ -41,7 +41,7 @@ class CallGraph(EqualByContent):
 
 
 def call_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> CallGraph:
-    """Return the graph of a window and the nodes of the rank's calls; `data_loading` as in `window_activities`."""
+    """Return the graph of a window with its calls; `data_loading` is passed to `window_activities`."""
     activities = window_activities(rank_trace, window, tuple(data_loading), collectives_apart=True)
     graph = graph_of(rank_trace, activities, window.track_id)
     return CallGraph(graph, _calls(rank_trace, activities))
@@ -64,7 +64,7 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 
 
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return, for each call, the requesting thread's last node at or before the request; if there is none, the call's start.
+    """Return, for each call, the last node of the requesting thread at or before the request, or else the call's start.
 
     If a call has its own lane, the thread that recorded it is the requesting thread.
     """

@@ -1,4 +1,4 @@
-"""One rank's part of a job's critical path, event by event."""
+"""Divide one rank's part of a job's critical path into events."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def expansion(
     wanted: Sequence[tuple[int, int, int]],
     data_loading: Sequence[str] = DATA_LOADING,
 ) -> pl.DataFrame:
-    """Divide the legs of the path within a rank into segments: the events on the path, and the gaps between them.
+    """Divide the path's legs within a rank into segments: the events on the path, and the gaps between them.
 
-    A leg is an edge of the job's critical path; see `holotrace.enrich.job_graph.job_path.legs`. Within a rank, it stands for a
-    chain of edges between events, the binding edges of `EventGraph`.
+    A leg is an edge of the job's critical path; see `holotrace.enrich.job_graph.job_path.legs`. A leg within a rank
+    represents a chain of binding edges of `EventGraph`.
 
     Args:
         rank_trace: the rank.
@@ -51,8 +51,8 @@ def expansion(
         start_ns, end_ns  int64  on the rank's own clock
         path_class   uint8   PathClass
         event_index  uint32  null outside all events
-        name         str     of the event or, outside all events, of the innermost Python function; null if unknown
-        module       str     innermost `nn.Module` around it; null if unknown
+        name         str     name of the event or, outside all events, of the innermost Python function; null if unknown
+        module       str     innermost `nn.Module` around the segment; null if unknown
     """
     known = call_graph(rank_trace, window, data_loading)
     table = _segments(known.graph, opened(known), wanted)
@@ -60,7 +60,7 @@ def expansion(
 
 
 def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> pl.DataFrame:
-    """Return the edges of each chain, with start and end times; an edge that leads back in time takes no time."""
+    """Return the edges of each chain, with start and end times; edges that lead back in time get length 0."""
     chains = _chains(open_graph, wanted)
     rows = np.array([edge for _, chain in chains for edge in chain], np.int64)
     legs = np.repeat([leg for leg, _ in chains], [len(chain) for _, chain in chains]).astype(np.int64)
@@ -73,10 +73,10 @@ def _segments(graph: EventGraph, open_graph: OpenGraph, wanted: Sequence[tuple[i
 
 
 def _chains(open_graph: OpenGraph, wanted: Sequence[tuple[int, int, int]]) -> list[tuple[int, list[int]]]:
-    """Return the number of each leg with its edges in time order.
+    """Return each leg's number and its edges in time order.
 
-    Walk back from the last node of the leg along the binding edges, as far as the first point of `RankGraph`: the request, start or
-    end of a call, or the start of the window.
+    Walk back from the last node of the leg along the binding edges until the first point of `RankGraph`: the request,
+    start or end of a call, or the start of the window.
     """
     before, binding = before_each(open_graph).tolist(), open_graph.binding.tolist()
     is_point = open_graph.is_point.tolist()
@@ -117,14 +117,14 @@ def _named(rank_trace: RankTrace, graph: EventGraph, table: pl.DataFrame) -> pl.
 
 
 def _thread(graph: EventGraph, table: pl.DataFrame) -> pl.Series:
-    """Return the thread of each edge between host events: that of its source or, at the start of the window, of its target."""
+    """Return the thread of each edge's source or, at the start of the window, of its target."""
     from_source, from_target = (graph.nodes["activity"].gather(table[end]) for end in ("source", "target"))
     near = from_source.zip_with(from_source.is_not_null(), from_target)
     return graph.activities["track_id"].gather(near).alias("thread")
 
 
 def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFrame:
-    """Cut each gap between events where a Python function of its thread begins or ends, so that each part has one name."""
+    """Cut each gap between events where a Python function of its thread begins or ends, so each part has one name."""
     cuts = [np.empty(0, np.int64)]
     first, last = (np.zeros(len(table), np.int64) for _ in range(2))
     start, end = (table[name].to_numpy() for name in ("start_ns", "end_ns"))
@@ -151,7 +151,7 @@ def _cut_at_functions(table: pl.DataFrame, functions: pl.DataFrame) -> pl.DataFr
 def _python_function(
     rank_trace: RankTrace, functions: pl.DataFrame, moments: pl.DataFrame, wanted: pl.Series
 ) -> pl.Series:
-    """Return the innermost Python function at each wanted moment; null if none was recorded there."""
+    """Return the innermost Python function at each wanted moment; null if none was recorded."""
     asked = moments.with_columns(pl.when(wanted).then("moment").alias("moment"))
     return _innermost_text(rank_trace, functions, asked)
 

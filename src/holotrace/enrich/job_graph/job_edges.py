@@ -1,4 +1,4 @@
-"""Edges between the points of a job: along each rank, through communication, and from the start and to the end of a step."""
+"""Edges between the points of a job: within ranks, through communication, and at the start and end of the step."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class JoinType(IntEnum):
     """The kind of an edge between points of a job."""
 
     CHAIN = 0
-    """The binding chain of a rank from one of its points to another."""
+    """The binding chain between two points of a rank."""
     SHORTCUT = 1
-    """The longest path within a rank between two of its points that is not the binding chain."""
+    """The longest path between two points of a rank, if it is not the binding chain."""
     ARRIVAL = 2
-    """From the arrival of a rank in a call to the point at which all have arrived."""
+    """From the arrival of a rank in a call to the point where all ranks have arrived."""
     TRANSFER = 3
-    """From the point at which all have arrived to the end of the call on a rank."""
+    """From the point where all ranks have arrived to the end of the call on one rank."""
     ALONE = 4
-    """A call from its start to its end, if nothing is known about other ranks."""
+    """From the start of a call to its end, if nothing is known about other ranks."""
     OUTSIDE = 5
-    """From the start of the step to the arrival of a rank outside its window."""
+    """From the start of the step to the arrival of a rank that arrives outside its window."""
     WINDOW = 6
-    """From the start of the job's step to a rank, and from the end of a rank to the end of the job's step."""
+    """From the start of the job's step to a rank's first point, or from a rank's last point to the end of the step."""
 
 
 class JoinEdges(NamedTuple):
@@ -45,7 +45,7 @@ class JoinEdges(NamedTuple):
 
 
 def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int64) -> list[JoinEdges]:
-    """Return the edges within ranks, binding chains first: of edges that arrive at the same time, the first one binds."""
+    """Return the edges within ranks, binding chains first: if several edges arrive together, the first one binds."""
     chains, shortcuts = [], []
     for graph, begin in zip(of_ranks.values(), first, strict=False):
         targets = np.flatnonzero(graph.reached_from >= 0)
@@ -53,7 +53,7 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
         offset = begin + targets
         measured = time_ns[offset] - time_ns[begin + sources]
         is_whole = graph.time_ns[targets] - graph.time_ns[sources] == graph.chain_ns[targets]
-        # Clocks may run at different rates, so the length of a whole chain is measured on the reference clock.
+        # Clocks may run at different rates, so measure the length of a whole chain on the reference clock.
         lengths = np.where(is_whole, measured, np.minimum(graph.chain_ns[targets], measured))
         chains.append(JoinEdges(begin + sources, offset, JoinType.CHAIN, lengths, np.full(len(targets), -1)))
         shortcuts.append(
@@ -69,7 +69,7 @@ def within_ranks(of_ranks: Mapping[int, RankGraph], first: _Int64, time_ns: _Int
 
 
 def between_ranks(calls: pl.DataFrame, begin_ns: int) -> list[JoinEdges]:
-    """Return the edges of `joined_calls`; `begin_ns` is the start of the step."""
+    """Return the edges between ranks; `calls` comes from `joined_calls`, and `begin_ns` is the start of the step."""
     joint = calls.filter(pl.col("joint").is_not_null())
     present, absent = joint.filter(pl.col("arrival").is_not_null()), joint.filter(pl.col("arrival").is_null())
     waiting = joint.filter("is_waiting")

@@ -26,18 +26,18 @@ LEGS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def legs(job: JobGraph) -> pl.DataFrame:
-    """Walk back from the end of the job's step along the edges that arrive last.
+    """Return the critical path: walk back from the end of the job's step along the edges that arrive last.
 
     Returns:
-        The edges of the path, called legs, in time order; they cover the step without gaps:
+        The edges of the path ("legs") in time order, which cover the step without gaps:
 
         leg         int64  number
-        rank        int32  the rank whose time it is
+        rank        int32  the rank that spends the time
         type        uint8  JoinType
-        from_node, to_node      int64  rows of the `EventGraph.nodes` of the rank, where the leg is within a rank
+        from_node, to_node      int64  rows of the rank's `EventGraph.nodes`, for legs within a rank
         start_ns, end_ns      int64  on the reference clock
         call        int64  row of `JobGraph.calls`; null outside calls
-        from_rank   int32  for transfers: the last rank that arrived; null if it is unknown
+        from_rank   int32  for transfers: the rank that arrived last; null if unknown
     """
     way = path_to(len(job.time_ns) - 1, job.edges, job.binding)
     sources, targets = job.edges.source[way].astype(np.int64), job.edges.target[way].astype(np.int64)
@@ -65,7 +65,7 @@ def legs(job: JobGraph) -> pl.DataFrame:
 
 
 def _before(job: JobGraph, sources: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-    """Return the rank at the source of each edge or, where all ranks had arrived, the rank that arrived last."""
+    """Return the rank at the source of each edge; if the source is a joint, the rank that arrived last."""
     binding = job.binding[sources]
     arrived = np.where(binding >= 0, job.rank[job.edges.source[binding]], -1)
     return np.where(kinds == JoinType.TRANSFER, arrived, job.rank[sources])
@@ -77,7 +77,7 @@ def _rank_of_call(job: JobGraph, calls: np.ndarray) -> np.ndarray:
 
 
 def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]]:
-    """Return, for each rank, the legs that `expansion` must divide into segments, as (leg, first node, last node)."""
+    """Return, for each rank, the legs that `expansion` divides into segments, as (leg, first node, last node)."""
     inside = found.filter(
         pl.col("type").is_in([JoinType.CHAIN, JoinType.SHORTCUT]), pl.col("end_ns") > pl.col("start_ns")
     )
@@ -86,17 +86,17 @@ def wanted_of_ranks(found: pl.DataFrame) -> dict[int, list[tuple[int, int, int]]
 
 
 def segments(job: JobGraph, found: pl.DataFrame, expanded: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
-    """Return the path in time order, with each leg within a rank replaced by its segments; other legs stay whole.
+    """Return the path in time order, with each leg within a rank replaced by its segments.
 
     Args:
         job: the graph.
         found: the `legs`.
-        expanded: {rank: what `holotrace.enrich.job_graph.expansion.expansion` returned}.
+        expanded: {rank: result of `holotrace.enrich.job_graph.expansion.expansion`}.
 
     Returns:
         rank         int32
         event_index  uint32  null outside all events
-        name         str     null outside all events, unless a Python function was recorded there
+        name         str     name of the event or, outside all events, of the Python function; null if unknown
         module       str     null if unknown
         path_class   uint8   PathClass
         start_ns, end_ns  int64  on the reference clock
@@ -144,15 +144,15 @@ EXPANDED: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def hops(job: JobGraph, found: pl.DataFrame) -> pl.DataFrame:
-    """Return where the path leads from one rank to another, in time order.
+    """Return the hops of the path from one rank to another, in time order.
 
     Returns:
         time_ns        int64  when the last rank had arrived, on the reference clock
         from_rank      int32  the rank that arrived last
         to_rank        int32  the rank on which the path continues
         instance, collective, process_group  of the call
-        transfer_ns    int64  from the last arrival to the end of the call on to_rank
-        half_width_ns  int64  of the difference between the clocks of the two ranks; null if unknown
+        transfer_ns    int64  time from the last arrival to the end of the call on to_rank
+        half_width_ns  int64  error of the difference between the clocks of the two ranks; null if unknown
     """
     moved = found.filter(pl.col("from_rank").is_not_null() & (pl.col("from_rank") != pl.col("rank")))
     calls = job.calls.select(

@@ -32,7 +32,7 @@ class WindowOptions(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether no option selects a window, so that the default step is used."""
+        """Whether no option selects a window; then the default step is used."""
         return self.annotation is None and self.instance is None and self.time_range_ns is None
 
 
@@ -44,11 +44,11 @@ class JobWindow(EqualByContent):
     options   as given
     job       the calls of the job
     windows   {rank: its own window, on its own clock}
-    spans     {rank: the window of its graph}: it begins with the first rank of the job
+    spans     {rank: the window of its graph, which begins when the job's first rank begins}
     recorded  {rank: the window of its whole recording, on its own clock}
     graphs    {rank: its reduced graph}
     graph     the joined graph
-    findings  ranks that are not in the graph, or only in part, and why
+    findings  ranks that are missing from the graph or only partly in it, and why
     """
 
     trace: Trace
@@ -68,7 +68,7 @@ class JobWindow(EqualByContent):
 
 
 class _Known(NamedTuple):
-    """What the first visit to a rank returns: its communication, and the windows that the job may choose."""
+    """The result of the first pass over a rank: its communication, and the windows that the job may choose."""
 
     communication: OfRank
     steps: dict[int, PathWindow]
@@ -79,9 +79,9 @@ class _Known(NamedTuple):
 def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobWindow:
     """Return the joined graph of all ranks.
 
-    Each rank is visited twice: first for its communication, then, with known clocks, for its graph. The job's window begins
-    when its first rank begins. The graph of a rank that begins later therefore also contains the end of the rank's previous
-    step.
+    Each rank is read twice: first for its communication and then, once the clocks are known, for its graph. The job's
+    window begins when the first rank begins its own. The graph of a rank that begins later therefore also contains the
+    end of its previous step.
 
     Raises:
         InvalidOptionError: a rank does not have the requested annotation, instance or range.
@@ -136,9 +136,9 @@ def _without_missing(results: Mapping[int, _Known | MissingDataError]) -> tuple[
 def _chosen(
     known: Mapping[int, _Known], options: WindowOptions
 ) -> tuple[dict[int, PathWindow], list[int], tuple[str, ...]]:
-    """Return the window of each rank, the ranks without steps, and findings.
+    """Return each rank's window, the ranks without steps, and findings.
 
-    By default, the window is the second-to-last step among the steps that every rank with steps has recorded.
+    By default, the window is the second-to-last step that all ranks with steps have recorded.
     """
     if not options.is_default:
         return {rank: of.window for rank, of in known.items() if of.window}, [], ()
@@ -158,9 +158,9 @@ def _chosen(
 def _on_one_clock(
     job: JobCalls, own: Mapping[int, PathWindow], without_steps: Sequence[int]
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
-    """Return the window of each rank's graph, on the rank's clock: from the start of the job's window to the end of the rank's window.
+    """Return the window of each rank's graph, on its clock: from the start of the job's window to the end of its own.
 
-    Windows of ranks without steps are cut to the other ranks' windows.
+    Ranks without steps get the part of their window that lies within the other ranks' windows.
     """
     offsets = {rank: _offset_ns(job, rank, window.start_ns) for rank, window in own.items()}
     known = {rank: offset for rank, offset in offsets.items() if offset is not None} or {next(iter(own)): 0}

@@ -1,4 +1,4 @@
-"""The calls of all ranks in the graph of a job: when each rank arrived, and when all ranks had arrived."""
+"""Find, for the calls in a job's graph, when each rank arrived and when all ranks had arrived."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FOREVER_NS = 2**62
 
 
 def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time_ns: _Int64) -> pl.DataFrame:
-    """Return the calls in the graph, and the calls of other ranks in the same instances.
+    """Return the calls in the graph, and the other ranks' calls of the same communications.
 
-    arrives_ns and ends_ns are on the reference clock; arrival, start and end are points of the graph, null for calls outside the
-    windows.
+    arrives_ns and ends_ns are on the reference clock. arrival, start and end are points of the graph; they are null for
+    calls outside the windows.
     """
     points = pl.concat(
         graph.calls.select(
@@ -53,9 +53,9 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call continued after its own rank stopped delaying its end; `_FOREVER_NS` without a delay.
+    """Return how long each call continued after its own rank no longer delayed its end; `_FOREVER_NS` if it never did.
 
-    If a thread starts waiting late, its wait does not show when the message arrived.
+    If a thread begins to wait late, its wait does not show when the message arrived.
     """
     ends = graph.calls["end"].to_numpy()
     reached = graph.reached_from[ends]
@@ -65,7 +65,7 @@ def _awaited_ns(graph: RankGraph) -> _Int64:
 
 
 def joints(calls: pl.DataFrame) -> pl.DataFrame:
-    """Return each communication (`instance`) in which ranks wait, when all had arrived, and how long the transfer then took."""
+    """Return, for each `instance` in which ranks wait, when all had arrived and how long the transfer took."""
     members = calls.drop_nulls("instance").with_columns(
         pl.col("arrives_ns").max().over("instance").alias("joint_ns"),
         pl.when(pl.col("clock").n_unique().over("instance") > 1)
@@ -76,8 +76,8 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
     waits = pl.col("ends_ns") >= pl.col("joint_ns") - pl.col("doubt_ns").fill_null(0)
     after = (pl.col("ends_ns") - pl.col("joint_ns")).clip(0)
     is_awaited = waits & (pl.col("awaited_ns") >= after)
-    # If a thread began to wait only after the last arrival, its measured time is an upper bound for the transfer. Calls of the
-    # same kind and size that a thread or device awaited from the start show how long a transfer usually takes.
+    # If a thread began to wait only after the last arrival, its measured time is an upper bound for the transfer time.
+    # Calls of the same kind and size that were awaited from the start show the usual transfer time.
     usual = after.filter(is_awaited).median().over(["process_group", "collective", "message_bytes"]).cast(pl.Int64)
     members = members.with_columns(
         pl.when(is_awaited)
@@ -100,9 +100,9 @@ def joints(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def joined_calls(calls: pl.DataFrame, joints: pl.DataFrame, first: int) -> pl.DataFrame:
-    """Add the joint of each call: the point at which all ranks had arrived.
+    """Add the joint of each call: the point where all ranks had arrived.
 
-    For a call that ended before all had arrived, also add the last arrival before its end.
+    For a call that ended before all ranks had arrived, also add the last arrival before its end.
     """
     numbered = joints.with_columns(pl.int_range(first, first + pl.len(), dtype=pl.Int64).alias("joint"))
     known = calls.join(numbered, on="instance", how="left", maintain_order="left").with_row_index("call")

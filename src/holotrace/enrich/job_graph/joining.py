@@ -1,4 +1,4 @@
-"""The graphs of all ranks, joined at the calls in which ranks wait for each other."""
+"""Join the graphs of all ranks at the calls in which ranks wait for each other."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _BETWEEN_RANKS = (JoinType.ARRIVAL, JoinType.TRANSFER, JoinType.ALONE)
 class JobGraph(EqualByContent):
     """The points of all ranks on one clock, and the edges between them.
 
-    The first point is the start of the job's step, when the first rank begins; the last point is its end, when the last rank
-    has ended.
+    The first point is the start of the job's step, when the first rank begins. The last point is the end of the step,
+    when the last rank ends.
 
-    rank       per point: its rank; -1 for the ends of the step and for points at which all have arrived
-    node       per point: its row in the `EventGraph.nodes` of its rank
+    rank       per point: its rank; -1 for the start and end of the step and for joints
+    node       per point: its row in its rank's `EventGraph.nodes`
     time_ns    per point: on the reference clock
     edges      source and target
     type       per edge: JoinType
-    length_ns  per edge: the least time it takes
+    length_ns  per edge: its minimum duration
     call       per edge: row of `calls` for TRANSFER, ALONE and ARRIVAL, else -1
     binding    per point: the edge that arrives last, -1 for the first point
-    calls      rows of `JobCalls.calls` in the windows of the ranks, in that order, with the columns start, end and arrival
-               (points), is_waiting (whether the rank left after all had arrived) and is_complete (whether all
-               ranks of the call were recorded)
+    calls      rows of `JobCalls.calls` within the windows, in the same order, with the columns start, end and arrival
+               (points), is_waiting (whether the rank left after all had arrived) and is_complete (whether all ranks of
+               the call were recorded)
     """
 
     rank: npt.NDArray[np.int32]
@@ -59,7 +59,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return the time that each edge took, at most the measured time; for binding edges, this includes the delay."""
+        """Return the time that each edge took, at most the measured time; binding edges include their delay."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]
@@ -67,12 +67,12 @@ class JobGraph(EqualByContent):
         return taken
 
     def slack_ns(self) -> _Int64:
-        """Return by how much each point could be delayed without delaying the end of the step."""
+        """Return how long each point could be delayed without delaying the end of the step."""
         measured = self.time_ns[self.edges.target] - self.time_ns[self.edges.source]
         return slacks(self.edges, np.maximum(0, measured - self.taken_ns()))
 
     def contradicted(self) -> _Flags:
-        """Return whether each edge ends before it begins, by the clocks."""
+        """Return, for each edge, whether the measured times put its end before its start."""
         return self.time_ns[self.edges.source] + self.length_ns > self.time_ns[self.edges.target]
 
 
@@ -80,7 +80,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
     """Join the graphs of all ranks.
 
     Args:
-        of_ranks: the reduced graphs of the ranks whose clocks are known.
+        of_ranks: {rank: its reduced graph}, for the ranks with known clocks.
         job: the calls of the job.
     """
     first = 1 + np.cumsum([0, *(len(graph.time_ns) for graph in of_ranks.values())])
@@ -119,7 +119,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the parts; break cycles (from wrong matches or clocks) by dropping edges between ranks with no or negative time."""
+    """Join the edges; if wrong matches or clocks cause cycles, drop edges between ranks with no or negative time."""
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")
@@ -135,7 +135,7 @@ def _without_cycle(
 
 
 def _aligned(job: JobCalls, rank: int, time_ns: _Int64) -> _Int64:
-    """Return the times of a rank on the reference clock; times before the first one are raised to it."""
+    """Return the times of a rank on the reference clock; times before the first entry are raised to the first entry."""
     offset = job.clocks.corrections(rank, time_ns)["offset_ns"].fill_null(strategy="forward")
     times: _Int64 = time_ns + offset.fill_null(strategy="backward").to_numpy()
     from_begin: _Int64 = np.maximum(times, times[0])

@@ -1,4 +1,4 @@
-"""Changes to the time that threads spend in Python functions themselves, outside operators and calls."""
+"""Apply changes to the time that threads spend in Python functions themselves, outside operators and calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = ["event_index", "kind", "name", "track_id", "start_ns", "end_ns"]
 
 
 def python_functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
-    """Return the Python functions of the window, with the columns that the `where` of a change may use."""
+    """Return the Python functions in the window, with the columns that the `where` of a change may use."""
     ranges = event_ranges(rank_trace, [EventKind.PYTHON_FUNCTION], _COLUMNS).filter(
         (pl.col("start_ns") < graph.window_end_ns) & (pl.col("end_ns") > graph.window_start_ns)
     )
@@ -36,10 +36,10 @@ def python_functions(rank_trace: RankTrace, graph: EventGraph) -> pl.DataFrame:
 def with_python_time(
     graph: EventGraph, replay: Replay, functions: pl.DataFrame, change: Scale | Remove | Replace
 ) -> Replay | None:
-    """Apply a change to the time of the selected functions; None if it selects none of them.
+    """Apply a change to the time of the selected functions; return None if it selects none.
 
-    A function's time excludes the operators and calls that it contains. If selected functions call each other, only the
-    outermost is changed.
+    The time of a function excludes the operators and calls in it. If one selected function calls another, only the
+    outer one is changed.
     """
     chosen = functions.filter(change.where.fill_null(value=False))
     if chosen.is_empty():
@@ -73,7 +73,7 @@ def _factor(change: Scale | Remove | Replace, own_ns: int) -> float:
 
 
 def _host_edges(graph: EventGraph) -> tuple[_Int64, _Int64, _Int64, _Int64]:
-    """Return rows, threads, starts and ends of the edges along threads (with edges at the window's ends), in time order."""
+    """Return row, thread, start and end of the edges along threads and at the ends of the window, in time order."""
     owner = graph.nodes["activity"]
     beside = owner.gather(graph.edges["source"]).fill_null(owner.gather(graph.edges["target"]))
     tracks = graph.activities["track_id"].cast(pl.Int64).gather(beside)

@@ -1,4 +1,4 @@
-"""The graph of one rank, reduced to the points that matter to other ranks: the ends of its calls and of the window."""
+"""Reduce the graph of one rank to the points that matter to other ranks: its calls, and the ends of the window."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _Rows = npt.NDArray[np.int64]
 
 
 class RankGraph(NamedTuple):
-    """The points of a rank and the longest paths between them, a few hundred bytes per call.
+    """The points of a rank and the longest paths between them; takes a few hundred bytes per call.
 
     window      the window, up to the end of its device work
     node        per point: its row in `EventGraph.nodes`
-    time_ns     the measured time of each point, on the rank's own clock; the first and last are the ends of the window
+    time_ns     the measured time of each point, on the rank's own clock; the first and last point are the window's ends
     source, target, length_ns  the edges between points. No edge leads from a call's start to its own end, because other
-                ranks may delay the end. An edge to the end of a call only includes the time up to the last event before
-                the end.
-    reached_from  the point at which the binding chain to each point begins, -1 for the first point and for ends of
-                calls that only communication delays
-    chain_ns    the length of that chain
+                               ranks may delay the end. The length of an edge to the end of a call stops at the last
+                               event before the end.
+    reached_from  per point: the point where its binding chain begins; -1 for the first point, and for ends of calls
+                  that only communication delays
+    chain_ns    per point: the length of its binding chain
     calls       event_index uint32, and asked, start and end uint32: points
     contradicted_count, unknown_launch_count, inferred_wait_count   as in `EventGraph`
     """
@@ -51,12 +51,12 @@ class RankGraph(NamedTuple):
 
 
 class OpenGraph(NamedTuple):
-    """The graph of a rank without the edges from the start of each call to its own end.
+    """The graph of a rank, without edges from the start of a call to its end.
 
     edges      the edges that remain
-    rows       row of each in `EventGraph.edges`
-    length_ns  weight and delay of each; 0 for edges to the ends of calls
-    is_to_end  whether each leads to the end of a call
+    rows       per edge: its row in `EventGraph.edges`
+    length_ns  per edge: weight plus delay; 0 for edges to the ends of calls
+    is_to_end  per edge: whether it leads to the end of a call
     binding    per node: the edge among `edges` that arrives last, -1 if there is none
     is_point   per node: whether it is a point of `RankGraph`
     """
@@ -70,13 +70,13 @@ class OpenGraph(NamedTuple):
 
 
 def rank_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> RankGraph:
-    """Return the reduced graph of a rank within a window; `data_loading` as in `window_activities`."""
+    """Return the reduced graph of a rank within a window; `data_loading` is passed to `window_activities`."""
     known = call_graph(rank_trace, window, data_loading)
     return reduced(known, opened(known), window)
 
 
 def opened(known: CallGraph) -> OpenGraph:
-    """Return the graph without the edges from the start of each call to its own end."""
+    """Remove the edges from the start of each call to its end."""
     graph = known.graph
     count = len(graph.nodes)
     is_point, start_of = points(known)
@@ -97,7 +97,7 @@ def opened(known: CallGraph) -> OpenGraph:
 
 
 def points(known: CallGraph) -> tuple[npt.NDArray[np.bool_], _Rows]:
-    """Return, for each node, whether it is a point of `RankGraph`, and the start of the call that ends there (-1 if none)."""
+    """Return which nodes are points of `RankGraph`, and the start of the call that ends at each node (-1 if none)."""
     count = len(known.graph.nodes)
     is_point = np.zeros(count, np.bool_)
     is_point[[0, -1]] = True
@@ -144,12 +144,12 @@ def reduced(known: CallGraph, graph: OpenGraph, window: PathWindow) -> RankGraph
 
 
 def before_each(graph: OpenGraph) -> _Rows:
-    """Return the source of each node's binding edge, the one that arrives last; -1 if the node has none."""
+    """Return the source of each node's binding edge; -1 if the node has none."""
     return np.where(graph.binding == NO_PARENT, NO_PARENT, graph.edges.source[graph.binding].astype(np.int64))
 
 
 def reached_point(graph: OpenGraph, before: _Rows, nodes: _Rows) -> _Rows:
-    """Return each node if it is a point, else the first point on the way back along binding edges; -1 if there is none."""
+    """Return, for each node, the nearest point at or before it along binding edges; -1 if there is none."""
     return itself_or_above(before, graph.is_point, nodes)
 
 

@@ -1,4 +1,4 @@
-"""Which operations wait for which, inferred from their times."""
+"""Infer from the times of operations which ones wait for which."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ _WITHIN_RANK = ["step", "rank"]
 
 
 def by_time(operations: pl.DataFrame) -> Dependencies:
-    """Return the dependencies of operations whose communications are known.
+    """Return the dependencies of operations if the table has the `instance` of communications.
 
         computation    after the previous computation on its rank, and after the communication that ended between the two
-        communication  after the last computation that ended before it began, and after the last communication since then
+        communication  after the last computation that ended before the communication began, and after the last
+                       communication since that computation
 
-    If a rank's part of a communication ended before the last rank began, the rank waited for no other rank; otherwise it waited
-    for the last one.
+    If a rank left a communication before the last rank began it, the rank waited for no other rank. Otherwise it waited
+    for the last rank.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`, uint32) and the instance of each
@@ -73,13 +74,13 @@ def _calls_after_calls(calls: pl.DataFrame, computation: pl.DataFrame) -> pl.Dat
 
 
 def _latest(calls: pl.DataFrame, ended: pl.DataFrame) -> pl.DataFrame:
-    """Join each call with the operation that had ended last on its rank when the call began."""
+    """Join each call with the operation that ended last on its rank before the call began."""
     begins = calls.select(*_WITHIN_RANK, "row", pl.col("start_ns").alias("time")).sort("time")
     return begins.join_asof(ended.sort("time"), on="time", by=_WITHIN_RANK, strategy="backward", check_sortedness=False)
 
 
 def _shared(operations: pl.DataFrame) -> pl.Series:
-    """Number the communications that several ranks share in a step; null for others."""
+    """Number the communications of several ranks in a step; null for other operations."""
     is_shared = pl.col("instance").is_not_null() & (pl.col("rank").n_unique().over("step", "instance") > 1)
     number = pl.struct("step", "instance").rank("dense").cast(pl.Int64) - 1
     numbered = operations.filter(is_shared).select("row", number.alias("number"))

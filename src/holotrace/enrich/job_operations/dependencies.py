@@ -1,4 +1,4 @@
-"""Which operations wait for which, inferred from their kinds."""
+"""Infer from the kinds of operations which ones wait for which."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from holotrace.enrich.job_operations.table import AFTER_PASSES, BEFORE_PASSES, M
 class Dependencies(NamedTuple):
     """The dependencies between operations.
 
-    after     row (uint32) starts only once the operation `before` (uint32) has ended
-    instance  int64, per operation: the number of its communication; null if it has none or the other ranks are unknown
-    waits     bool, per operation: whether it waits for the other ranks of its communication (else only they wait for it)
-    is_alone  bool, per operation: whether it communicates with ranks that are not in the table, so that its time may include waiting
+    after     operation `row` (uint32) starts only after operation `before` (uint32) has ended
+    instance  int64, per operation: number of its communication; null if it does not communicate or the other ranks are
+              unknown
+    waits     bool, per operation: whether it waits for the other ranks of its communication; if false, only they wait
+                  for it
+    is_alone  bool, per operation: whether it communicates with ranks outside the table, so its time may include waiting
     """
 
     after: pl.DataFrame
@@ -26,7 +28,7 @@ class Dependencies(NamedTuple):
 
 
 def by_kind(operations: pl.DataFrame) -> Dependencies:
-    """Return the dependencies that follow from the kinds of operations and from their order on each rank.
+    """Return the dependencies that follow from the kinds of operations and their order on each rank.
 
     The model comes from J. Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25,
     https://www.usenix.org/conference/osdi25/presentation/lin-jinkun:
@@ -42,7 +44,7 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
                                     after the embedding gradients
         gc, ..., optimizer          in the order of `AFTER_PASSES`, after the last pass
 
-    Communication spans the two ends of a message, the replicas of a stage, the first and last stage (embedding
+    A communication connects the two ends of a message, the replicas of a stage, the first and last stage (embedding
     gradients), or all ranks (gradient clipping).
 
     Args:
@@ -66,16 +68,16 @@ def by_kind(operations: pl.DataFrame) -> Dependencies:
 
 
 def passes_of(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return the passes in their order on each rank, and whether each needs a receive or a send.
+    """Return the passes in their order on each rank, and whether each pass needs a receive or a send.
 
     Returns:
-        The rows of passes, and:
+        The rows of `operations` that are passes, and:
 
-        direction   str   forward or backward; weight-compute has neither a neighbour nor a direction
-        number      int64 among the passes of this kind on the rank, from 0
-        needs_recv  bool  whether another chunk computes its input
-        needs_send  bool  whether another chunk needs its output
-        previous    uint32  the previous pass of its kind
+        direction   str   forward or backward; null for weight-compute, which exchanges no messages
+        number      int64 number among the passes of this kind on the rank, from 0
+        needs_recv  bool  whether another chunk computes the input of the pass
+        needs_send  bool  whether another chunk needs the output of the pass
+        previous    uint32  row of the previous pass of the same kind
     """
     passes = operations.filter(pl.col("kind").is_in(PASSES)).sort(*WITHIN_RANK, "start_ns", "sequence", "kind")
     is_first, is_last = pl.col("global_chunk") == 0, pl.col("global_chunk") == pl.col("global_chunk").max().over("step")
@@ -120,7 +122,7 @@ def _first_backward_message(passes: pl.DataFrame, messages: pl.DataFrame) -> pl.
 
 
 def _of_replicas(operations: pl.DataFrame, passes: pl.DataFrame, *, overlaps: bool) -> list[pl.DataFrame]:
-    """Return the dependencies between communications of replicas and the passes that use or produce their data."""
+    """Return the dependencies between communications of replicas and the passes that use or produce the data."""
     ordered = operations.sort("start_ns", "sequence")
     parameters = ordered.filter(pl.col("kind") == "params-all-gather")
     gradients = ordered.filter(pl.col("kind") == "grads-reduce-scatter")
@@ -182,5 +184,5 @@ def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:
 
 
 def _lane() -> pl.Expr:
-    """Return the position of a rank among the ranks of the same stage and replica."""
+    """Number the ranks of the same stage and replica."""
     return (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -1,4 +1,4 @@
-"""The times that operations would take if all ranks, stages, microbatches and steps took equally long."""
+"""Compute how long operations would take if all ranks, stages, microbatches and steps took equally long."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
     """Return the ideal time of each operation.
 
         computation    the mean over all operations of its kind
-        communication  the median over all operations of its kind and message size (if possible, only those with recorded ranks)
+        communication  the median over all operations of its kind and message size (if possible, only operations whose
+                       ranks are all in the table)
 
-    Communication that begins during an operation divides it into parts. If all operations of a kind have the same number of
-    parts, the ideal time of a part is the mean over that part. If the numbers of parts differ, the parts divide the mean of the
-    operation in proportion to their measured times.
+    Communication that begins during an operation divides the operation into parts. If all operations of a kind have
+    equally many parts, the ideal time of the i-th part is the mean over all i-th parts. Otherwise, the mean of whole
+    operations is divided among the parts in proportion to their measured times.
 
     Args:
         operations: the result of `operations_table`, with the row number (`row`), `work_ns` (the time without waiting)
@@ -53,7 +54,7 @@ def ideal_ns(operations: pl.DataFrame) -> pl.Series:
 
 
 def _places(operations: pl.DataFrame) -> pl.DataFrame:
-    """Return, for each row, how many communications of its rank have begun since the row's operation began."""
+    """Return, for each row, how many communications of its rank have begun since the operation began."""
     began = operations.filter(is_communication()).sort("start_ns")
     counted = began.select(
         *_WITHIN_RANK, "start_ns", pl.int_range(1, pl.len() + 1).over(_WITHIN_RANK).cast(pl.Int64).alias("count")

@@ -1,4 +1,4 @@
-"""The operations of a job, from the traces of its ranks."""
+"""Find the operations of a job in the traces of its ranks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class JobOperations(NamedTuple):
     """The operations of a job.
 
     table     `operations_table`
-    findings  what could not be matched, aligned or placed
+    findings  operations that could not be matched, aligned or assigned to a stage
     """
 
     table: pl.DataFrame
@@ -28,10 +28,10 @@ class JobOperations(NamedTuple):
 
 
 def job_operations(of_ranks: Mapping[int, RankOperations]) -> JobOperations:
-    """Combine the operations of all ranks on one clock, and name their communications.
+    """Combine the operations of all ranks on one clock, and set the kinds of the communications.
 
-    Ranks that send to or receive from each other are the stages of one pipeline, in order of rank; stages may belong to ranks that
-    were not recorded. `dp_rank` numbers the pipelines, or the ranks of a job without pipelines.
+    Ranks that send to or receive from each other are the stages of one pipeline, in order of rank, even if some of the
+    ranks were not recorded. `dp_rank` numbers the pipelines or, in a job without pipelines, the ranks.
     """
     job = job_calls({rank: known.communicating for rank, known in of_ranks.items()})
     steps = of_all_ranks({rank: known.steps for rank, known in of_ranks.items()})
@@ -56,14 +56,14 @@ _OF_SOME = ("microbatch", "global_chunk", "instance", "message_bytes")
 
 
 def _late_starts(steps: pl.DataFrame) -> pl.DataFrame:
-    """Return an operation for each rank and step: from the time when the first rank begins the step until this rank begins it."""
+    """Return one operation per rank and step: from the first rank's start of the step to this rank's start."""
     first = pl.col("start_ns").min().over("step")
     late = steps.select("rank", "step", first.alias("start_ns"), (pl.col("start_ns") - first).alias("duration_ns"))
     return late.with_columns(pl.lit(STEP_START).alias("kind"), pl.lit(0, pl.Int64).alias("sequence"))
 
 
 def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls within steps, with the times at which they really began."""
+    """Return the calls within steps, with start times from `began_ns`."""
     known = calls.drop_nulls("step").join(began, on=["rank", "event_index"], how="left", maintain_order="left")
     earlier = (pl.col("start_ns") - pl.col("began_ns")).fill_null(0)
     start = pl.coalesce("aligned_start_ns", "start_ns") - earlier
@@ -72,9 +72,9 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """Let the send and the receive of a message both end at the earlier of their ends, ignoring an end before the other call began.
+    """End the send and the receive of a message at the same time, when the first of them ended after both had begun.
 
-    A host notices that a send or receive has ended only when it waits for the message, perhaps at the end of the step.
+    A host that waits for a message late, perhaps at the end of the step, also records the end of the call too late.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -89,7 +89,7 @@ def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_last_call(computation: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Extend computation after a wait back to the end of the awaited call."""
+    """Move the start of computation after a wait back to the end of the awaited call."""
     ended = calls.select("rank", "step", (pl.col("start_ns") + pl.col("duration_ns")).alias("last_end"))
     ordered = computation.sort("start_ns").with_columns(
         (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
@@ -128,7 +128,7 @@ def _places(ranks: list[int], calls: pl.DataFrame, axes: Mapping[int, Axis]) -> 
 
 
 def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Return the lists of ranks connected by the pairs; each list, and the list of lists, is sorted.
+    """Return sorted lists of ranks that are connected by the pairs.
 
     >>> _connected({0, 1, 2, 3}, [(3, 1)])
     [[0], [1, 3], [2]]
@@ -151,7 +151,7 @@ def _connected(ranks: Collection[int], pairs: Iterable[tuple[int, int]]) -> list
 
 
 def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, axes: Mapping[int, Axis]) -> pl.DataFrame:
-    """Add kind and sequence; messages are named by their direction, collectives by their axis."""
+    """Add kind and sequence; the kind of a message contains its direction, the kind of a collective its axis."""
     names = {group: axis.name for group, axis in axes.items()}
     axis = pl.col("group").replace_strict(names, default="unknown", return_dtype=pl.String).fill_null("unknown")
     collective = pl.col("collective").str.replace_all("_", "-")
@@ -165,7 +165,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return the direction of each message, from the pass before its send or else from the order of the stages."""
+    """Return the direction of each message, from the pass before its send or else from the stages."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

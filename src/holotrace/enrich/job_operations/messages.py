@@ -1,4 +1,4 @@
-"""The sends and receives of a pipeline: the pass to which each belongs, and the message at its other end."""
+"""Match the sends and receives of a pipeline with passes and with each other."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ WITHIN_RANK = ("step", "rank")
 LANE = "lane"
 
 CLOCK_ERROR_NS = 50_000
-"""A receive that starts this long after the last pass began carries no data, nor does a send that ends this long before
-the first pass ends.
+"""A receive that starts this long after the start of the last pass carries no data. A send that ends this long before
+the end of the first pass carries no data either.
 
 Some recorders also write sends and receives that the schedule skips at the beginning and end of a step.
 """
@@ -20,9 +20,10 @@ Some recorders also write sends and receives that the schedule skips at the begi
 class Messages(NamedTuple):
     """The messages of a pipeline.
 
-    table  the messages that belong to a pass: the columns of the messages, is_recv (bool), pass (uint32: the row of the
-           pass that needs a receive or computed what is sent) and previous (uint32: the previous pass of its kind)
-    pairs  row and pair; pair is equal for the two ends of a message
+    table  the messages that were matched to a pass: the columns of the messages, is_recv (bool), pass (uint32: row of the
+           pass that needs the received data or computed the sent data) and previous (uint32: row of the previous pass
+           of the same kind)
+    pairs  row and pair; the send and the receive of a message have the same pair
     """
 
     table: pl.DataFrame
@@ -30,10 +31,10 @@ class Messages(NamedTuple):
 
 
 def messages_of(messages: pl.DataFrame, passes: pl.DataFrame) -> Messages:
-    """Match messages to passes, by their order on each rank, and to the messages at their other ends.
+    """Match messages to passes, by their order on each rank, and sends to receives.
 
-    The k-th message of a kind belongs to the k-th pass of its direction that needs one. If every pass has a message,
-    the messages of passes without a neighbour carry no data.
+    The k-th message of a kind goes with the k-th pass of its direction that needs one. If there are as many messages as
+    passes, the messages of passes that need none carry no data.
 
     Args:
         messages: operations with a kind in `MESSAGES`.
@@ -51,7 +52,7 @@ _OF_DIRECTION = ("step", "rank", "direction")
 
 
 def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
-    """Add the direction of each message, and facts about the passes of its direction on its rank."""
+    """Add the direction of each message, and counts and times of the passes in this direction on its rank."""
     end = pl.col("start_ns") + pl.col("duration_ns")
     facts = (
         passes.drop_nulls("direction")
@@ -79,7 +80,7 @@ def _with_counts(messages: pl.DataFrame, passes: pl.DataFrame) -> pl.DataFrame:
 def _carrying(counted: pl.DataFrame) -> pl.DataFrame:
     """Drop messages without data, if more messages were recorded than the passes need.
 
-    Sends that end before the first pass ends carry no data, nor do receives that start after the last pass has started.
+    Sends that end before the first pass ends, and receives that start after the last pass has started, carry no data.
     """
     end = pl.col("start_ns") + pl.col("duration_ns")
     is_late = pl.col("start_ns") > pl.col("last_start") + CLOCK_ERROR_NS
@@ -112,7 +113,7 @@ def _of_every_pass(counted: pl.DataFrame, passes: pl.DataFrame, *, is_recv: bool
 
 
 def _pairs(carrying: pl.DataFrame) -> pl.DataFrame:
-    """Number the messages so that both ends have the same number: the k-th message in each direction between two chunks."""
+    """Give both ends of a message the same number; the k-th send between two chunks goes with the k-th receive."""
     is_forward = pl.col("direction") == "forward"
     lower = pl.when(is_forward == pl.col("is_recv")).then(pl.col("of_chunk") - 1).otherwise("of_chunk")
     lane = (pl.col("rank").rank("dense").over("dp_rank", "stage") - 1).alias(LANE)

@@ -1,4 +1,4 @@
-"""When a rank runs forward and backward passes, runs the optimizer, or loads data."""
+"""Find when a rank runs forward passes, backward passes and the optimizer, and when it loads data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holotrace.schema import EventKind, KernelKind
 from holotrace.store.trace import RankTrace
 
 _ACTION = r"^PP:(\d+)(F|B|I|W)(\d+)$"
-"""Annotations of the schedules of torch.distributed.pipelining, such as `PP:2F0`: chunk of the model, pass, microbatch.
+"""Annotations of torch.distributed.pipelining's schedules: `PP:2F0` means model chunk 2, forward, microbatch 0.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/distributed/pipelining/schedules.py
 """
@@ -40,7 +40,7 @@ _KIND_OF_NAME = (
 )
 _COMMUNICATES = r"^(_?c10d|_?c10d_functional(_autograd)?|gloo|nccl|mpi|ucc)(::|:)|^record_param_comms"
 _MESSAGE = r"^\w+:(send|recv)"
-"""The annotation of a send or receive lasts until the host waits for it, so it also contains computation of the host."""
+"""The annotation of a send or receive lasts until the host waits for the message, and may contain host computation."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 
@@ -50,9 +50,10 @@ _NO_ACTION = -1
 class Phases(NamedTuple):
     """The computation of a rank.
 
-    table  disjoint, in order: start_ns, end_ns, kind (of `table.KINDS`), action (int64; -1 without an annotation of the
-           pipeline's schedule), global_chunk and microbatch (null without)
-    busy   when the devices compute or, if there are no kernels, when innermost operators run; outer ranges may contain waits
+    table  disjoint, in order: start_ns, end_ns, kind (from `table.KINDS`), action (int64; number of the annotation of
+           the pipeline's schedule, -1 if there is none), global_chunk and microbatch (null if there is none)
+    busy   when the devices compute or, if there are no kernels, when innermost operators run (operators around them may
+           contain waits)
     """
 
     table: pl.DataFrame
@@ -62,9 +63,9 @@ class Phases(NamedTuple):
 def phases(rank_trace: RankTrace) -> Phases:
     """Return when the devices compute or, if there are no kernels, when the host computes.
 
-    Annotations of the pipeline's schedule say which pass runs. Without annotations of the schedule, operators that the autograd
-    engine runs are backward, and operators outside both the engine and the optimizer are forward. A kernel belongs to the phase
-    in which it was launched. The host's data loading counts only while no kernel runs.
+    If the pipeline's schedule is annotated, the annotations show which pass runs. Otherwise, operators that the
+    autograd engine runs are backward, and operators outside both the engine and the optimizer are forward. A kernel has
+    the phase in which it was launched. Data loading on the host counts only while no kernel runs.
     """
     ranges = _ranges_by_kind(rank_trace)
     host = _of_host(_actions(rank_trace), ranges)
@@ -77,7 +78,7 @@ def phases(rank_trace: RankTrace) -> Phases:
 
 
 def _of_host(actions: pl.DataFrame, ranges: Iterable[tuple[str, Intervals]]) -> pl.DataFrame:
-    """Return the phases of the host; where several apply, the pipeline's action wins, then the first kind in `ranges`."""
+    """Return the phases of the host; if phases overlap, the pipeline's action wins, then the first kind in `ranges`."""
     tables = [actions]
     taken = union_of(actions)
     for kind, intervals in ranges:
@@ -101,7 +102,7 @@ def _ranges(rank_trace: RankTrace, kinds: tuple[EventKind, ...] | list[EventKind
 
 
 def _innermost_operators(rank_trace: RankTrace) -> Intervals:
-    """Return the operators that contain no operators, except communication, which the host may perform itself."""
+    """Return the operators that contain no other operators, except communication that the host may perform itself."""
     nodes = host_nodes(rank_trace)
     parent = nodes["parent"].to_numpy()
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
@@ -159,7 +160,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
-    """Remove the parts of kernels in which an earlier kernel is still running."""
+    """Cut off the beginning of kernels while an earlier kernel is still running."""
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))

@@ -1,4 +1,4 @@
-"""The operations of one rank, from its trace: computation between communications, and the communications."""
+"""Find the operations of one rank in its trace: communications, and the computation between them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` of the call, or in this fraction of the call."""
+"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` or in the last fraction of this size."""
 
 SMALL_PASS = 0.2
-"""Computation that is busy for less than this fraction of its kind's mean joins its neighbour: it may only detach an output."""
+"""Computation joins its neighbour if its busy time is less than this fraction of its kind's mean."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -30,10 +30,11 @@ Int64Array = npt.NDArray[np.int64]
 class RankOperations(NamedTuple):
     """The operations of one rank.
 
-    communicating  its calls and facts
-    began_ns       event_index and began_ns of each call: when it was requested if the host sends or receives, else its start
-    computation    step, kind, sequence, start_ns, end_ns, global_chunk, microbatch, between calls; rows with equal step,
-                   kind and sequence are one operation
+    communicating  the rank's calls, and facts about it
+    began_ns       event_index and began_ns of each call: the time of the request for sends and receives of the host,
+                   else the start
+    computation    computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
+                   with equal step, kind and sequence are one operation
     steps          step, start_ns, end_ns
     in_forward     event_index and in_forward of each call: whether the host requested it in the forward pass; null if unknown
     """
@@ -48,8 +49,8 @@ class RankOperations(NamedTuple):
 def rank_operations(rank_trace: RankTrace) -> RankOperations:
     """Return the operations of a rank.
 
-    All time of a step except waits for calls counts as computation, including gaps on the host: a rank that sleeps or collects
-    garbage counts as slow. Computation is divided where a call begins and where the phase changes.
+    All time in a step is computation, even gaps on the host, except waits for calls. A rank that sleeps or collects
+    garbage is therefore slow. Computation is divided where a call begins and where the phase changes.
     """
     communicating = of_rank(rank_trace)
     steps = device_extended_windows(rank_trace).rename({"window": "step"})
@@ -69,7 +70,7 @@ def rank_operations(rank_trace: RankTrace) -> RankOperations:
 
 
 def began_ns(calls: pl.DataFrame) -> Int64Array:
-    """Return when each call began: sends and receives of the host begin inside the operator that requests them."""
+    """Return when each call began; sends and receives of the host begin inside the operator that requests them."""
     is_host_message = pl.col("stream").is_null() & pl.col("family").cast(pl.String).is_in(POINT_TO_POINT)
     requested = pl.min_horizontal("asked_ns", "start_ns")
     return calls.select(pl.when(is_host_message).then(requested).otherwise("start_ns")).to_series().to_numpy()
@@ -110,7 +111,7 @@ def _changes(table: pl.DataFrame) -> Int64Array:
 
 
 def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.DataFrame:
-    """Return the phase in which each piece computes; if it computes nothing, the phase of the previous range."""
+    """Return the phase in which each range computes; if it computes nothing, the phase of the previous range."""
     if table.is_empty():
         nothing = pl.repeat(None, len(starts), dtype=pl.Int64, eager=True)
         kind = pl.repeat("forward-compute", len(starts), eager=True)
@@ -126,9 +127,9 @@ def _phase_of(table: pl.DataFrame, starts: Int64Array, ends: Int64Array) -> pl.D
 
 
 def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
-    """Add `operation`: pieces of one phase between two messages are one operation.
+    """Add `operation`: all computation of one phase between two messages is one operation.
 
-    A small operation joins the previous one if there is no message in between, else the next one.
+    A small operation joins the previous operation if there is no message in between, else the next operation.
     """
     after_message = np.searchsorted(messages, pieces["start_ns"].to_numpy(), side="right")
     key = pl.struct("step", "kind", "action", "message").rle_id()
@@ -157,7 +158,7 @@ def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
 
 
 def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> pl.DataFrame:
-    """Count operators before the first message of a step as preparation if that message is a receive."""
+    """Set the kind of computation before the first message of a step to preparation if this message is a receive."""
     family = calls["family"].cast(pl.String)
     messages = pl.DataFrame({"step": calls["window"], "began": began, "family": family})
     first = (
@@ -175,7 +176,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Count operators after the last backward pass of a step as part of the optimizer: they clip or unscale gradients."""
+    """Set computation after a step's last backward pass to the optimizer's kind: it clips or unscales gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

@@ -22,7 +22,7 @@ _READERS: Mapping[str, Callable[[BytesIO], pl.DataFrame]] = {
 
 
 def is_operations_file(path: str) -> bool:
-    """Whether a file is a table of operations rather than a trace, according to its name."""
+    """Whether the name of a file is the name of a table of operations, not of a trace."""
     return path.lower().endswith(tuple(_READERS))
 
 
@@ -30,19 +30,20 @@ def read_operations(path: Address) -> pl.DataFrame:
     """Read a table of operations, for `holotrace.straggler_cost`.
 
     Args:
-        path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. The columns are either those of the files
-            published with "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI'25), or those listed
-            below; docs/reference/operations_table.md describes both.
+        path: a Parquet, CSV, Arrow or line-delimited JSON file, local or remote. The file has the columns listed below,
+            or the columns of the files published with "Understanding Stragglers in Large Model Training Using What-if
+            Analysis" (OSDI'25); docs/reference/operations_table.md describes both.
 
     Returns:
-        Sorted by step, rank and start_ns; missing columns filled in:
+        The table, sorted by step, rank and start_ns, with missing columns filled in:
 
         rank, dp_rank, stage, step, microbatch, kind, start_ns, duration_ns, chunk, global_chunk, sequence, instance,
         message_bytes
 
     Raises:
         TraceNotFoundError: there is no such file.
-        InvalidOperationsError: the file is not such a table; the message names the column, or the first wrong row.
+        InvalidOperationsError: the file is not a table of operations; the message names the column or the first wrong
+            row.
 
     >>> import holotrace, polars, tempfile
     >>> rows = {"rank": [0, 1], "kind": ["forward-compute"] * 2, "start_ns": [0, 0], "duration_ns": [100, 120]}

@@ -1,4 +1,4 @@
-"""How long each step takes if its operations take given times."""
+"""Compute how long each step takes, given the times of its operations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ transfer."""
 def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
     """Return the time that each operation needs without waiting for other ranks.
 
-    computation    its duration; also for communication that waits for no one
-    communication  its end - the last start of any rank; 0 if the difference is -10 ms or less, because then the clocks
-                   are wrong
-    step-start     0: like other launch delays, it is not part of the work
+    computation    the duration; also for communication that waits for no other rank
+    communication  the end minus the last start of any rank; 0 if the difference is -10 ms or less, because the clocks
+                   are then wrong
+    step-start     0, because launch delays are not part of the work
     """
     known = operations.with_columns(dependencies.instance, dependencies.waits)
     end = pl.col("start_ns") + pl.col("duration_ns")
@@ -39,14 +39,14 @@ def work_ns(operations: pl.DataFrame, dependencies: Dependencies) -> pl.Series:
 
 
 class Replay:
-    """The graph of a job's operations, to replay with any operation times.
+    """The graph of a job's operations, which can be replayed with any operation times.
 
-    An operation starts once all operations before it have ended. A communication ends once its last rank has started and the
-    transfer time has passed. Each step starts at 0 on all ranks.
+    An operation starts when all operations that it depends on have ended. A communication ends when the transfer time
+    has passed after the start of its last rank. Each step starts at 0 on all ranks.
     """
 
     def __init__(self, operations: pl.DataFrame, dependencies: Dependencies) -> None:
-        """Build the graph, with a node for the start and for the end of each operation, and a node for each communication."""
+        """Build the graph, with one node for each start and end of an operation and one for each communication."""
         self._steps = operations["step"].rank("dense").to_numpy().astype(np.int64) - 1
         count = len(operations)
         instance = dependencies.instance.fill_null(-1).to_numpy()

@@ -1,4 +1,4 @@
-"""The table of operations: its columns, and the checks that a user's table must pass."""
+"""Define the table of operations: its columns, and the checks that a user's table must pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "instance": pl.Int64,
     "message_bytes": pl.Int64,
 }
-"""Columns of a table of operations; `operations_table` describes them."""
+"""Columns of a table of operations, described in `operations_table`."""
 
 PASSES = ("forward-compute", "backward-compute", "weight-compute")
 """Computation of a microbatch: forward, backward (or only the gradients of its inputs), and the gradients of its weights."""
@@ -52,7 +52,7 @@ COMMUNICATION = (*MESSAGES, "params-all-gather", *_GRADIENTS, *_OF_AXES)
 """Kinds that move data between ranks; all others compute."""
 
 STEP_START = "step-start"
-"""Kind of the delay between the first rank's start of a step and this rank's start."""
+"""Kind of the delay from the first rank's start of a step to this rank's start."""
 
 PREPARATION = "preparation"
 """Kind of the work that a rank does in a step before it receives its first message."""
@@ -86,18 +86,18 @@ def operations_table(frame: pl.DataFrame, source: str = "the table of operations
         kind           str     one of `KINDS`, such as forward-compute, forward-send, grads-reduce-scatter; also `optype`
         start_ns       int64   start; also start_us, start_ms, start_s, and `start` or `start_ts` in seconds
         duration_ns    int64   likewise
-        rank           int32   may be missing if dp_rank and stage are given
+        rank           int32   optional if dp_rank and stage are given
         dp_rank        int64   data-parallel rank; by default numbered by rank within the stage
         stage          int64   pipeline stage from 0; by default 0
-        step           int64   by default 0; times are compared only within a step
+        step           int64   by default 0; only times within the same step are compared
         microbatch     int64   null if it has none; also `mb_id`
         chunk          int64   model chunk within the stage (interleaved schedules), by default 0; also `mc`
         global_chunk   int64   model chunk within the model; by default chunk * stages + stage; also `gmc`
-        sequence       int64   position among the operations of its kind, rank and step, by default by start; rows with
-                               equal positions are parts of one operation; also `seq_id`
-        instance       int64   equal for the operations of all ranks that form one communication in a step; null if
-                               unknown. Without this column, kinds and order say which operations belong together
-        message_bytes  int64   size of the message; only communication of equal kind and size is compared
+        sequence       int64   number among the operations of the same kind, rank and step, by default in order of
+                               start; rows with equal numbers are parts of one operation; also `seq_id`
+        instance       int64   number of the communication, equal on all its ranks in a step; null if unknown. Without
+                               this column, operations are matched by kind and order
+        message_bytes  int64   size of the message; only communications of equal kind and size are compared
 
     Returns:
         The columns above, sorted by step, rank and start_ns.
@@ -185,7 +185,7 @@ def _typed(frame: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _with_places(frame: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Add rank, dp_rank, stage and step if the table lacks them."""
+    """Add the columns rank, dp_rank, stage and step if they are missing."""
     columns = set(frame.columns)
     for name in {"rank", "dp_rank", "stage", "step"} & columns:
         rows = frame[name].is_null().arg_true()
@@ -242,12 +242,12 @@ def _with_defaults(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _not_negative(name: str) -> pl.Expr:
-    """Return a column with null for negative values: the published files write -1 if there is no microbatch or chunk."""
+    """Replace negative values with null, because the published files write -1 if there is no microbatch or chunk."""
     return pl.when(pl.col(name) >= 0).then(name).alias(name)
 
 
 def has_known_communication(operations: pl.DataFrame) -> bool:
-    """Return whether the table has instances or collectives of axes; then dependencies follow from times rather than kinds."""
+    """Return whether the table has instances or collectives of axes; if it does, `by_time` infers the dependencies."""
     has_instance = operations["instance"].is_not_null().any()
     return bool(has_instance or operations["kind"].is_in(_OF_AXES).any())
 

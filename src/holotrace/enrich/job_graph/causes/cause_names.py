@@ -1,4 +1,4 @@
-"""What a host thread does at each time: the kind of work, its name, module and Python function."""
+"""Name the work of a host thread at each time: its kind, name, module and Python function."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAUSES = (
     "communication",
     "unknown",
 )
-"""The kinds of causes; docs/reference/analyses/wait_causes.md defines them."""
+"""The kinds of causes that docs/reference/analyses/wait_causes.md defines."""
 
 Cause = pl.Enum(CAUSES)
 """The kind of a cause."""
@@ -60,17 +60,17 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, each with the cause of the time in which it is the innermost range of its thread.
+    """The host ranges of a rank, and the cause that explains a thread's time while each range is its innermost one.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
-    parent      row of the range around each one
+    parent      for each range, the row of the range around it
     cause_row   row of `causes` for each range; the last entry is for times without a range
     causes      distinct causes: `CAUSE_COLUMNS`
-    may_wait    whether a thread may wait for communication while each range is innermost, although no name says so; the
-                last entry is for times without a range
-    is_python   whether each range is Python code: it waits only in functions written in C, which are ranges of their own if
-                they were recorded; the last entry is false
-    waits       whether the name of each range says that it waits for communication; the last entry is false
+    may_wait    for each range, whether a thread may wait for communication in it although no name shows this; the last
+                entry is for times without a range
+    is_python   for each range, whether it is Python code, which can wait only in functions written in C (separate
+                ranges, if they were recorded); the last entry is false
+    waits       for each range, whether its name shows that it waits for communication; the last entry is false
     """
 
     ranges: pl.DataFrame
@@ -85,7 +85,7 @@ class HostRanges(NamedTuple):
 
 @derived
 def host_ranges(rank_trace: RankTrace) -> HostRanges:
-    """Return the ranges of all threads, without collectives, because these run outside the thread that recorded them."""
+    """Return the ranges of all threads, except collectives, which run outside the thread that recorded them."""
     texts = _Texts.of(rank_trace)
     ranges = _ranges(rank_trace, texts)
     name = ranges["name"].to_numpy()
@@ -148,11 +148,11 @@ def _ranges(rank_trace: RankTrace, texts: _Texts) -> pl.DataFrame:
 
 
 def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _Texts) -> tuple[pl.DataFrame, _Rows]:
-    """Return the distinct causes, and the row of the cause of each range; the last row is for time outside all ranges."""
+    """Return the distinct causes, and the row of each range's cause; the last entry is for time outside all ranges."""
     rows = np.arange(len(ranges))
     name, kind = ranges["name"].to_numpy().astype(np.int64), ranges["kind"].to_numpy()
     is_python = kind == EventKind.PYTHON_FUNCTION
-    # Files of 2021 record steps as operators.
+    # Traces from 2021 record steps as operators.
     is_operator = (kind == EventKind.CPU_OP) & ~texts.step[name]
     frame = itself_or_above(parent, is_python & texts.user[name], rows)
     loading = itself_or_above(parent, texts.loading[name], rows)
@@ -168,7 +168,7 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # An outer range has a lower row. The loader calls these functions of the user to build a batch.
+    # An outer range has a lower row than the ranges in it. The data loader calls these user functions to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)
@@ -206,7 +206,7 @@ def _with_texts(distinct: pl.DataFrame, cleaned: pl.Series) -> pl.DataFrame:
 
 
 def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) -> _Rows:
-    """Return, for each range, the outermost operator (itself or around it) below the nearest Python function; else -1."""
+    """Return the outermost operator inside the nearest Python function around each range; -1 if there is none."""
     rows = np.arange(len(parent))
     cut = np.where((parent != NO_PARENT) & is_python[parent] | is_python, NO_PARENT, parent)
     outermost = furthest_above(cut, is_operator, rows)
@@ -214,7 +214,7 @@ def _outermost_operators(parent: _Rows, is_python: _Bools, is_operator: _Bools) 
 
 
 def _modules(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, is_module: _Bools) -> _Rows:
-    """Return the innermost module around each range or, in the backward pass, around its forward operator."""
+    """Return the innermost module around each range; in the backward pass, the module around its forward operator."""
     rows = np.arange(len(parent))
     direct = itself_or_above(parent, is_module, rows)
     if not is_module.any():
@@ -226,7 +226,7 @@ def _modules(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, is_modu
     of_forward[backward[known]] = direct[forward[known]]
     linked = itself_or_above(parent, of_forward != NO_PARENT, rows)
     around = np.where(linked == NO_PARENT, NO_PARENT, of_forward[linked])
-    # Autograd's function around the backward operator belongs to the same module.
+    # The autograd function around a backward operator gets the same module as the operator.
     outer = np.full(len(parent), NO_PARENT, np.int64)
     inner = np.flatnonzero(of_forward != NO_PARENT)
     above = parent[inner]

@@ -1,4 +1,4 @@
-"""How long ranks wait because of each cause, computed as in Scalasca's delay analysis.
+"""Compute how long ranks wait because of each cause, as Scalasca's delay analysis does.
 
 Source: Böhme et al., "Identifying the Root Causes of Wait States in Large-Scale Parallel Applications", ACM Transactions on
 Parallel Computing 3(2), 2016, https://doi.org/10.1145/2934661
@@ -46,9 +46,9 @@ _OF_A_CALL = (
 
 @dataclass(frozen=True, eq=False)
 class DelayCosts(EqualByContent):
-    """The waiting that each cause is responsible for.
+    """How much waiting each cause is responsible for.
 
-    costs  one row per step, cause and waiting rank; they add up to the waits of the job:
+    costs  one row per step, cause and waiting rank; the costs of all rows add up to the job's total wait:
 
         step           int64   of the wait; null outside the steps
         cause_rank     int32   null if it is unknown
@@ -56,13 +56,14 @@ class DelayCosts(EqualByContent):
         cause          Enum    `CAUSES`
         name, module, frame  str
         cost_ns        int64
-        error_ns       int64   how far cost_ns may be off, because several causes explain the same time, or because of clocks
+        error_ns       int64   how far cost_ns may be off, because several causes explain the same time or because
+                               clocks are inexact
         wait_count     int64   operations in which a rank waited directly for this cause, over all steps and waiting ranks
-        first_instance int64   the first of these operations; null if all costs of the cause are indirect
-        first_ns       int64   start of this operation on the cause's rank, on the clock of that rank
+        first_instance int64   the first of these operations; null if no rank waited directly for this cause
+        first_ns       int64   start of the first operation on cause_rank, on the clock of cause_rank
 
-    waits  one row per call that waited: instance, rank, step, wait_ns (0 if its step is not chosen), and passed_on_ns, the
-           waiting that it caused later in the job
+    waits  one row per call that waited: instance, rank, step, wait_ns (0 if the step is not chosen), and passed_on_ns,
+           the waiting that this wait caused later in the job
     """
 
     costs: pl.DataFrame
@@ -74,19 +75,19 @@ def delay_costs(
 ) -> DelayCosts:
     """Divide the waits of a job among their causes.
 
-    Rank b waits in a communication for rank a, the last to arrive. Since the ranks of this
-    communication last met, both have spent their time on causes p. With t(p) the time spent on a cause:
+    In a communication, rank b waits for rank a, which arrives last. t_a(p) and t_b(p) are the times that the two ranks
+    have spent on cause p since the ranks of this communication last met. Then:
 
         excess(p) = max(0, t_a(p) - t_b(p))
         cost(p)   = wait_b * excess(p) / sum of excess
 
-    If rank a itself has waited for others since the ranks last met, these waits count among the causes p. Each of these waits
-    is divided among its own causes in the same way, until no wait is left.
+    If rank a itself has waited for other ranks since the ranks last met, these waits are among the causes p. Each of
+    these waits is divided among its causes in the same way, until no wait is left.
 
     Args:
         calls: `JobCalls.calls`, with the column `call` of `with_call_rows`.
         histories: {rank: what the rank did before its calls}.
-        steps: divide only the waits in these steps.
+        steps: if given, divide only the waits in these steps.
     """
     known = calls.select(_OF_A_CALL)
     timed = known.filter(
@@ -100,7 +101,7 @@ def delay_costs(
 
 
 def with_call_rows(calls: pl.DataFrame, of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
-    """Add `call` to the calls of a job: the row of each in the `OfRank.calls` of its rank."""
+    """Add the column `call` to the calls of a job: the row of each call in its rank's `OfRank.calls`."""
     rows = [
         known.calls.select(pl.lit(rank, pl.Int32).alias("rank"), "event_index").with_row_index("call")
         for rank, known in of_ranks.items()
@@ -167,7 +168,7 @@ def _costs(waits: pl.DataFrame, targets: pl.DataFrame, causes: JobCauses, steps:
 def _errors(
     rows: pl.DataFrame, shares: Shares, chosen: pl.DataFrame, received: _Rows, found: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the error of each final cause as a share of its cost; waits pass on errors in the same way as costs."""
+    """Return the error of each final cause as a fraction of its cost; waits pass on errors in the same way as costs."""
     reached = received.copy()
     np.add.at(reached, chosen["wait"].to_numpy(), chosen["wait_ns"].to_numpy())
     totals = pl.col("weight").sum().over("wait")
@@ -194,7 +195,7 @@ def _named_row(causes: JobCauses) -> pl.Expr:
 
 
 def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort by wait and target, with one combined key: sorting by two columns takes five times as long."""
+    """Sort by wait and target, with one combined key, because sorting by two columns takes five times as long."""
     wait, target = rows["wait"].to_numpy(), rows["target"].to_numpy()
     return rows[np.argsort(wait * (int(np.ptp(target)) + 1) + target, kind="stable")] if len(rows) else rows
 

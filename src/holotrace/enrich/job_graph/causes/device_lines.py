@@ -1,4 +1,4 @@
-"""What a rank did before its communication kernels, along the binding edges of its graph."""
+"""Find what a rank did before its communication kernels, along the binding edges of its graph."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ _BEFORE_WORK = (PathClass.KERNEL_KERNEL_DELAY, PathClass.SYNCHRONISATION_WAIT)
 _ON_HOST = (PathClass.CPU_OPERATOR, PathClass.HOST_GAP, PathClass.DATA_LOADING)
 _NO_TRACK = -1
 _SHORT_GAP_NS = 5_000
-"""Work starts within this time after the work that it waits for."""
+"""Device work normally starts within this time after the work that it waits for."""
 _LONG_GAP_NS = 30_000
-"""Work starts within this time after earlier work on its stream if it was launched in time and waits for nothing else."""
+"""Device work that was launched in time normally starts within this time after the previous work on its stream."""
 
 
 class _Steps(NamedTuple):
-    """The edges of all chains, without those that take no time; each chain from its beginning to its end.
+    """The edges of all chains, except edges that take no time; each chain in time order.
 
     line
     start_ns, end_ns
     path_class  of the edge
-    activity    row of the activity to which the edge belongs, -1 in gaps
-    track       thread of the host to which the time belongs; -1 on devices
+    activity    row of the edge's activity; -1 in gaps
+    track       host thread that spends the time; -1 on devices
     """
 
     line: _Rows
@@ -67,7 +67,7 @@ class _Steps(NamedTuple):
 
 
 def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
-    """Return the timelines that end at a rank's communication kernels, and the causes to which they refer."""
+    """Return the timelines that end at a rank's communication kernels, and the table of causes that they refer to."""
     known = call_graph(rank_trace, path_window(rank_trace, annotation=""))
     graph, own = known.graph, of_rank(rank_trace).calls
     row = rows_of_events(known.calls, own["event_index"])
@@ -87,7 +87,7 @@ def device_lines(rank_trace: RankTrace) -> tuple[Lines, pl.DataFrame]:
 
 
 def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
-    """Return the edges of the chains with their times, and when each chain begins."""
+    """Return the edges of the chains with their times, and the start of each chain."""
     time = graph.nodes["time_ns"].to_numpy()
     edge = found.edges[::-1].astype(np.int64)
     line = np.repeat(np.arange(len(found.parent)), np.diff(found.first))[::-1]
@@ -106,14 +106,14 @@ def _steps(graph: EventGraph, found: Chains) -> tuple[_Steps, _Rows]:
 
 
 def _monotone(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows]:
-    """Clip edges that end after a later edge of their chain, which happens if host and device clocks disagree."""
+    """Clip edges that end after a later edge of their chain; such edges occur if host and device clocks disagree."""
     backwards = pl.DataFrame({"line": line, "end": end}).reverse()
     least = backwards.select(pl.col("end").cum_min().over("line"))["end"].reverse().to_numpy()
     return np.minimum(start, least), least
 
 
 def _tracks(graph: EventGraph, edge: _Rows, source: _Rows, target: _Rows, path_class: _Rows) -> _Rows:
-    """Return the host thread that each edge's time belongs to; -1 for device time."""
+    """Return, for each edge, the host thread that spends the time; -1 for device time."""
     before, after = (_track_of_activity(graph, graph.nodes["activity"].gather(end)) for end in (source, target))
     own = np.where(after != _NO_TRACK, after, before)
     is_host = np.isin(path_class, _ON_HOST)
@@ -130,7 +130,7 @@ def _track_of_activity(graph: EventGraph, activity: pl.Series) -> _Rows:
 def _work_causes(
     rank_trace: RankTrace, host: HostRanges, graph: EventGraph, steps: _Steps
 ) -> tuple[pl.DataFrame, _Rows]:
-    """Return the host's causes, followed by the causes of device work, and for each step of the path that is on a device, the row of its cause."""
+    """Return the causes of host time and of device work, and for each step on a device the row of its cause."""
     is_work = np.isin(steps.path_class, (PathClass.COMPUTATION, PathClass.COPY)) & (steps.track == _NO_TRACK)
     work, position = np.unique(steps.activity[is_work], return_inverse=True)
     activities = graph.activities.select("event_index", "name")[work]
@@ -159,9 +159,9 @@ def _work_causes(
 
 
 def _is_unexplained(graph: EventGraph, steps: _Steps) -> npt.NDArray[np.bool_]:
-    """Return whether each step is a gap before device work that waited for something unrecorded.
+    """Return, for each step, whether it is a gap in which device work waited for something that was not recorded.
 
-    A wait for something unrecorded is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
+    Such a wait is likely if the gap is long, or if other work on the rank's devices ends when the gap ends.
     """
     on_device = np.append(graph.activities["device"].is_not_null().to_numpy(), False)
     length_ns = steps.end_ns - steps.start_ns
@@ -217,7 +217,7 @@ def _stretches(line: _Rows, start: _Rows, end: _Rows) -> tuple[_Rows, _Rows, _Ro
 
 
 def _in_order(runs: pl.DataFrame) -> pl.DataFrame:
-    """Sort by line and start, with one key: a stable sort merges the sorted parts, much faster than sorting by two columns."""
+    """Sort by line and start, with one key, because a stable sort of nearly sorted keys is much faster."""
     line, start_ns = runs["line"].to_numpy().astype(np.int64), runs["start_ns"].to_numpy()
     return runs[np.argsort(line * (int(np.ptp(start_ns)) + 1) + start_ns, kind="stable")] if len(runs) else runs
 

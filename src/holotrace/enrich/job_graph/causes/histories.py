@@ -27,7 +27,7 @@ class Histories(NamedTuple):
     """What a rank did before each of its calls, for comparison with other ranks.
 
     lines     see `Lines`; `Runs.cause` refers to `causes`, `Runs.call` to the rows of `of_rank(rank_trace).calls`
-    causes    distinct causes, with the columns of `CAUSE_COLUMNS`
+    causes    distinct causes, with the columns in `CAUSE_COLUMNS`
     begin_ns  start of the recording; what happened earlier is unknown
     """
 
@@ -40,9 +40,9 @@ class Histories(NamedTuple):
 def histories(rank_trace: RankTrace) -> Histories:
     """Return what the rank did before each of its calls.
 
-    A kernel's history follows the binding edges of `EventGraph` back from the kernel's start: earlier work on the stream,
-    awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon after a
-    thread requests it, so its history is the history of that thread.
+    The history of a kernel follows the binding edges of `EventGraph` back from the kernel's start: earlier work on the
+    stream, awaited work on other streams, launches, and the launching thread. A call that the host performs starts soon
+    after a thread requests it, so the history of the call is the history of that thread.
     """
     calls = of_rank(rank_trace).calls
     begin_ns = _begin_ns(rank_trace)
@@ -64,7 +64,7 @@ def _begin_ns(rank_trace: RankTrace) -> int:
 
 
 def _host_lines(rank_trace: RankTrace, calls: pl.DataFrame) -> Lines:
-    """Return one timeline for each thread that requests communication, and one for each call that another thread performs."""
+    """Return one timeline for each thread that requests calls, and one for each call that another thread performs."""
     known = host_ranges(rank_trace)
     announced = steps(rank_trace)["track_id"].head(1).to_list()
     main = main_track(known, *(announced or [None]))
@@ -91,7 +91,7 @@ def _tracks(rank_trace: RankTrace, calls: pl.DataFrame, main: int) -> tuple[_Row
 def _with_workers(
     calls: pl.DataFrame, threads: list[Runs], line: _Rows, own_track: _Rows, is_apart: npt.NDArray[np.bool_]
 ) -> Lines:
-    """Add a timeline for each call that another thread performs: the call waits for that thread's previous call, then starts."""
+    """Add a timeline for each call that another thread performs after that thread's previous call."""
     start, end = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     asked = np.minimum(calls["asked_ns"].fill_null(pl.Series(start)).to_numpy(), start)
     apart = np.flatnonzero(is_apart)

@@ -1,4 +1,4 @@
-"""What each thread of a rank does over time, with the stretches in which it waits for communication."""
+"""Find what each thread of a rank does over time, and when it waits for communication."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ _Rows = npt.NDArray[np.int64]
 NO_CALL = -1
 
 _MOST_OPEN = 16
-"""For each stretch of time, this many calls are considered: the last ones that started before the stretch ended."""
+"""For each stretch of time, consider at most this many calls: the last ones that started before the stretch ended."""
 _LATE_END_NS = 100_000
-"""A waiting thread continues at most this long after the awaited call ends, or after `_LATE_END` of the wait if that is
-shorter.
+"""A waiting thread continues at most this long after the awaited call ends, and at most `_LATE_END` times the wait.
 """
 _LATE_END = 0.1
 _LEAST_COVERED = 0.5
-"""A stretch whose name does not show waiting is a wait if a call covers at least this share of it and ends in it."""
+"""If no name shows a wait, a stretch is a wait if a call ends in it and covers at least this fraction of it."""
 
 
 class Segments(NamedTuple):
-    """Stretches of a thread, in time order and without gaps.
+    """Stretches of a thread's time, in order and without gaps.
 
     start_ns, end_ns
     owner   the innermost range, a row of `HostRanges.ranges`; -1 if there is none
@@ -38,7 +37,7 @@ class Segments(NamedTuple):
 
 
 def segments(known: HostRanges, track_id: int) -> Segments:
-    """Divide a thread's time by innermost range."""
+    """Cut a thread's time wherever its innermost range changes."""
     rows = np.flatnonzero(known.ranges["track_id"].to_numpy() == track_id)
     start, end = (known.ranges[column].to_numpy()[rows] for column in ("start_ns", "end_ns"))
     count = len(rows)
@@ -59,11 +58,11 @@ def segments(known: HostRanges, track_id: int) -> Segments:
 
 
 class Runs(NamedTuple):
-    """Stretches of a timeline, in time order: each has a cause, or is spent inside a call.
+    """Stretches of a timeline, in time order; each has a cause or is spent inside a call.
 
     start_ns, end_ns
     cause   row of the table of causes
-    call    row of the rank's calls; `NO_CALL` outside
+    call    row of the rank's calls; `NO_CALL` outside calls
     """
 
     start_ns: _Rows
@@ -88,8 +87,8 @@ class Runs(NamedTuple):
 def thread_runs(known: HostRanges, track_id: int, calls: pl.DataFrame) -> Runs:
     """Return the runs of a thread.
 
-    A thread waits for a call during a stretch if the name of the innermost range says so (`<built-in method wait …>`). A thread
-    also waits if no name says what it does, and a call covers most of the stretch and ends with it.
+    A thread waits for a call during a stretch if the name of the innermost range shows it (`<built-in method wait …>`).
+    A thread also waits if no name shows what it does, and a call covers most of the stretch and ends with it.
 
     Args:
         known: the host ranges of the rank.
@@ -124,7 +123,7 @@ def _joined(*parts: _Columns) -> _Columns:
 
 
 def _with_waits(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> Runs:
-    """Cut each waiting run at both ends of the awaited call, then treat the parts before and after the call in the same way."""
+    """Cut each waiting run at both ends of the awaited call, and repeat for the parts before and after the call."""
     may_wait = signs.waits | signs.may_wait | signs.is_python
     parts = [runs.where(~may_wait)]
     rest, signs = runs.where(may_wait), signs.where(may_wait)
@@ -152,7 +151,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
     overlap = np.where(exists, np.minimum(ends[rows], end) - np.maximum(starts[rows], start), -1)
     tolerance = np.minimum(_LATE_END_NS, _LATE_END * (end - start))
     ends_inside = ends[rows] <= end + tolerance
-    # If several calls overlap the run equally long, the thread waits for the one that ends last before the thread
+    # If several calls overlap the run equally long, the thread waits for the call that ends last before the thread
     # continues.
     score = overlap.astype(np.float64) * np.where(ends_inside, 1.0, 0.5) + 1e-9 * ends_inside * (ends[rows] - start)
     best = np.argmax(score, axis=1)
@@ -164,7 +163,7 @@ def _calls_waited_for(runs: Runs, signs: _Signs, calls: pl.DataFrame) -> tuple[_
 
 
 def main_track(known: HostRanges, wanted: int | None) -> int:
-    """Return `wanted` (the thread of the steps) or, if it is None, the thread with the most ranges; -1 without ranges."""
+    """Return `wanted` or, if it is None, the thread with the most ranges; -1 if there are no ranges."""
     if wanted is not None:
         return wanted
     tracks = known.ranges["track_id"].to_numpy()

@@ -1,4 +1,4 @@
-"""The causes of waiting on all ranks of a job, as one table."""
+"""Combine the causes of waiting on all ranks of a job in one table."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class JobCauses(NamedTuple):
     """The distinct causes of all ranks.
 
     table     `CAUSE_COLUMNS`
-    of_rank   {rank: row of `table` for each of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and
-              `LAUNCH_DELAY`, so that these negative numbers work as indexes from the end}
+    of_rank   {rank: row of `table` for each row of `Histories.causes`, then for `UNKNOWN`, `SYNCHRONISATION` and
+              `LAUNCH_DELAY`, whose negative numbers work as indexes from the end}
     """
 
     table: pl.DataFrame
     of_rank: Mapping[int, _Rows]
 
     def row_of_unknown(self) -> dict[str | None, int]:
-        """Return {reason: row of the unknown cause}."""
+        """Return {reason why a cause is unknown: its row}."""
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:
-        """Return {kind of collective: row of its transfer as a cause}."""
+        """Return {kind of collective: row of the cause "transfer of this collective"}."""
         return self._rows_of("communication")
 
     def _rows_of(self, kind: str) -> dict[str | None, int]:
@@ -48,7 +48,7 @@ class JobCauses(NamedTuple):
 
 
 def job_causes(histories: Mapping[int, Histories], collectives: pl.Series) -> JobCauses:
-    """Return the causes in the histories of all ranks, the transfers of these kinds of collectives, and the unknown causes."""
+    """Return the causes in all histories, plus the transfer of each kind of collective and the unknown causes."""
     families = collectives.unique().sort()
     common = pl.DataFrame(
         {

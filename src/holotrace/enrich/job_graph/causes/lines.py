@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 NO_LINE = -1
 LAUNCH_DELAY, SYNCHRONISATION, UNKNOWN = -1, -2, -3
-"""Causes without a name, used in place of a row of the table of causes."""
+"""Causes without a name; these numbers replace a row of the table of causes."""
 
 RUNS: dict[str, pl.DataType | type[pl.DataType]] = {
     "line": pl.Int32,
@@ -28,7 +28,7 @@ POSITIONS: dict[str, pl.DataType | type[pl.DataType]] = {"line": pl.Int32, "at_n
 
 
 class Lines(NamedTuple):
-    """What a rank did, as timelines; a line may branch off from another line.
+    """The activities of a rank as timelines; a line may branch off from another line.
 
     runs   sorted by line and start_ns, without overlaps:
 
@@ -40,10 +40,10 @@ class Lines(NamedTuple):
 
     lines  where each line branches off:
 
-        parent     int32  the line that this one continues after parent_ns; -1 if nothing is known
+        parent     int32  the line from which this one branches off at parent_ns; -1 if earlier time is unknown
         parent_ns  int64
 
-    positions  where each call of the rank starts:
+    positions for each call of the rank, where on which line it starts:
 
         line   int32  -1 if its history is unknown
         at_ns  int64
@@ -59,7 +59,7 @@ class Lines(NamedTuple):
         return cls(pl.DataFrame(schema=RUNS), pl.DataFrame(schema=LINE), pl.DataFrame(schema=POSITIONS))
 
     def before(self, calls: _Rows, since_ns: _Rows) -> pl.DataFrame:
-        """Return what the rank did between `since_ns` and the start of each of these calls.
+        """Return what the rank did between `since_ns` and the start of each call.
 
         Returns:
             query     int64  row of `calls`
@@ -79,7 +79,7 @@ class Lines(NamedTuple):
         start, end = self.runs["start_ns"].to_numpy(), self.runs["end_ns"].to_numpy()
         lowest = int(start.min()) if len(start) else 0
         width = (int(end.max()) if len(end) else 0) - lowest + 2
-        # Shift the times of each line into a separate range, so that the runs of all lines are in ascending order.
+        # Shift the times of each line into a separate range, so the runs of all lines are in ascending order.
         shift = self.runs["line"].to_numpy().astype(np.int64) * width - lowest
         from_ns, to_ns = (np.clip(times, lowest, lowest + width - 1) for times in (begin, finish))
         moved = line * width - lowest

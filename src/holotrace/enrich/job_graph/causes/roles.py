@@ -1,4 +1,4 @@
-"""Culprits and victims: the role of each rank in the waiting of a job."""
+"""Find the culprits and victims of a job: which ranks cause waiting, and which suffer it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ CULPRIT, VICTIM = "culprit", "victim"
 LEAST_CULPRIT = 0.1
 """A culprit causes at least this fraction of all waiting."""
 OVER_MEDIAN = 3
-"""A culprit causes at least this many times as much as the median rank."""
+"""A culprit causes at least this many times as much waiting as the median rank."""
 LARGE = 0.2
-"""A rank that causes this fraction of all waiting may pass on up to twice as much as it causes and still be a culprit."""
+"""A culprit that causes this fraction of all waiting may pass on up to twice as much as it causes."""
 
 NOT_OWN = ("communication", "launch_delay", "unknown")
-"""Causes other than a rank's own work: slow transfers, a GPU that starts work late, and time that was not recorded."""
+"""Causes that are not the rank's own work: slow transfers, a GPU that starts work late, and unrecorded time."""
 
 _CAUSE = tuple(CAUSE_COLUMNS)
 _OF_NAME = {"computation": "kernel", "python": "Python's"}
 _WITHOUT_NAME = {"python": "Python"}
 _PYTHON = ("python", "data_loading")
 MOSTLY_PYTHON = 3
-"""A function that spends less than this many times as much in Python as in operators is a part of the model, not a cause."""
+"""A function is part of the model, not a cause, if its Python time is less than this many times its operator time."""
 
 
 def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
-    """Return, for each rank, how much waiting it causes, suffers and passes on, its largest cause, and its role.
+    """Return how much waiting each rank causes, suffers and passes on, its largest cause, and its role.
 
-    A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it passes on;
-    if it causes a fifth of all waiting, it may pass on up to twice as much as it causes. A victim is any other rank that passes on
-    more than it causes, or that waits more than it causes, mostly because of culprits.
+    A culprit causes at least a tenth of all waiting, at least three times as much as the median rank, and more than it
+    passes on. A rank that causes at least a fifth of all waiting may pass on up to twice as much as it causes. A victim
+    is any other rank that passes on more waiting than it causes, or that waits more than it causes and mostly because
+    of culprits.
 
     Returns:
         Sorted by rank: rank, role (culprit, victim or null), cost_ns, cost_fraction, wait_ns, passed_on_ns, and cause, name,
@@ -63,7 +64,7 @@ def roles(found: DelayCosts, ranks: Sequence[int]) -> pl.DataFrame:
 
 
 def _role() -> pl.Expr:
-    """Return the role of each rank; ranks that differ only by noise have none."""
+    """Return the role of each rank; null for ranks that differ only by noise."""
     cost, wait = pl.col("cost_ns"), pl.col("wait_ns")
     suffers = (2 * pl.col("suffered_ns").fill_null(0) > wait) & (wait > cost)
     is_victim = (pl.col("passed_on_ns") > cost) | suffers
@@ -79,7 +80,7 @@ def _is_culprit() -> pl.Expr:
 
 
 def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
-    """Return the causes summed over steps and waiting ranks, the largest cost first."""
+    """Return the causes, summed over steps and waiting ranks, largest cost first."""
     sums = per_cause.group_by("cause_rank", *_CAUSE, maintain_order=True).agg(
         pl.col("cost_ns", "error_ns").sum(), pl.col("wait_count", "first_instance", "first_ns").first()
     )
@@ -89,12 +90,12 @@ def main_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
     """Return the largest cause of each rank; a function or operator that occurs in several modules counts once.
 
-    If a rank's own work causes at least half of the waiting that the rank causes, all other causes (`NOT_OWN`), such as slow
-    transfers, are left out. If a function of the user spreads its time over many calls, and none of them takes half of it, the
-    function itself is the cause (`name` is `frame`).
+    If a rank's own work explains at least half of the waiting that the rank causes, other causes (`NOT_OWN`, such as
+    slow transfers) are ignored. If a user function spreads its time over many calls, and none of them takes half of the
+    time, the function itself is the cause (`name` is `frame`).
 
     Returns:
-        cause_rank, cause, name, frame, cost_ns over all modules, and module, where the largest part of the cost arises
+        cause_rank, cause, name, frame, cost_ns summed over all modules, and the module with the largest cost
     """
     same = ["cause_rank", "cause", "name", "frame"]
     causes = main_causes(per_cause).drop_nulls("cause_rank")
@@ -109,10 +110,10 @@ def largest_causes(per_cause: pl.DataFrame) -> pl.DataFrame:
 
 
 def _functions(causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the user's functions whose cost is spread over several causes, each with less than half of the cost.
+    """Return the user functions with a cost that is spread over several causes, each less than half of it.
 
-    Functions that also spend much time in operators are left out: a function that runs the model spreads its Python time over
-    the gaps between many operators.
+    Skip functions that also spend much time in operators: they run the model, and their Python time is merely the many
+    gaps between operators.
     """
     cost, is_python = pl.col("cost_ns"), pl.col("cause").is_in(_PYTHON)
     of_function = ["cause_rank", "frame"]

@@ -1,4 +1,4 @@
-"""When the ranks of a communication were last together, in an earlier communication."""
+"""Find when the ranks of a communication last met in an earlier communication."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import polars as pl
 
 
 def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
-    """Return when the ranks of each call were last together: the time at which all had arrived in an earlier communication.
+    """Return when the ranks of each call last met: the time by which all had arrived in an earlier communication.
 
-    In the earlier communication, the last rank must have arrived before the first rank of this communication started. If clocks
-    differ, each rank takes this time from its own call: the call's start plus the rank's wait. Without an earlier
-    communication, the time is the latest start of the ranks' recordings. If the clocks are unknown, the time is the start of
-    the rank's own recording.
+    The last rank must have arrived in the earlier communication before the first rank started this one. If the ranks'
+    clocks differ, each rank's time comes from its own call in the earlier communication: the start of the call plus the
+    wait. Without an earlier communication, the time is the latest start of the ranks' recordings or, if the clocks are
+    unknown, the start of the rank's own recording.
 
     Args:
         calls: matched calls that waited or were waited for: instance, rank, start_ns, wait_ns, and the columns of
@@ -21,7 +21,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
         begin_ns: start of the recording of each rank.
 
     Returns:
-        since_ns  int64  on the clock of the rank, at most the start of the call
+        since_ns  int64  on the rank's clock, never after the start of the call
     """
     times = calls.with_columns(pl.coalesce("aligned_start_ns", "start_ns").alias("time"))
     instances = times.group_by("instance").agg(
@@ -57,7 +57,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
 
 def _containing(sets: list[list[int]]) -> pl.DataFrame:
-    """Return all pairs of a set of ranks and a set that contains it, including the set itself."""
+    """Return all pairs of a set of ranks and a set that contains it; each set also contains itself."""
     bits = [sum(1 << rank for rank in members) for members in sets]
     with_rank: dict[int, list[int]] = defaultdict(list)
     for number, members in enumerate(sets):

@@ -1,4 +1,4 @@
-"""How the ranks of a communication have spent their time since they were last together."""
+"""Find how the ranks of a communication have spent their time since they last met."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def time_spent(
     histories: Mapping[int, Histories],
     causes: JobCauses,
 ) -> pl.DataFrame:
-    """Return how each call's rank has spent its time since the ranks of the communication were last together.
+    """Return how each call's rank has spent its time since the ranks of the communication last met.
 
     Args:
         matched: the calls that several ranks share.
@@ -41,9 +41,9 @@ def time_spent(
 
     Returns:
         query     int64  row of `waits`
-        cause     int64  row of `causes.table`; null for waiting
-        upstream  int64  number of the wait; null for other causes
-        is_lost   bool   in communication whose counterpart is unknown
+        cause     int64  row of `causes.table`; null for waits
+        upstream  int64  number of the wait; null for causes that are not waits
+        is_lost   bool   spent in communication that has no known counterpart
         ns        int64
     """
     since = together_before(matched, {rank: history.begin_ns for rank, history in histories.items()})
@@ -69,7 +69,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
         asked["query"].gather(parts["query"]).alias("query"), pl.Series("cause", cause_row[parts["cause"].to_numpy()])
     )
     length_ns = (pl.col("end_ns") - pl.col("start_ns")).alias("ns")
-    # Grouping by one key instead of two halves the run time.
+    # Grouping by one key takes half as long as grouping by two.
     width = int(cause_row.max(initial=0)) + 1
     key = (pl.col("query") * width + pl.col("cause")).alias("key")
     summed = known.filter(pl.col("call") < 0).group_by(key).agg(length_ns.sum())
@@ -79,7 +79,7 @@ def _of_rank(history: Histories, asked: pl.DataFrame, calls: pl.DataFrame, cause
 
 
 def _in_calls(parts: pl.DataFrame) -> pl.DataFrame:
-    """Divide time inside communication into waiting, transfer, and unknown time in calls without a counterpart."""
+    """Divide the time in communication into waits, transfers, and unknown time in calls without a counterpart."""
     until_met = pl.min_horizontal("end_ns", "met_ns").clip("start_ns")
     matched, lost = (parts.filter(is_so) for is_so in (pl.col("wait_ns").is_not_null(), pl.col("wait_ns").is_null()))
     tables = [

@@ -1,4 +1,4 @@
-"""The waits of a job, and the causes and earlier waits that explain each of them."""
+"""Explain each wait of a job by causes and earlier waits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.enrich.across_ranks.arrivals import ALIGNED_CLOCKS
 
 NOT_TOGETHER, BY_CLOCKS, WITHOUT_COUNTERPART = -1, -2, -3
-"""Unknown causes, used in place of a row of the table of causes."""
+"""Unknown causes; these numbers replace a row of the table of causes."""
 
 _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
     "wait": pl.Int64,
@@ -20,7 +20,7 @@ _TARGETS: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def waits_between(known: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls of each communication in which a rank waited.
+    """Return all calls of the communications in which some rank waited.
 
     Args:
         known: the calls that several ranks share: instance, rank, start_ns, wait_ns, transfer_basis and the columns of
@@ -29,11 +29,11 @@ def waits_between(known: pl.DataFrame) -> pl.DataFrame:
     Returns:
         In the order in which the ranks met, with further columns:
 
-        query           int64  the number of the row
-        wait            int64  numbers the calls that waited; null for the others
+        query           int64  row number
+        wait            int64  number of the call among those that waited; null for other calls
         met_ns          int64  when the last rank had arrived, on the clock of the reference host
         late, late_ns   the last rank to arrive, and when it arrived, on its own clock
-        clock_error_ns  int64  of the difference between the clocks of both ranks; null if unknown
+        clock_error_ns  int64  error of the difference between the clocks of both ranks; null if unknown
     """
     begin = pl.coalesce("aligned_start_ns", "start_ns")
     met = (begin + pl.col("wait_ns")).max().over("instance")
@@ -60,7 +60,7 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         wait, upstream  int64  numbers of waits; upstream is null for causes that are not waits
-        weight          int64  the part of the wait that the cause or the earlier wait accounts for
+        weight          int64  how much of the wait the cause or the earlier wait explains
         error           int64  how far weight may be off
         cause_rank      int32  null if unknown
         cause           int64  row of `JobCauses.table`; `NOT_TOGETHER`, `BY_CLOCKS` or `WITHOUT_COUNTERPART` if unknown
@@ -83,10 +83,10 @@ def explained(waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
-    """Add the error of each cause's cost, since several causes may explain the same time.
+    """Add the error of each cause's cost; several causes may explain the same time.
 
-    If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least w - (S -
-    e), and at most the smaller of e and w. The error of the clocks may add to the error of the cost.
+    If w is the wait, e the excess of the cause, and S the sum of the excesses of all causes, then the cost is at least
+    w - (S - e) and at most the smaller of e and w. Inexact clocks increase the error.
     """
     known = targets.join(waiting, on="wait", how="left").with_columns(pl.col("excess").fill_null(pl.col("weight")))
     rest = pl.col("excess").sum().over("wait") - pl.col("excess")
@@ -97,13 +97,13 @@ def _with_errors(targets: pl.DataFrame, waiting: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide each wait into the late rank's extra work, its extra waiting, and an unexplained rest.
+    """Divide each wait into the extra work of the late rank, its extra waiting, and an unexplained remainder.
 
     Returns:
         wait, query, late_query, late, wait_ns
         own_ns          how much longer the late rank worked than the waiting rank
         waited_ns       how much longer the late rank waited than the waiting rank
-        unexplained_ns  the rest, because the ranks were not together when their histories begin
+        unexplained_ns  the remainder, which arises because the ranks had not met when their histories begin
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(
@@ -127,7 +127,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
 def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
     """Divide the late rank's extra work among the causes on which it spent more time than the waiting rank."""
     known = spent.drop_nulls("cause").select("query", "cause", "ns")
-    # Using one key instead of two makes the join several times faster.
+    # Joining on one key is several times faster than on two.
     width = int(known["cause"].to_numpy().max(initial=0)) + 1
     key = pl.col("query") * width + pl.col("cause")
     longer = pairs.filter(pl.col("own_ns") > 0).select("wait", "query", "late_query", "late", "own_ns")
@@ -140,7 +140,7 @@ def _own(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
-    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null for waits with unknown causes."""
+    """Divide the late rank's extra waiting among its earlier waits; `upstream` is null if their causes are unknown."""
     waiting = spent.filter(pl.col("cause").is_null()).select("upstream", late_query="query", late_ns="ns")
     earlier = pairs.filter(pl.col("waited_ns") > 0).join(waiting, on="late_query")
     share = pl.col("waited_ns") * (pl.col("late_ns") / pl.col("late_ns").sum().over("wait"))
@@ -148,6 +148,6 @@ def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_unresolved() -> pl.Expr:
-    """Whether the hosts' clocks are too inexact to show that the rank waited."""
+    """Return whether the clocks are too inexact to show that the rank waited."""
     by_clocks = pl.col("transfer_basis") == ALIGNED_CLOCKS
     return (by_clocks & (pl.col("wait_ns") <= pl.col("clock_error_ns"))).fill_null(value=False)

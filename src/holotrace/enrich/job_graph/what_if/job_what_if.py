@@ -34,10 +34,10 @@ REPLAY_TOLERANCE = 0.03
 
 @dataclass(frozen=True)
 class FasterLink:
-    """Transfers take `latency_factor` times their latency, plus 1 / `bandwidth_factor` times the rest.
+    """Multiply the latency of transfers by `latency_factor`, and divide the remaining time by `bandwidth_factor`.
 
-    The latency comes from a line fitted to the transfer times of each group and collective by message size. If the
-    sizes are too similar for a fit, the whole transfer is divided by `bandwidth_factor`.
+    For each group and collective, a line fitted to transfer times by message size gives the latency. If the sizes are
+    too similar for a fit, the whole transfer time is divided by `bandwidth_factor`.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -54,7 +54,7 @@ JobChange: TypeAlias = Change | FasterLink | PeersMedian
 
 
 class _Lengths(NamedTuple):
-    """The lengths of edges in a replay: `within` each rank and, for each edge of `JobGraph`, between ranks."""
+    """The lengths of edges in a replay: `within` each rank, and between ranks for each edge of `JobGraph`."""
 
     within: Mapping[int, RankEdges]
     between_ns: npt.NDArray[np.float64]
@@ -73,14 +73,15 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 ) -> WhatIf:
     """Predict how long the step of the job would take with these changes.
 
-    Every start and end on every rank is recomputed. A faster rank arrives earlier in its collectives, and ranks that
-    waited for it continue earlier, unless another rank then arrives last. Delays and gaps stay as measured. Changes can
-    also select recorded Python functions, and then apply to the time of a function outside the operators and calls that
-    it contains.
+    All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
+    that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
+    can also select recorded Python functions. They then change the function's time outside the operators and calls in
+    it.
 
     Args:
         trace: the job.
-        changes: those of `holotrace.what_if`, applied first, and `holotrace.FasterLink` and `holotrace.PeersMedian`.
+        changes: the changes of `holotrace.what_if`, which are applied first, and `holotrace.FasterLink` and
+            `holotrace.PeersMedian`.
         annotation: the window, as in `holotrace.critical_path`.
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.
@@ -110,7 +111,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 def predicted(
     window: JobWindow, changes: Sequence[JobChange], *, force: bool = False, executor: Executor = IN_PROCESS
 ) -> WhatIf:
-    """Predict the length of a window that is already joined; see `what_if_across_ranks`."""
+    """Predict the length of a window whose graph is already built; see `what_if_across_ranks`."""
     graph = window.graph
     before = _Lengths(
         {rank: (of.node[of.source], of.node[of.target], of.length_ns) for rank, of in window.graphs.items()},
@@ -187,7 +188,7 @@ def _with_changed_calls(
 
 
 def _transfers(graph: JobGraph) -> _Int64:
-    """Return the edges that are the transfer of a call."""
+    """Return the edges that represent the transfer of a call."""
     is_transfer = (graph.type == JoinType.TRANSFER) | ((graph.type == JoinType.ALONE) & (graph.length_ns > 0))
     return np.flatnonzero(is_transfer)
 
@@ -229,7 +230,7 @@ def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
 
 
 def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
-    """Return how long the window takes with these lengths; each binding edge keeps the delay that was measured."""
+    """Return how long the window takes with these lengths; binding edges keep their measured delays."""
     graph = window.graph
     first = {rank: int(np.argmax(graph.rank == rank)) for rank in window.graphs}
     extra = len(graph.time_ns)
@@ -253,7 +254,7 @@ def _replayed_ns(window: JobWindow, lengths: _Lengths) -> int:
 
 
 def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int64, int]:
-    """Number a rank's nodes, and return the next free number; points keep their numbers, other nodes count from `extra`."""
+    """Number a rank's nodes: points as in the joined graph, other nodes from `extra` on; return the next free number."""
     place = np.searchsorted(known, nodes).clip(max=len(known) - 1)
     is_known = known[place] == nodes
     new = np.unique(nodes[~is_known])
@@ -261,7 +262,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return by how much the measured time of each binding edge exceeds its length; 0 for other edges."""
+    """Return how far the measured time of each binding edge exceeds its length; 0 for other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]
@@ -272,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls that were delayed by their own rank, each lengthened by the delay."""
+    """Return the edges to the ends of calls that their own rank delayed, each lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

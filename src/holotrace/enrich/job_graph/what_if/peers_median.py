@@ -1,4 +1,4 @@
-"""Replace the work of ranks with the work of the median rank that communicates in the same way."""
+"""Replace the work of ranks with the work of the median rank among those that make the same calls."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.N
 
 @dataclass(frozen=True)
 class PeersMedian:
-    """Between their calls, these ranks (by default all) work as long as their median peer.
+    """Let these ranks (by default all) work as long between their calls as their median peer.
 
-    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer is the one
-    with the median time between calls. The chosen ranks are not peers, unless all ranks are chosen.
+    The peers of a rank make the same calls in the same order, with messages of the same size. The median peer has the
+    median time between calls. If `ranks` are given, only the other ranks can be peers.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -34,7 +34,7 @@ class PeersMedian:
 
 
 def with_peers_median(window: JobWindow, within: Mapping[int, RankEdges], change: PeersMedian) -> dict[int, RankEdges]:
-    """Return the edges of all ranks; those of the chosen ranks are replaced with the edges of their median peers.
+    """Return the edges of all ranks; the chosen ranks get the edges of their median peers.
 
     Raises:
         InvalidOptionError: a rank is not in the graph, or has no peers.
@@ -66,7 +66,7 @@ def _signatures(window: JobWindow) -> dict[int, tuple[tuple[object, ...], ...]]:
 
 
 def _replaced(window: JobWindow, within: Mapping[int, RankEdges], rank: int, peers: Sequence[int]) -> RankEdges:
-    """Return the edges of the median peer, renumbered to connect the nodes of this rank's calls; other nodes get new numbers."""
+    """Return the median peer's edges: its calls get the node numbers of this rank's calls, other nodes new numbers."""
     peer = sorted(peers, key=lambda other: (_work_ns(window.graphs[other]), other))[(len(peers) - 1) // 2]
     own, other = _nodes_of_calls(window.graphs[rank]), _nodes_of_calls(window.graphs[peer])
     source, target, length_ns = within[peer]

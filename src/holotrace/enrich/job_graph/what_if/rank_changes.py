@@ -1,4 +1,4 @@
-"""The reduced graph of one rank under changes."""
+"""Apply changes to the graph of one rank, and reduce it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ChangedRank(NamedTuple):
     """The result of the changes on one rank.
 
     source, target, length_ns  edges between rows of `EventGraph.nodes`, as in `RankGraph`
-    calls     event_index uint32; factor float64, by which the transfer gets longer; replaced_ns float64, its new length,
-              null if `factor` applies
+    calls     event_index uint32; factor float64, which multiplies the transfer's length; replaced_ns float64, the new
+              length instead, null if `factor` applies
     has_selected  per change: whether it selected anything on this rank
     """
 
@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph with the names of its activities, which changes use to select activities."""
+    """The graph and the names of its activities, by which changes select activities."""
 
     graph: EventGraph
     window: str
@@ -94,7 +94,7 @@ def _sums(into: Sequence[npt.NDArray[np.int64]], length_ns: _Floats) -> _Floats:
 
 
 def _follow(factor: _Floats, replaced: _Floats, before: _Floats, after: _Floats, *, is_new: bool) -> None:
-    """Record the factor by which a change lengthened each call, or the length that it set."""
+    """Record, for each call, the factor by which a change multiplied its length, or the length that the change set."""
     differs = before != after
     if is_new:
         replaced[differs] = after[differs]
