@@ -60,7 +60,7 @@ class Remove:
 class Replace:
     """Set the time of each selected kernel, copy or fill, and the self time of each selected host range.
 
-    `where` as in `Scale`.
+    For `where`, see `Scale`.
 
     >>> import holotrace
     >>> import polars as pl

@@ -224,7 +224,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the work requested in the window, earlier work still running in it, and when the requested work ends."""
+    """Return the work requested in the window, earlier work still running in it, and the end of the requested work."""
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
     in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)

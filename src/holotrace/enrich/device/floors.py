@@ -106,7 +106,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
 
 
 def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
-    """Return the peak for each operator: its precision's peak for products, the peak of ordinary cores for the rest."""
+    """Return the peak for each operator: of its precision for matrix products, of ordinary cores for all others."""
     known = {(resource, is_matrix): peak for resource, is_matrix, peak, _ in peaks.table.rows()}
     return pl.Series(
         [
