@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for all bounds of the first `others` intervals, then 1 for the starts and -1 for the ends of the others."""
+    """Return 0 for all bounds of the first `others` intervals, then 1 for starts and -1 for ends of the rest."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

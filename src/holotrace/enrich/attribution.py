@@ -1,8 +1,8 @@
-"""Facts about a rank that the TensorBoard plugin defines differently.
+"""Computes facts about a rank that the TensorBoard plugin defines differently.
 
-An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's own
-numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods in which the plugin differs, and
-`holotrace.enrich.compat` chooses one of the two.
+An analysis with the option `compat` takes these facts from an `Attribution`. The methods here return holotrace's
+numbers; `holotrace.enrich.tensorboard_plugin.attribution` overrides the methods for which the plugin's numbers differ,
+and `holotrace.enrich.compat` chooses between the two.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from holotrace.store.trace import RankTrace
 
 @dataclass(frozen=True)
 class Attribution:
-    """holotrace's own attribution; it has no fields, so that it pickles and all instances are equal."""
+    """holotrace's attribution; it has no fields, so it can be pickled, and all instances are equal."""
 
-    # The host: how calls nest, and the work that they caused
+    # The host: how calls nest, and which work they cause
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
         """Return the host trees; see `holotrace.enrich.host.host_nodes.host_nodes`."""
@@ -57,11 +57,11 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes of the operator tables, in the order in which `is_eligible` receives them."""
+        """Return the nodes of the operator tables, in the order that `is_eligible` relies on."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return whether tensor cores could do the work of an operator, judged by several of its calls."""
+        """Return whether tensor cores could do the work of an operator, as an aggregation over several of its calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -69,7 +69,7 @@ class Attribution:
         return is_tensor_core_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Return the input shapes as they are shown; null if not recorded."""
+        """Return the input shapes in the format to show; null if not recorded."""
         return texts
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
@@ -91,13 +91,13 @@ class Attribution:
         return kernels
 
     def mean_by_duration(self, column: str) -> pl.Expr:
-        """Return the mean of a column over kernels, weighted by duration; null if all weights are 0 or all values unknown."""
+        """Return the mean of a column over kernels, weighted by duration; null if all known values have weight 0."""
         value, weight = pl.col(column), pl.col("duration_ns")
         known = weight.filter(value.is_not_null()).sum()
         return pl.when(known > 0).then((value * weight).sum() / known)
 
     def kernels_on_tensor_cores(self, _: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels whose summed time is the denominator of the fraction on tensor cores."""
+        """Return the kernels whose total time is the denominator of the fraction of time on tensor cores."""
         return kernels
 
     def kernels_of_unknown_size(self, kernels: pl.DataFrame) -> pl.DataFrame:
@@ -107,16 +107,16 @@ class Attribution:
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Raise an error if the annotation cannot replace the steps; here, every annotation can."""
+        """Raise an error if this annotation cannot be used in place of steps; here, every annotation can."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-        """Return the steps with the device work that they launched: window, start_ns, end_ns, sorted by start_ns."""
+        """Return the steps, extended to the end of the work they launched: window, start_ns, end_ns; by start_ns."""
         if annotation is not None:
             return device_extended_windows(rank_trace, annotation)
         return device_extended_windows(rank_trace)
 
     def roles(self, rank_trace: RankTrace) -> dict[str, Intervals]:
-        """Return when the rank was in each role; see `holotrace.enrich.steps.step_roles.roles`."""
+        """Return the intervals of each role; see `holotrace.enrich.steps.step_roles.roles`."""
         return roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
@@ -124,9 +124,10 @@ class Attribution:
         return times_within(intervals, steps)
 
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
-        """Return the edges of a time series; `whole` holds the start of the first step and the end of the last."""
+        """Return the edges of a time series; `whole` is the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
-        # Scale the distance from the start, because a double cannot hold an absolute time to the nanosecond.
+        # Scale the distance from the start, because a double cannot represent an absolute time exactly to the
+        # nanosecond.
         edges: Int64Array = start_ns + np.linspace(0, end_ns - start_ns, parts + 1).astype(np.int64)
         return edges
 
@@ -141,19 +142,19 @@ class Attribution:
         return job_ranges(of_ranks, steps)
 
     def host_call_count(self, rank_trace: RankTrace) -> int:
-        """Return how many collectives the host called; a finding reports them if none ran on a device."""
+        """Return how many collectives the host called; a finding reports this number if none ran on a device."""
         return host_call_count(rank_trace)
 
     def waiting_of_steps(self, counts: pl.Expr) -> pl.Expr:
-        """Return the columns of `per_step` about collectives, with 0 for steps without collectives."""
+        """Return the values of a `per_step` column about collectives; 0 for steps without collectives."""
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` over which the mean step is taken."""
+        """Return the rows of `per_step` that the mean step averages."""
         return per_step.drop_nulls("step")
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` over which the mean waiting time is taken."""
+        """Return the rows of `per_step` that the mean waiting time averages."""
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -161,7 +162,7 @@ class Attribution:
         return [int(device) for device in np.unique(device_work(rank_trace)["device"].to_numpy())]
 
     def host_and_process(self, rank_trace: RankTrace) -> tuple[str | None, int | None]:
-        """Return the machine of the rank and the number of its process there; None if unknown."""
+        """Return the host of the rank, and the number of its process on this host; None if unknown."""
         return host_and_process(rank_trace)
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
@@ -169,7 +170,7 @@ class Attribution:
         return devices
 
     def communication_findings(self, findings: tuple[str, ...], _of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the findings about communication to show, given all findings and those of `job_ranges`."""
+        """Return the findings about communication to show, given all findings and the findings of `job_ranges`."""
         return findings
 
     # Memory
@@ -179,7 +180,7 @@ class Attribution:
         return nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the operator that each node belongs to, and the operator around this operator; -1 if there is none.
+        """Return the operator of each node, and the operator around this operator; -1 if there is none.
 
         Args:
             parent: the parent of each host node; the last entry is for node -1.
@@ -190,7 +191,7 @@ class Attribution:
         return operator, nearest_above(parent, is_counted, operator)
 
     def shown_memory_events(self, events: pl.DataFrame) -> pl.DataFrame:
-        """Return the memory events of the devices that are shown."""
+        """Return the memory events to show."""
         return events
 
     def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
@@ -198,7 +199,7 @@ class Attribution:
         return blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, _: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Return the host nodes whose calls count in a window.
+        """Return the host nodes whose calls are counted in a window.
 
         Args:
             nodes: the host trees.
@@ -208,15 +209,15 @@ class Attribution:
         return nodes.filter(window.touches())
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Return the operator names to which each memory change is assigned, given the operators around it (row, name)."""
+        """Return the operator names that each memory change is assigned to, given the operators around it."""
         return around.unique()
 
     # Findings
 
     def graph_findings(self, rank_trace: RankTrace) -> tuple[str, ...]:
-        """Return the findings about how much of the time in graphs is attributed to operators."""
+        """Return the findings on how much of the time in graphs could be attributed to operators."""
         return graph_findings(rank_trace)
 
     def shown_findings(self, findings: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the findings that are shown."""
+        """Return the findings to show."""
         return findings

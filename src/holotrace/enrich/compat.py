@@ -1,4 +1,4 @@
-"""The option `compat`, with which an analysis reproduces the numbers of another tool."""
+"""The option `compat`: an analysis reproduces the numbers of another tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Compat: TypeAlias = Literal["torch_tb_profiler"]
 
 
 def attribution_of(compat: Compat | None) -> Attribution:
-    """Return the attribution for the option `compat`; None means holotrace's own.
+    """Return the attribution for the option `compat`; None selects holotrace's.
 
     Raises:
         InvalidOptionError: `compat` is neither None nor a known value.
@@ -25,7 +25,7 @@ def attribution_of(compat: Compat | None) -> Attribution:
 
 
 def checked_compat(compat: Compat | None) -> Compat | None:
-    """Return `compat` if its value is valid.
+    """Return `compat` unchanged if its value is valid.
 
     Raises:
         InvalidOptionError: `compat` is neither None nor a known value.

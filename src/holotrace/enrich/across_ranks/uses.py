@@ -1,4 +1,4 @@
-"""How the ranks of each process group communicate, which shows the axis of the group."""
+"""Measures how the ranks of each process group communicate; this shows the axis of the group."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from holotrace.enrich.across_ranks.axes import DDP, FSDP_ANNOTATION, Exchange, U
 _IS_SEND, _IS_RECEIVE = pl.col("collective") == "send", pl.col("collective") == "recv"
 
 LEAST_RING = 3
-"""Fewest ranks of a ring: with two ranks, a ring and a two-stage pipeline look the same."""
+"""A ring has at least this many ranks, because a ring of two ranks looks like a two-stage pipeline."""
 
 MOSTLY = 0.5
-"""A rank mostly sends first if it does so in at least this share of its steps; even in a ring, a late rank may receive first."""
+"""A rank mostly sends first if it does in at least this fraction of its steps; in a ring, a late rank may receive
+first."""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
-    """Return {group: how it is used}.
+    """Return {group: its use}.
 
     Args:
         calls: `JobCalls.calls`, with the `module` that requested each call, and `in_forward` from
@@ -46,7 +47,7 @@ def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:
 
 
 def _forward_fractions(calls: pl.DataFrame) -> dict[int, float]:
-    """Return {group: share of its all-reduced bytes that ranks request in the forward pass}."""
+    """Return {group: fraction of its all-reduced bytes requested in the forward pass}."""
     reduced = calls.filter(pl.col("collective") == "all_reduce").drop_nulls("in_forward")
     size = pl.col("in_bytes").fill_null(0).cast(pl.Float64)
     sums = reduced.group_by("group").agg(size.sum().alias("all"), size.filter("in_forward").sum().alias("forward"))
@@ -54,7 +55,7 @@ def _forward_fractions(calls: pl.DataFrame) -> dict[int, float]:
 
 
 def _exchanges(calls: pl.DataFrame) -> dict[int, Exchange]:
-    """Return {group: how its ranks send}; see `Exchange`."""
+    """Return {group: the `Exchange` of its ranks}."""
     ranks = _sends_of_ranks(calls.filter(_IS_SEND | _IS_RECEIVE))
     is_cycle = (pl.col("receiver_count") == 1) & pl.col("receives")
     sums = ranks.group_by("group").agg(
@@ -72,7 +73,7 @@ def _exchanges(calls: pl.DataFrame) -> dict[int, Exchange]:
 
 
 def _sends_of_ranks(messages: pl.DataFrame) -> pl.DataFrame:
-    """For each rank of a group, return how many ranks it sends to, and whether it mostly sends before receiving in a step."""
+    """Return, for each rank of a group, how many ranks it sends to, and whether it mostly sends before receiving."""
     of_rank = ["group", "rank"]
     per_step = messages.group_by(*of_rank, "step").agg(
         pl.col("start_ns").filter(_IS_SEND).min().alias("first_send_ns"),

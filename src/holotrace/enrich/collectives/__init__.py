@@ -1,1 +1,1 @@
-"""The communication of a rank."""
+"""Reads the communication of a rank from its trace."""

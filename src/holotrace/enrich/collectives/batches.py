@@ -1,7 +1,7 @@
-"""Batches of sends and receives (`torch.distributed.batch_isend_irecv`), each performed by one kernel.
+"""Finds the sends and receives in each batch (`torch.distributed.batch_isend_irecv`); one kernel performs a batch.
 
 The host requests each send and receive (`record_param_comms`), then launches one kernel for all of them, in
-`nccl:coalesced`. The kernel itself has no args:
+`nccl:coalesced`. The kernel has no args:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (endCoalescing)
 """
 
@@ -20,7 +20,7 @@ _COLUMNS: dict[str, pl.DataType | type[pl.DataType]] = {"first_index": pl.UInt32
 
 
 def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the sends and receives that make up each batch among the calls of a rank.
+    """Return the sends and receives of each batch among the calls of a rank.
 
     Args:
         rank_trace: the rank.
@@ -29,8 +29,8 @@ def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
     Returns:
         One row for each row of `rows`:
 
-        first_index  uint32       the request of the first send or receive of the batch; null for other calls
-        partners     list[int64]  ranks that the batch sends to, and -1 - rank for each that it receives from; null if unknown
+        first_index  uint32       event that requests the first send or receive of the batch; null for other calls
+        partners     list[int64]  r for a send to rank r, -1 - r for a receive from rank r; null if unknown
     """
     silent = rows.filter((pl.col("family") == BATCH) & pl.col("described_index").is_null())
     unknown = pl.DataFrame({"first_index": [None] * len(rows), "partners": [None] * len(rows)}, _COLUMNS)
@@ -53,7 +53,7 @@ def batches(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _requests(rank_trace: RankTrace, described_index: pl.Series) -> pl.DataFrame:
-    """Return the host's sends and receives without a separate kernel: event_index, start_ns, track_id, partner."""
+    """Return the host's sends and receives that have no separate kernel: event_index, start_ns, track_id, partner."""
     args = rank_trace.table("collectives", ["event_index", "source_rank", "destination_rank"])
     alone = args.filter(
         (pl.col("source_rank").is_null() != pl.col("destination_rank").is_null())

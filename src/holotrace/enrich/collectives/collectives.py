@@ -1,4 +1,4 @@
-"""The communication of a rank.
+"""Reads the communication of a rank from its trace.
 
 Names of kernels and groups differ between libraries and versions; only this module interprets them.
 """
@@ -26,7 +26,7 @@ from holotrace.store.derived import derived, derived_under_rules
 from holotrace.store.trace import RankTrace
 
 _SCANNED_LENGTH = 1_000
-"""Patterns search at most this many characters of a name, because the traced program chooses the names."""
+"""Patterns search only this many characters of a name, because the traced program chooses the names."""
 
 HOST_COLLECTIVE = r"^(gloo|mpi|ucc):\w"
 """Annotations of collectives that the host itself performs; `nccl:` annotations only launch collectives."""
@@ -49,7 +49,7 @@ _FAMILIES = tuple(
         ("recv", r"recv|receive|(^|_|::)get_signal"),
     )
 )
-"""The collectives, as torch.distributed names them, with patterns of names; the first match decides.
+"""The collectives, as torch.distributed names them, with patterns for their names in traces; the first match decides.
 
 Source: https://docs.pytorch.org/docs/stable/distributed.html#collective-functions
 """
@@ -60,23 +60,23 @@ FAMILIES = (*dict.fromkeys(family for family, _ in _FAMILIES), UNKNOWN_COLLECTIV
 """The values of the column `family`."""
 
 SAME_SIZE = frozenset({"all_reduce", "broadcast", "reduce", "barrier"})
-"""Families in which every member contributes the same number of elements."""
+"""Families in which every rank contributes the same number of elements."""
 
 POINT_TO_POINT = ("send", "recv")
 """Calls between two ranks."""
 
 IS_POINT_TO_POINT = pl.col("family").is_in(POINT_TO_POINT)
-"""Whether an operation is between two ranks; the rest of the group need not wait for it."""
+"""Whether an operation is between two ranks, so the other ranks of the group need not wait for it."""
 
 COLLECTIVE_CALL = r"^(nccl|rccl|xccl|hccl|mccl|cncl|ucc|mpi|gloo):(\w+)"
 """Matches PyTorch's annotation of a host range that launches a collective on a device or performs it on the host."""
 
 
 def collective_family(name: str) -> str | None:
-    """Return the collective shown by the name of a kernel, annotation or collective, such as `all_reduce` or `send_recv`.
+    """Return the collective, such as `all_reduce` or `send_recv`, from the name of a kernel, annotation or collective.
 
-    None if the name shows none, as in RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of expert
-    parallelism, count as all-to-alls.
+    None if the name does not show one, like RCCL's `ncclDevKernel_Generic`. Dispatch and combine, the exchanges of
+    expert parallelism, are all-to-alls.
     """
     function = function_name(name)[:_SCANNED_LENGTH]
     return next((family for family, pattern in _FAMILIES if pattern.search(function)), None)
@@ -84,27 +84,28 @@ def collective_family(name: str) -> str | None:
 
 @derived_under_rules
 def communication(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication of a rank: kernels on devices or, without such kernels, annotations on the host.
+    """Return the communication of a rank: kernels on devices or, if there are none, annotations on the host.
 
-    A value that is missing from a kernel's args comes from the host call around the launch: `record_param_comms`, or an
-    annotation such as `nccl:all_reduce`. The host call also gives the shapes and types of the inputs, if they were recorded.
+    Values missing from a kernel's args are taken from the host call around its launch: `record_param_comms`, or an
+    annotation such as `nccl:all_reduce`. So are the shapes and types of the inputs, if they were recorded.
 
     Returns:
         Sorted by start_ns:
 
         event_index          uint32
-        described_index      uint32  event whose args describe it: itself, or the host call around its launch; null if none
+        described_index      uint32  event whose args describe the call: this event, or the host call around its launch;
+                                     null if none
         start_ns, end_ns     int64
-        asked_ns             int64   when the host requested it; null if before the recording
+        asked_ns             int64   when the host requested the call; null if before the recording
         name                 str     name of the kernel or annotation
-        recorded_collective  str     its name in the args of the trace, such as `allreduce`; null if they have none
-        family               str     `collective_family` of its args, else of its name; `unknown` if neither shows it
-        dtype                str     element type as the trace names it; null if unknown
+        recorded_collective  str     name of the collective in the args, such as `allreduce`; null if missing
+        family               str     `collective_family` of recorded_collective, else of name; else `unknown`
+        dtype                str     recorded name of the element type; null if unknown
         byte_count           int64   bytes that this rank contributes; null if unknown
         group                str     equal on all ranks of the process group; null if unknown
         sequence             int64   number within the group; null if not recorded
         communication_id     uint64  equal on all ranks of one operation; null or 0 if not recorded
-        content              str     element type, and size if it is the same on all ranks
+        content              str     element type, and the size if it is the same on all ranks
     """
     on_devices = _on_devices(rank_trace)
     rows = on_devices if len(on_devices) else host_collectives(rank_trace)
@@ -117,7 +118,7 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string, equal in every process; ranks send hashes instead of strings."""
+    """Return a uint64 hash of each string that is the same in every process; processes exchange hashes, not strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
@@ -143,7 +144,7 @@ def _on_devices(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
-    """Return the event that describes each kernel: the kernel itself if it has args, else the host call around its launch."""
+    """Return the event that describes each kernel: the kernel if it has args, else the host call around its launch."""
     described = rank_trace.table("collectives", ["event_index"])["event_index"]
     is_silent = ~rows["event_index"].is_in(described.implode())
     kernels = rows["event_index"].to_frame("described_index").with_row_index("row")
@@ -157,19 +158,19 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: calls with args or, if there are none, calls named after collectives."""
+    """Return the host calls that describe collectives: those with args or, if there are none, those with such names."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
 
 
 def host_call_count(rank_trace: RankTrace) -> int:
-    """Return how many collectives the host called, whether or not their kernels were recorded."""
+    """Return how many collectives the host called, including those whose kernels were not recorded."""
     return len(_named(rank_trace, _host_ranges(rank_trace), COLLECTIVE_CALL))
 
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return operators and annotations: collectives are operators before PyTorch 1.13, and annotations since."""
+    """Return operators and annotations; collectives were operators before PyTorch 1.13, and are annotations since."""
     columns = ["event_index", "name", "start_ns", "end_ns", "track_id"]
     return event_ranges(rank_trace, [EventKind.CPU_OP, EventKind.USER_ANNOTATION], columns)
 
@@ -180,7 +181,7 @@ def _named(rank_trace: RankTrace, events: pl.DataFrame, pattern: str) -> pl.Data
 
 
 def _described(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the args and inputs of the event `described_index`, and dtype, in_elements and byte_count, which follow from them."""
+    """Add the args and inputs of the event `described_index`; derive dtype, in_elements and byte_count from them."""
     known = rows
     for table, columns in (("collectives", _ARGS), ("operator_inputs", _INPUTS)):
         known = known.hstack(of_events(rank_trace.table(table, ["event_index", *columns]), rows["described_index"]))
@@ -242,10 +243,10 @@ _ARGS = (
 
 
 def _group(world_size: int | None) -> pl.Expr:
-    """Return a name for each group, which is the same on all its ranks and differs from the names of other groups.
+    """Return a name for each group that is the same on all ranks of the group, and different for every group.
 
-    Processes number their groups independently, so recorded names do not match. The recorded list of ranks ends after 30 ranks,
-    but these are enough to tell groups of the same size and description apart. Without a list, only the group of all ranks
+    Processes number their groups independently, so recorded names do not match. The recorded list ends after 30 ranks,
+    which is enough to distinguish groups of the same size and description. Without a list, only the group of all ranks
     can be identified.
     """
     listed = pl.col("group_ranks").fill_null("").str.contains(r"\d")
@@ -270,7 +271,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family from the first of the names that shows a family."""
+    """Return the family that the first of the names shows; if it shows none, try the next name."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )
@@ -278,7 +279,7 @@ def _family_of(*names: pl.Series) -> pl.Series:
 
 
 def answers(texts: pl.Series, answer: Callable[[Any], object], dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    """Return `answer(text)` for each text, including null, with one call per distinct text."""
+    """Return `answer(text)` for each text, including null; call `answer` once per distinct text."""
     values = texts.to_list()
     answer_to = {text: answer(text) for text in set(values)}
     return pl.Series("answer", [answer_to[text] for text in values], dtype)

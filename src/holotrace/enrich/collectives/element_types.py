@@ -1,4 +1,4 @@
-"""The sizes of element types, by their names in traces."""
+"""Finds the sizes of element types from their names in traces."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _TYPES = {
     "quint8": (1, ()),
     "qint32": (4, ()),
 }
-"""Bytes per element, and the names of the type in c10 and C++, in lower case and without `c10::`."""
+"""Bytes per element, and other names of the type, from c10 and C++, in lower case and without `c10::`."""
 
 _NAMES = {other: name for name, (_, others) in _TYPES.items() for other in (name, *others)}
 _SMALL_FLOATS = ("float8_", "float4_")
 
 
 def type_name(text: str | None) -> str | None:
-    """Return PyTorch's public name: `bfloat16` for `c10::BFloat16`; an unknown name is returned unchanged."""
+    """Return PyTorch's public name of a type: `bfloat16` for `c10::BFloat16`; unknown names stay unchanged."""
     plain = _plain(text)
     return plain if plain.startswith(_SMALL_FLOATS) else _NAMES.get(plain, text)
 
 
 def element_bytes(text: str | None) -> int | None:
-    """Return the bytes of one element of `Float`, `c10::BFloat16`, `long int` …; None for an unknown name."""
+    """Return the bytes per element of a type, such as `Float`, `c10::BFloat16` or `long int`; None if unknown."""
     plain = _plain(text)
     if plain.startswith(_SMALL_FLOATS):
         return 1
@@ -53,10 +53,10 @@ def _plain(text: str | None) -> str:
 
 
 def input_bytes(dims: str | None, types: str | None) -> int | None:
-    """Return the bytes of all tensors among an operator's inputs, from the JSON of their shapes and types.
+    """Return the total bytes of an operator's input tensors, from the JSON of their shapes and types.
 
-    Return None if shapes or types were not recorded, or if no input is a tensor of a known type. A list of tensors has
-    one type name for all its tensors, so its size is unknown.
+    Return None if shapes or types were not recorded, or if no input is a tensor of a known type. Lists of tensors are
+    not counted, because their element type is not recorded.
     """
     if dims is None or types is None:
         return None
@@ -66,7 +66,7 @@ def input_bytes(dims: str | None, types: str | None) -> int | None:
 
 
 def common_type(types: str | None) -> str | None:
-    """Return the element type of the tensors among an operator's inputs, from JSON; None unless there is exactly one."""
+    """Return the element type of an operator's input tensors, from JSON; None if there are several types or none."""
     named: Sequence[str] = [] if types is None else json.loads(types)
     distinct = {name for name in named if element_bytes(name) is not None}
     return distinct.pop() if len(distinct) == 1 else None

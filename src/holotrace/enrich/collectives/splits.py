@@ -1,4 +1,4 @@
-"""How all-to-alls divide their rows among the ranks of the group, according to the recorded split sizes.
+"""Finds how all-to-alls divide their rows among the ranks of the group, from the recorded split sizes.
 
 PyTorch records an empty list if all parts are equal:
 https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (alltoall_base)
@@ -20,13 +20,13 @@ def splits() -> list[pl.Expr]:
     """Return the columns derived from the split sizes of an all-to-all; they are null for other calls.
 
         is_even     bool         whether every rank gets the same amount; null if unknown
-        in_splits   list[int64]  rows sent to each rank, in the order of the group; null if the list is empty, cut or
-                                 not recorded
+        in_splits   list[int64]  rows sent to each rank, in the order of the group; null if the list is empty, truncated
+                                 or not recorded
         sent_bytes  int64        bytes sent to other ranks; null if in_splits is null
 
     Reads family, in_split_sizes (text), in_elements, out_elements, byte_count and position (of the rank in its group).
     """
-    # Mask the text, not the list: polars keeps the numbers of a list that becomes null.
+    # Mask the text, not the list: polars keeps the numbers of a list after it was set to null.
     whole = pl.when(_IS_ALL_TO_ALL & _IS_WHOLE).then(_TEXT)
     sizes = whole.str.extract_all(r"\d+").cast(pl.List(pl.Int64))
     total = sizes.list.sum()
@@ -39,8 +39,8 @@ def splits() -> list[pl.Expr]:
 def _is_even() -> pl.Expr:
     """Return whether the parts are equal.
 
-    Some versions also record an empty list for lists of tensors, whose sizes may differ, so an empty list counts as even only
-    if input and output have the same size.
+    Some versions also record an empty list for lists of tensors, whose sizes may differ. So an empty list means equal
+    parts only if input and output have the same size.
     """
     count = _SIZES.list.n_unique()
     is_empty = _TEXT.str.contains(r"^\s*\[?\s*\]?\s*$")

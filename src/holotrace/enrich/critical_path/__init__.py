@@ -1,1 +1,1 @@
-"""The graph of dependencies between events, and the longest path through it."""
+"""Builds the graph of dependencies between events, and finds the longest path through it."""

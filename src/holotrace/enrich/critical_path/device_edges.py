@@ -1,4 +1,4 @@
-"""Dependencies of device work: launches, streams, events, and calls that wait."""
+"""Finds the dependencies of device work: launches, streams, events, and calls that wait."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_DELAY_NS = 30_000
-"""Work that nothing else delays starts within this time after its launch and after earlier work on its stream."""
+"""Work starts within this time after its launch and the previous work on its stream, if nothing else delays it."""
 _SOON_NS = 20_000
-"""Work that waited for other work starts within this time after the other work ends."""
+"""Work that waits for other work starts within this time after the other work ends."""
 
 _Rows = npt.NDArray[np.int64]
 
@@ -38,7 +38,7 @@ _CLASS_OF_KIND = {
 
 
 def device_edges(rank_trace: RankTrace, activities: WindowActivities) -> list[GraphEdges]:
-    """Return the edges into and out of device work; if several reach a node at the same time, the first determines its time."""
+    """Return the edges into and out of device work; if several reach a node at the same time, the first binds it."""
     return [
         *_stream_order(activities),
         _within_launches(activities),
@@ -69,10 +69,9 @@ def _work(activities: WindowActivities) -> GraphEdges:
 def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return the edge from each launching call to the work it launches.
 
-    If the work starts after the call, the edge begins at the end of the call, and the time until the start is the
-    work's wait. The reason for the wait is unknown if the work may have waited for other work from before the
-    recording. If the work starts within the call, the edge begins at the start of the call, and the time of the edge
-    belongs to the call.
+    If the work starts after the call, the edge begins at the end of the call, and the work waits until it starts. The
+    reason for the wait is unknown if the work may have waited for other work from before the recording. If the work
+    starts within the call, the edge begins at the start of the call, and its time is assigned to the call.
     """
     calls = activities.launching_row
     rows = np.flatnonzero(calls >= 0)
@@ -92,11 +91,11 @@ def _launches(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges
 def _is_unknown(
     rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, calls: _Rows
 ) -> npt.NDArray[np.bool_]:
-    """Return for each of these rows whether the work may have waited for other work from before the recording.
+    """Return, for each of these rows, whether the work may have waited for other work from before the recording.
 
-    Work may have done so if it begins long after its launch, is the first recorded work of its stream (in the window or not),
-    and was launched before the host had waited for the whole device. But if recorded work keeps the device busy for most of the
-    time between launch and start, the wait is attributed to that recorded work.
+    This is possible if the work begins long after its launch, is the first recorded work of its stream (even outside
+    the window), and was launched before the host had waited for the whole device. But if recorded work keeps the device
+    busy for most of the time between launch and start, the wait is attributed to the recorded work.
     """
     whole = rank_trace.unselected
     start_ns, launched_ns = activities.column("start_ns")[rows], activities.column("end_ns")[calls]
@@ -133,8 +132,8 @@ def _busy_ns(rank_trace: RankTrace, device: int, start_ns: int, end_ns: int) -> 
 def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
     """Return the edges between consecutive work on each stream.
 
-    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that had ended
-    most recently.
+    Work that overlaps the previous work depends on the start of the previous work, and on the end of the work that
+    ended last before it.
     """
     rows = np.flatnonzero(~activities.is_host)
     stream = activities.stream_number[rows]
@@ -160,9 +159,9 @@ def _stream_order(activities: WindowActivities) -> list[GraphEdges]:
 
 
 def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> _Rows:
-    """For each wanted row, return the last earlier row of its group that had ended when the wanted row began; -1 if none."""
+    """Return, for each wanted row, the earlier row of its group that ended last before the wanted row began, or -1."""
     in_order = np.sort(end_ns)
-    width = len(end_ns) + 1  # keys are built from positions, not times, so that they stay small
+    width = len(end_ns) + 1  # build keys from positions, not from times, to keep them small
     ends = group * width + np.searchsorted(in_order, end_ns, side="right")
     starts = group[wanted] * width + np.searchsorted(in_order, start_ns[wanted], side="right")
     order = np.argsort(ends, kind="stable")
@@ -173,10 +172,10 @@ def _last_ended(group: _Rows, start_ns: _Rows, end_ns: _Rows, wanted: _Rows) -> 
 
 
 def _within_launches(activities: WindowActivities) -> GraphEdges:
-    """Return the edges between pieces of work that one call launched together, as a CUDA graph launch does.
+    """Return the edges within work that a single call launched, such as the launch of a CUDA graph.
 
-    The first work of the launch on each stream depends on the work of the same launch, on any stream, that was the last to end
-    before it began.
+    On each stream, the first work of the launch depends on the work of the same launch, on any stream, that ended last
+    before the first work began.
     """
     launch = activities.launching_row
     rows = np.flatnonzero(launch >= 0)
@@ -202,10 +201,9 @@ def _event_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEd
 def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
     """Return waits of streams that the profiler did not record, inferred from timing alone.
 
-    Work B on one stream waited for work A on another stream of the same device if all of this holds: A was launched earlier; B
-    starts right after A ends; A ends long after B's launch, and long after the end of the previous work on B's stream. If a
-    send and other work end at the same time, B waited for the other work: work may need the data of an earlier receive, but
-    needs nothing from a send.
+    Work B on one stream waited for work A on another stream of the same device if A was launched earlier, B starts
+    right after A ends, and A ends long after B's launch and long after the previous work on B's stream. If a send and
+    other work end at the same time, B waited for the other work, because no work needs data from a send.
     """
     rows = np.flatnonzero(~activities.is_host)
     if has_recorded_waits(rank_trace) or not len(rows):
@@ -233,7 +231,7 @@ def inferred_waits(rank_trace: RankTrace, activities: WindowActivities) -> Graph
 
 
 def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _Rows, late: _Rows) -> _Rows:
-    """Return, for each late row, the work on its device that ended last before it.
+    """Return, for each late row, the work on its device that ended last before the late row began.
 
     Skip a send if other work ended at the same time.
     """
@@ -252,13 +250,13 @@ def _last_but_sends(rank_trace: RankTrace, activities: WindowActivities, rows: _
 
 
 def _previous_end_ns(activities: WindowActivities, rows: _Rows) -> _Rows:
-    """Return, for each of these rows, when the previous work on its stream ended, or else the start of the window."""
+    """Return, for each of these rows, the end of the previous work on its stream, or else the start of the window."""
     ends = pl.col("end_ns").cum_max().shift(1).over("device", "stream").fill_null(activities.window_start_ns)
     return activities.table[["device", "stream", "end_ns"]][rows].select(ends).to_series().to_numpy()
 
 
 def _host_synchronisations(rank_trace: RankTrace, activities: WindowActivities) -> GraphEdges:
-    """Return edges from the end of work to the end of the call that waited for it."""
+    """Return edges from the end of work to the end of the call that waited for this work."""
     waits = host_synchronisations(rank_trace)
     source, call = activities.rows_of(waits["source_index"]), activities.rows_of(waits["event_index"])
     known = (source >= 0) & (call >= 0)

@@ -1,4 +1,4 @@
-"""The events of a rank within a window as a graph of dependencies."""
+"""The dependencies between the events of a rank within a window, as a graph."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from holotrace.content_equality import EqualByContent
 
 
 class EdgeType(IntEnum):
-    """The reason why the target of an edge cannot be earlier than its source."""
+    """The reason why the target of an edge depends on its source."""
 
     OPERATOR = 0
     """Time inside an activity: on the host, between two nodes; on a device, from its start to its end."""
     HOST_GAP = 1
     """A gap between two activities of a thread."""
     LAUNCH = 2
-    """From the end of a call to the start of the work it launched; from the start of the call if the work starts within."""
+    """From a call to the start of the work it launched: from its end or, if the work starts within the call, its
+    start."""
     STREAM_ORDER = 3
     """From the end of work to the start of the next work on the same stream."""
     EVENT_WAIT = 4
-    """From the end of work on one stream to the start of work on another, or between work of one graph launch."""
+    """From the end of work to the start of work on another stream, or of work of the same graph launch."""
     HOST_SYNCHRONISATION = 5
     """From the end of work to the end of the call that waits for it."""
     HAND_OVER = 6
@@ -33,7 +34,7 @@ class EdgeType(IntEnum):
 
 
 class PathClass(IntEnum):
-    """The kind of activity or delay on which the critical path spends a nanosecond."""
+    """The kind of activity or delay that a nanosecond of the critical path is spent on."""
 
     CPU_OPERATOR = 0
     HOST_GAP = 1
@@ -54,23 +55,24 @@ class EventGraph(EqualByContent):
 
     window_start_ns, window_end_ns  int; all times are clipped to this window
 
-    activities   one row for each host range, call or piece of device work, sorted by start_ns:
+    activities   one row per host range, call, kernel, copy or fill, sorted by start_ns:
 
         event_index   uint32
         kind          uint8   EventKind
         name          uint32  string id
-        track_id      uint32  process and thread of host rows, a row of `tracks`
+        track_id      uint32  process and thread of host rows: a row of `tracks`
         device        int32   null on host rows
         stream        int64   null on host rows
         kernel_kind   uint8   KernelKind; null on host rows
         start_ns      int64   clipped to the window
         end_ns        int64   clipped to the window
-        is_waiting    bool    a call that waits for a device
+        is_waiting    bool    whether this is a call that waits for a device
 
     nodes        the points in time, in order: node 0 is the start of the window, the last node its end:
 
         activity      uint32  row of `activities`; null for the first and the last node
-        is_start      bool    whether the activity begins there (else it ends); true for the first node, false for the last
+        is_start      bool    true at the start of the activity, false at its end; true for the first node, false for
+                              the last
         time_ns       int64   the measured time
 
     edges        time(target) >= time(source) + weight_ns:
@@ -79,16 +81,16 @@ class EventGraph(EqualByContent):
         target        uint32  row of `nodes`
         type          uint8   EdgeType
         weight_ns     int64   the least time that the edge takes
-        delay_ns      int64   on the binding edge of each node, the time beyond weight_ns; 0 on other edges, and on
-                              edges that the measured times contradict
+        delay_ns      int64   for the binding edge of each node, the measured time beyond weight_ns; 0 for other edges,
+                              and for edges that the measured times contradict
         path_class    uint8   PathClass of weight and delay
-        activity      uint32  row of `activities` to which its time belongs; null for gaps
+        activity      uint32  row of `activities` that its time is assigned to; null for gaps
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
-    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay keeps
-                        these edges, and the path is clipped at them
-    inferred_wait_count  waits of streams that were not recorded, inferred from timing alone
-    unknown_launch_count  pieces of device work in the window whose launch was not recorded
+    contradicted_count  edges whose target was measured before their source, because clocks differ; a replay keeps these
+                        edges, and the path skips the time by which they lead back
+    inferred_wait_count  unrecorded waits of streams, inferred from timing alone
+    unknown_launch_count  kernels, copies and fills in the window whose launch was not recorded
     """
 
     window_start_ns: int

@@ -1,4 +1,4 @@
-"""Build the graph of the events of a window."""
+"""Builds the graph of the events of a window."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _GRAPH_COLUMNS = (
 
 
 def event_graph(rank_trace: RankTrace, window: PathWindow, data_loading: Sequence[str] = DATA_LOADING) -> EventGraph:
-    """Return the graph of a window; `data_loading` as in `window_activities`.
+    """Return the graph of a window; see `window_activities` for `data_loading`.
 
-    The edge that arrives last at a node binds the node. The delay of the binding edge is the time from its arrival to the
-    measured time of the node. The longest path through the graph is therefore as long as the window.
+    The edge that arrives last at a node binds it, and its delay is the time from its arrival to the node's measured
+    time. Therefore the longest path through the graph is exactly as long as the window.
     """
     return graph_of(rank_trace, window_activities(rank_trace, window, data_loading), window.track_id)
 
 
 def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> EventGraph:
-    """Return the graph of these activities; `track_id` is the thread of the window, see `PathWindow`."""
+    """Return the graph of these activities; for `track_id`, see `PathWindow`."""
     inferred = inferred_waits(rank_trace, activities)
     known = [*device_edges(rank_trace, activities), *host_edges(rank_trace, activities, track_id)]
     waits = [inferred, implied_waits(activities, inferred)]
@@ -55,7 +55,7 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 
 def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges between tracks that lead back in time and, if cycles remain, also those with zero duration."""
+    """Break cycles: remove edges between tracks that lead back in time and, if necessary, edges of zero duration."""
     if not _has_cycle(nodes, edges):
         return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)
@@ -123,4 +123,4 @@ def _graph(activities: WindowActivities, edges: GraphEdges, inferred_wait_count:
 
 
 def _optional(rows: np.ndarray) -> pl.Series:
-    return pl.Series(rows).cast(pl.UInt32, strict=False)  # makes `NO_ACTIVITY` null
+    return pl.Series(rows).cast(pl.UInt32, strict=False)  # `NO_ACTIVITY` becomes null

@@ -1,4 +1,4 @@
-"""Edges of an event graph during its construction."""
+"""The edges of an event graph while it is built."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def graph_edges(  # noqa: PLR0913 -- the columns of an edge
     activity: npt.NDArray[np.integer] | int = NO_ACTIVITY,
     weight_ns: Int64Array | int = 0,
 ) -> GraphEdges:
-    """Return edges of one type; a single value applies to all of them."""
+    """Return edges of one type; a single value is used for all edges."""
     count = len(target)
     return GraphEdges(
         _full(source, count, np.uint32),
@@ -54,7 +54,7 @@ def graph_edges(  # noqa: PLR0913 -- the columns of an edge
 
 
 def joined(parts: Sequence[GraphEdges]) -> GraphEdges:
-    """Return the edges of all parts, one part after another."""
+    """Concatenate edges."""
     return GraphEdges._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
 

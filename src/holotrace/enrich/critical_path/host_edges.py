@@ -1,4 +1,4 @@
-"""Dependencies of host work: within each thread, and between threads that wait for each other."""
+"""Finds the dependencies of host work: within each thread, and between threads that wait for each other."""
 
 from __future__ import annotations
 
@@ -23,25 +23,24 @@ _ENDS_ON_THREAD = r"^gloo:(send|recv)"
 
 
 def host_edges(rank_trace: RankTrace, activities: WindowActivities, track_id: int | None) -> list[GraphEdges]:
-    """Return the edges of the host; if several reach a node at the same time, the first determines its time.
+    """Return the edges of the host; if several reach a node at the same time, the first one binds it.
 
-    The points of a thread are the starts and ends of its ranges. The time between two points is the weight of
-    the edge between them, except while the thread waits:
+    The nodes of a thread are the starts and ends of its ranges. The time between two of them is the weight of the edge
+    between them, except while the thread waits:
 
     - every thread waits in calls that wait for a device;
     - the main thread waits in gaps in which other threads work;
-    - any other thread, once its work is done, waits until the main thread gives it more.
+    - any other thread waits from the end of its work until the main thread gives it more work.
 
-    The main thread is `track_id` or, if that thread has no points, the thread with the most ranges.
+    The main thread is `track_id` or, if that thread has no ranges here, the thread with the most ranges.
 
-    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of the
-    gap. If a thread runs the backward operators of the main thread's forward operators, its gaps count as work. A thread that
-    runs the backward pass may also work while the main thread is inside the operator that requests the backward pass and waits
-    for it.
+    Another thread works in a gap of the main thread if it ends its work within the gap and is busy for at least half of
+    the gap. A thread that runs the backward operators of the main thread's forward operators is busy in its gaps, too;
+    it may also work while the main thread is inside the operator that requests the backward pass and waits for it.
 
-    If the main thread starts waiting for a collective on another lane after the collective has started, an edge leads from the
-    start of this wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a wait,
-    even if the message arrived early:
+    If the main thread begins to wait for a collective that has already started on another lane, an edge leads from the
+    start of the wait to the end of the collective. PyTorch's ranges `gloo:send` and `gloo:recv` always end in such a
+    wait, even if the message arrived earlier:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp (`SendWork::wait`).
     """
     if not activities.is_host.any():
@@ -86,7 +85,7 @@ def _ranges(rank_trace: RankTrace, activities: WindowActivities) -> Ranges:
 
 
 def _backward_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
-    """Return the lanes that compute gradients of operators of the main thread."""
+    """Return the lanes that run the backward operators of the main thread's operators."""
     others = np.setdiff1d(activities.column("lane")[activities.is_host], main)
     if not len(others):
         return others
@@ -103,7 +102,7 @@ def _lanes_with_backward_operators(rank_trace: RankTrace, activities: WindowActi
 
 
 def _linked_lanes(rank_trace: RankTrace, activities: WindowActivities, main: int) -> _Rows:
-    """Return the lanes with a backward operator whose forward operator ran on the main thread or outside the window."""
+    """Return the lanes with backward operators whose forward operators ran on the main thread or outside the window."""
     lanes, links = activities.column("lane"), forward_of(rank_trace)
     backward, forward = activities.rows_of(links["event_index"]), activities.rows_of(links["forward_index"])
     known = (backward >= 0) & ((forward < 0) | (lanes[forward] == main))

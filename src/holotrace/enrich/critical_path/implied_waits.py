@@ -1,4 +1,4 @@
-"""Waits of communication that timing shows only for some calls, although they hold for all."""
+"""Infers that communication always waits as it does in the few calls for which timing shows the wait."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _Rows = npt.NDArray[np.int64]
 
 
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
-    """Return waits of communication for the work launched before it, if other communication on its stream waits for such work.
+    """Return waits of communication for earlier work on a stream that other communication was found to wait for.
 
-    Before each collective, PyTorch lets the stream of the communication wait for the stream of the computation. Timing alone
-    shows such a wait only if the collective begins right after the computation; a collective that also had to wait for the one
-    before it may have waited for both. So if one wait between two streams was inferred, all communication on the target stream
-    waits for the last work that was launched on the source stream before it. If any of it begins before that work ends, nothing
-    is implied: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
+    Before each collective, PyTorch makes the communication stream wait for the computation stream. Timing shows such a
+    wait only if the collective begins right after the computation; if it begins right after another collective, it may
+    have waited for both. So once a single wait between two streams was inferred, all communication on the target stream
+    is taken to wait for the last work launched before it on the source stream. If any communication begins before that
+    work ends, no waits are added:
+    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))
     known = {*zip(inferred.source.tolist(), inferred.target.tolist(), strict=True)}
@@ -45,7 +46,7 @@ def _stream_pairs(activities: WindowActivities, inferred: GraphEdges) -> tuple[_
 
 
 def _waits_of_streams(activities: WindowActivities, sources: _Rows, targets: _Rows) -> tuple[_Rows, _Rows]:
-    """Return the work that is waited for and the waiting work, for all pairs of streams without a contradiction."""
+    """Return the work that is waited for, and the work that waits, for all pairs of streams without a contradiction."""
     calls = activities.launching_row
     launched = np.flatnonzero(~activities.is_host & (calls >= 0))
     asked_ns, end_ns = activities.column("start_ns")[calls[launched]], activities.column("end_ns")[launched]

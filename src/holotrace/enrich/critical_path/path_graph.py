@@ -1,4 +1,4 @@
-"""The graph of the events of a window, with the longest path through it."""
+"""Finds the longest path through the graph of the events of a window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PathGraph(EqualByContent):
 
     graph     the dependencies
     window    name of the window, such as `ProfilerStep#3`
-    names     the string for each string id in `graph.activities`: name uint32, text str
+    names     the text of each name in `graph.activities`: name uint32, text str
     segments  the path, in time order; the segments cover the window without gaps:
 
         edge         uint32  row of `graph.edges`
@@ -32,7 +32,8 @@ class PathGraph(EqualByContent):
         path_class   uint8   PathClass
         activity     uint32  row of `graph.activities`; null in gaps
 
-    slack_ns  int64, one value per node: how much later the node could be without delaying the window; 0 on the path
+    slack_ns  int64, one value per node: how much later the node could be without delaying the end of the window; 0 on
+              the path
 
     >>> import holotrace
     >>> import polars as pl
@@ -57,7 +58,7 @@ def critical_path_graph(
     time_range_ns: tuple[int, int] | None = None,
     data_loading: Sequence[str] = DATA_LOADING,
 ) -> PathGraph:
-    """Return the graph of one rank with its critical path; arguments and errors as in `holotrace.critical_path`.
+    """Return the graph of one rank with its critical path; see `holotrace.critical_path` for arguments and errors.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -74,7 +75,7 @@ def critical_path_graph(
 def _segments(graph: EventGraph) -> pl.DataFrame:
     """Walk back from the end of the window along the binding edges.
 
-    If the clocks disagree and an edge ends before it begins, the preceding segment ends where the edge ends.
+    If an edge ends before it begins, because clocks differ, the segment before it is cut at the end of the edge.
     """
     edges = graph.order()
     way = path_to(edges.node_count - 1, edges, graph.binding.to_numpy())

@@ -1,4 +1,4 @@
-"""The window of a recording that a critical path covers."""
+"""Selects the window of a recording that a critical path covers."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ WHOLE_RECORDING = "whole recording"
 class PathWindow:
     """A window of the recording.
 
-    name       how messages refer to the window, such as `ProfilerStep#3`
+    name       name of the window in messages, such as `ProfilerStep#3`
     start_ns   start of the window
     end_ns     end of the window on the host; device work launched in the window may end later
-    track_id   process and thread that recorded the annotation or the (first) step; None if there is none
+    track_id   process and thread of the annotation or (first) step; None if there is none
     """
 
     name: str
@@ -53,11 +53,11 @@ def path_window(
     Args:
         rank_trace: the rank.
         annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
-            whole recording. Any other string is the name of host annotations or operators or, if none has this name, a part of
-            their names.
-        instance: one instance, or the first and the last of several consecutive ones. Steps have the numbers in their names;
-            the default is the second-to-last step, because recordings often end within a step. Annotations are numbered from 0
-            by start time; the default is 0.
+            whole recording. Any other string selects the host annotations or operators with this name or, if there are
+            none, those whose names contain it.
+        instance: one instance, or the first and last of consecutive ones. Steps have the numbers in their names; the
+            default is the second-to-last step, because recordings often end within a step. Annotations are numbered
+            from 0 by start time; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.
 
     Raises:
@@ -122,7 +122,7 @@ def _without_steps(rank_trace: RankTrace, instance: int | tuple[int, int] | None
 
 
 def _steps(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return each step once: number, start_ns, end_ns and the first thread to begin it."""
+    """Return each step once: number, start_ns, end_ns and track_id, the first thread to begin the step."""
     announced = steps(rank_trace).sort("start_ns", maintain_order=True)
     return announced.group_by(pl.col("step").alias("number"), maintain_order=True).agg(
         pl.col("start_ns").min(), pl.col("end_ns").max(), pl.col("track_id").first()
@@ -166,7 +166,7 @@ def _window(name: str, chosen: pl.DataFrame, asked: str) -> PathWindow:
 
 
 def _instances(rank_trace: RankTrace, annotation: str) -> pl.DataFrame:
-    """Return the host ranges with this name or, if there are none, those whose names contain it; sorted by start."""
+    """Return the host ranges with this name or, if there are none, with names that contain it; sorted by start."""
     ranges = event_ranges(rank_trace, _NAMED_KINDS, ["name", "start_ns", "end_ns", "track_id"])
     used = ranges["name"].unique()
     texts = rank_trace.texts(used)

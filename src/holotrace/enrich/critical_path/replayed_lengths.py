@@ -1,4 +1,4 @@
-"""How long each edge of an event graph takes in a replay."""
+"""Computes how long each edge of an event graph takes in a replay."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from holotrace.enrich.critical_path.event_graph import EdgeType, EventGraph, Pat
 
 _OF_DEVICES = (EdgeType.LAUNCH, EdgeType.STREAM_ORDER, EdgeType.EVENT_WAIT, EdgeType.HOST_SYNCHRONISATION)
 _USUAL_QUANTILE = 0.1
-"""An edge may bind by less than its delay, if another edge arrives a little earlier; the shortest delays are those of the edge."""
+"""A measured delay may have other causes, too, so the usual delay of an edge is a low quantile of measured delays."""
 _FEWEST = 8
-"""With fewer measured delays, the delay of an edge is unknown."""
+"""If fewer delays were measured, the usual delay of an edge is unknown."""
 
 
 def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
-    """Return how long each edge takes in a replay: a binding edge as long as measured, another edge at least its weight.
+    """Return how long each edge takes in a replay: a binding edge as measured, other edges at least their weight.
 
-    Between two kernels on a stream, from a launch to its kernel, and from device work to the host that waits for it, some
-    time always passes, but only the delays of binding edges were measured. In a replay, other edges may bind. Each of them takes
-    as long as the fastest tenth of the binding edges of its kind, but at most the measured time between its nodes. The
-    unchanged replay therefore reproduces every measured time.
+    Some time always passes between two kernels on a stream, between a launch and its kernel, and between device work
+    and the host that waits for it. But it was measured only for binding edges, and in a replay, other edges may bind.
+    The delay of these is the 10th percentile of the delays of binding edges of their kind, limited to the measured time
+    between their nodes. So a replay without changes reproduces every measured time.
     """
     times = graph.nodes["time_ns"]
     edges = graph.edges.select(
@@ -45,9 +45,9 @@ def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
 
 
 def _may_be_delayed() -> pl.Expr:
-    """Whether an edge of the graph begins or ends on a device, and the reason for its delay is known.
+    """Return whether an edge takes some time because it begins or ends on a device.
 
-    The time from a call to work that starts within the call belongs to the call.
+    If work starts within the call that launches it, the time of the edge is assigned to the call, so there is no delay.
     """
     own = (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") != PathClass.LAUNCH_DELAY)
     return pl.col("type").is_in([int(kind) for kind in _OF_DEVICES]) & ~own

@@ -1,4 +1,4 @@
-"""Predict the length of a window under changes."""
+"""Predicts how long a window takes after changes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from holotrace.errors import InconsistentTimesError, InvalidOptionError
 from holotrace.schema import KernelKind
 
 REPLAY_TOLERANCE = 0.01
-"""The length of an unchanged replay may differ from the measured length of the window by this fraction."""
+"""The length of an unchanged replay may differ from the measured length of the window by at most this fraction."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The selected device work takes `factor` times as long, and so does the self time of the selected host ranges.
+    """Multiply the time of selected device work, and the self time of selected host ranges, by `factor`.
 
-    `where` is a polars expression that selects activities. The expression may use `duration_ns` and the columns of
+    `where` is a polars expression that selects activities. It may use `duration_ns` and the columns of
     `EventGraph.activities`, with `name` as a string.
 
     >>> import holotrace
@@ -43,7 +43,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Remove:
-    """The selected device work, and the self time of the selected host ranges, take no time; `where` as in `Scale`.
+    """Set the time of selected device work, and the self time of selected host ranges, to 0; for `where`, see `Scale`.
 
     >>> import holotrace
     >>> import polars as pl
@@ -58,9 +58,9 @@ class Remove:
 
 @dataclass(frozen=True)
 class Replace:
-    """Each selected piece of device work, and the self time of each selected host range, takes `duration_ns`.
+    """Set the time of each selected kernel, copy or fill, and the self time of each selected host range.
 
-    `where` as in `Scale`.
+    For `where`, see `Scale`.
 
     >>> import holotrace
     >>> import polars as pl
@@ -76,7 +76,7 @@ class Replace:
 
 @dataclass(frozen=True)
 class NoLaunchOverhead:
-    """Calls that launch work take no time, and work waits only for earlier work on the devices.
+    """Let calls launch work in no time, and let work wait only for earlier work on the devices.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -88,7 +88,7 @@ class NoLaunchOverhead:
 
 @dataclass(frozen=True)
 class PerfectOverlap:
-    """Communication on devices delays only other communication and the end of the window.
+    """Let communication on devices delay only other communication and the end of the window.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -100,7 +100,7 @@ class PerfectOverlap:
 
 @dataclass(frozen=True)
 class NoWait:
-    """The selected host calls return without waiting for a device; `where` as in `Scale`."""
+    """Let the selected host calls return without waiting for a device; for `where`, see `Scale`."""
 
     where: pl.Expr
 
@@ -114,7 +114,7 @@ class WhatIf:
 
     measured_ns   the measured length
     replayed_ns   the length of an unchanged replay; its difference from `measured_ns` is the error of the method
-    predicted_ns  the length with the changes: measured_ns minus the time that they save in the replay
+    predicted_ns  the length after the changes: measured_ns minus the time that the changes save in the replay
 
     >>> import holotrace
     >>> holotrace.WhatIf(measured_ns=1_000_000, replayed_ns=1_000_000, predicted_ns=750_000).saved_fraction
@@ -132,7 +132,7 @@ class WhatIf:
 
     @property
     def saved_fraction(self) -> float | None:
-        """The saved share of the window; None for a window of length zero."""
+        """The saved fraction of the window; None for a window of length zero."""
         return self.saved_ns / self.measured_ns if self.measured_ns else None
 
 
@@ -149,33 +149,32 @@ class NamedGraph(Protocol):
 
     @property
     def names(self) -> pl.DataFrame:
-        """The string for each string id: name uint32, text str."""
+        """The text of each name: name uint32 (string id), text str."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay(EqualByContent):
-    """A graph whose edges may still be changed; changes may add edges at the end."""
+    """The edges of a graph with their lengths; changes return a new `Replay`, and may add edges at the end."""
 
     edges: Edges
     length_ns: npt.NDArray[np.float64]
 
 
 def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
-    """Predict how long the window of a critical path would take with these changes.
+    """Predict how long the window of a critical path would take after these changes.
 
-    Every start and end is recomputed. All dependencies remain. Delays that no dependency explains, and gaps between host
-    ranges, stay as measured.
+    Every start and end is recomputed from the dependencies, which stay the same. Delays that no dependency explains,
+    and gaps between host ranges, stay as measured.
 
     Args:
         found: the result of `critical_path_graph`.
         changes: the changes, applied in this order.
 
     Raises:
-        InconsistentTimesError: even without changes, the length of the replay differs from the measured length by more than
-            1 %.
-        InvalidOptionError: a change selects nothing, or asks for a negative duration.
+        InconsistentTimesError: the replay without changes is longer or shorter than measured by more than 1 %.
+        InvalidOptionError: a change selects nothing, or its factor or duration is negative.
 
-    Source: docs/reference/analyses/critical_path.md describes the graph.
+    The graph is described in docs/reference/analyses/critical_path.md.
 
     >>> import holotrace
     >>> import polars as pl
@@ -202,12 +201,12 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
 
 
 def unchanged(graph: EventGraph) -> Replay:
-    """Return the graph with the time that each edge takes."""
+    """Return the edges of the graph with their lengths in an unchanged replay."""
     return Replay(graph.order(), replayed_lengths_ns(graph).astype(np.float64))
 
 
 def window_ns(replay: Replay) -> int:
-    """Return how long the window takes with these edges."""
+    """Return how long the window takes in this replay."""
     return int(earliest_times(replay.edges, np.rint(replay.length_ns).astype(np.int64))[-1])
 
 
@@ -248,7 +247,7 @@ def _selected(found: NamedGraph, where: pl.Expr) -> npt.NDArray[np.bool_]:
 
 
 def own_time(graph: EventGraph, count: int) -> npt.NDArray[np.int64]:
-    """Return the activity whose own time each edge represents; -1 for gaps, delays and added edges."""
+    """Return the activity whose self time each edge represents; -1 for gaps, delays and added edges."""
     is_own = (pl.col("type") == EdgeType.OPERATOR) | (
         (pl.col("type") == EdgeType.LAUNCH) & (pl.col("path_class") == PathClass.CPU_OPERATOR)
     )

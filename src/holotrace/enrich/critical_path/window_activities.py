@@ -1,4 +1,4 @@
-"""The activities of host and devices within a window."""
+"""Collects the activities of the host and the devices within a window."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Host ranges of these kinds count only if their name shows data loading or a collective."""
+"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for one."""
 
 _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
-"""Names of functions and operators in which a thread waits for a collective that the host performs."""
+"""Matches functions and operators in which a thread waits for a collective that the host performs."""
 
 _HOST_COLUMNS = ("event_index", "kind", "name", "track_id", "start_ns", "end_ns")
 _FLAGS = ("is_waiting", "is_loading", "is_collective")
@@ -44,10 +44,9 @@ _NO_ROW = -1
 _LONG_AGO_NS = -(2**62)
 
 CLOCK_NOISE_NS = 2_000
-"""Two dependent times may be in the wrong order by this much, because old traces count whole microseconds.
-
-If they are further apart, there is no dependency: kernels of one stream that overlap run in parallel, and a call that
-returns before work ends did not wait for that work.
+"""Rounding may put two dependent times in the wrong order by this much, because old traces record whole microseconds.
+If they are further apart, there is no dependency: kernels of one stream that overlap longer run in parallel, and a call
+that returns earlier than the work ends did not wait for this work.
 """
 
 
@@ -55,14 +54,14 @@ returns before work ends did not wait for that work.
 class WindowActivities(EqualByContent):
     """The activities of a window, sorted by start.
 
-    window_start_ns, host_end_ns, window_end_ns  the window, and the end of the host's part
-    table  the columns of `EventGraph.activities` (calls within waiting calls count as waiting), and
+    window_start_ns, host_end_ns, window_end_ns  the window, and its end on the host
+    table  the columns of `EventGraph.activities` (calls within waiting calls are waiting, too), and
 
-        launch_index   uint32  the call that launched it; null on host rows and if unknown
-        is_loading     bool    a host range that loads data, or is inside one
-        is_collective  bool    a host range in which the host itself communicates, or is inside one
-        parent         int64   row of the host range around it; -1 for outermost ranges and device work
-        lane           int64   like track_id, but each collective that the host performs has its own lane if
+        launch_index   uint32  the call that launched the work; null on host rows and if unknown
+        is_loading     bool    whether the row is, or is inside, a host range that loads data
+        is_collective  bool    whether the row is, or is inside, a host range in which the host itself communicates
+        parent         int64   row of the enclosing host range; -1 for outermost ranges and device work
+        lane           int64   like track_id, but each collective that the host performs has a separate lane if
                                `collectives_apart` was requested; null on device rows
 
     nodes  the starts and ends of the activities
@@ -96,7 +95,7 @@ class WindowActivities(EqualByContent):
 
     @cached_property
     def stream_number(self) -> npt.NDArray[np.int64]:
-        """A number for the stream of each row of device work, in order of device and stream; -1 on host rows."""
+        """The number of each row's stream, counted in order of device and stream; -1 on host rows."""
         rows = np.flatnonzero(~self.is_host)
         device, stream = self.column("device")[rows], self.column("stream")[rows]
         order = np.lexsort((stream, device))
@@ -129,9 +128,9 @@ def window_activities(
         rank_trace: the rank.
         window: the window.
         data_loading: regular expressions, searched in the names of host ranges.
-        collectives_apart: if true, a thread that requests a collective from the host continues while the collective runs: ranges
-            such as `gloo:recv` move to separate lanes, so that they do not contain later work of the requesting thread. Python
-            functions in which a thread waits for a collective become waiting activities.
+        collectives_apart: treat collectives that the host performs as concurrent with the thread that requests them:
+            ranges such as `gloo:recv` move to separate lanes, so they do not contain later work of this thread, and
+            Python functions in which a thread waits for a collective become waiting activities.
     """
     device, end_ns = _device(rank_trace, window)
     host = _host(rank_trace, window, data_loading, (_WAITS_FOR_COLLECTIVE,) if collectives_apart else ())
@@ -153,10 +152,10 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 
 
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the lane of each row: a new lane for a collective, the thread for any other row.
+    """Add the lane of each row: a new lane for each collective, the thread for all other rows.
 
-    A thread with no work except collectives is a communication thread. Ranges inside collectives on such a thread are left out:
-    they are part of the collective, and may be waiting for other ranks.
+    A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped: they are
+    parts of the collective, and may be waits for other ranks.
     """
     if not rows["is_collective"].any():
         return rows.with_columns(_TRACK.alias("lane"))
@@ -184,7 +183,7 @@ def _host(
 
 @derived
 def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiting: tuple[str, ...]) -> pl.DataFrame:
-    """Return the host activities of the whole recording; cached, so that several windows share the work."""
+    """Return the host activities of the whole recording, which is cached for other windows."""
     loading = _matching(rank_trace, data_loading)
     collective = _matching(rank_trace, (HOST_COLLECTIVE,))
     waits = _matching(rank_trace, waiting)
@@ -203,7 +202,7 @@ def _host_activities(rank_trace: RankTrace, data_loading: tuple[str, ...], waiti
 
 @derived
 def _waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that wait for work or query it, with the end of the first such work."""
+    """Return the calls that wait for work or query it, with the end of the work that ended first."""
     waits = host_synchronisations(rank_trace).select("event_index", "source_index")
     work = device_rows(rank_trace).select(source_index="event_index", work_end_ns="end_ns")
     known = waits.join(work, on="source_index", how="left")
@@ -225,7 +224,7 @@ def _matching_one(rank_trace: RankTrace, pattern: str) -> pl.Series:
 
 
 def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, int]:
-    """Return the work requested in the window, earlier work still running in it, and when the requested work ends."""
+    """Return the work requested in the window, earlier work still running in it, and the end of the requested work."""
     work, asked_ns = _requested_work(rank_trace)
     end_ns = work["end_ns"].to_numpy()
     in_window = (asked_ns >= window.start_ns) & (asked_ns <= window.end_ns)
@@ -235,7 +234,7 @@ def _device(rank_trace: RankTrace, window: PathWindow) -> tuple[pl.DataFrame, in
 
 @derived_under_rules
 def _requested_work(rank_trace: RankTrace) -> tuple[pl.DataFrame, npt.NDArray[np.int64]]:
-    """Return all device work with its kind and launch, and when the host requested it."""
+    """Return all device work with its kind and launch, and the times when the host requested it."""
     work = device_work(rank_trace).drop("correlation")
     kinds = of_work(device_rows(rank_trace).select("event_index", "kind"), work)
     flags = [pl.lit(value=False).alias(flag) for flag in _FLAGS]

@@ -1,1 +1,1 @@
-"""Device work, the calls that launched it, and synchronisation."""
+"""Analyses device work, the calls that launched it, and synchronisation."""

@@ -1,4 +1,4 @@
-"""Device work of a rank: kernels, copies and memsets, without waits, markers and annotations."""
+"""Reads the device work of a rank: kernels, copies and memsets, without waits, markers and annotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holotrace.store.trace import DeviceSelection, RankTrace
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
 _NO_WORK = 255
-"""In arrays of kernel kinds, the value for rows that only wait or mark something."""
+"""In arrays of kernel kinds, this value marks rows that only wait or mark something."""
 
 _KIND_OF_EVENT = {
     EventKind.GPU_MEMCPY: KernelKind.MEMORY,
@@ -37,7 +37,7 @@ _HOST_KINDS = (
 
 @derived_under_rules
 def device_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the device work of a rank, one row per event; the rules in `holotrace.enrich.kernels.kernel_kind` set the kinds.
+    """Return the device work of a rank, one row per event; `holotrace.enrich.kernels.kernel_kind` classifies kernels.
 
     Returns:
         Sorted by start_ns, equal starts in file order:
@@ -47,8 +47,8 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns        int64   at least start_ns
         name          uint32  string id
         kernel_kind   uint8   KernelKind
-        device        int32   -1 if the file does not say
-        stream        int64   -1 if the file does not say
+        device        int32   -1 if not recorded
+        stream        int64   -1 if not recorded
         correlation   int64   -1 if there is none
     """
     rows = device_rows(rank_trace)
@@ -56,7 +56,7 @@ def device_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield each device, in order, with its part of `device_work`."""
+    """Yield each device, in order, with its rows of `device_work`."""
     devices = work["device"].unique().sort().to_list()
     if len(devices) == 1:  # the usual case; filtering would copy the table
         yield devices[0], work
@@ -66,12 +66,12 @@ def by_device(work: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 
 def device_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the `DEVICE_ROW_COLUMNS` of all device rows: `device_work`, and rows whose names show that they only wait."""
+    """Return the `DEVICE_ROW_COLUMNS` of all device rows, including those that only wait, unlike `device_work`."""
     return _device_rows(rank_trace)
 
 
 def kernel_kinds(rank_trace: RankTrace, rows: pl.DataFrame) -> npt.NDArray[np.uint8]:
-    """Return the KernelKind of each of the `device_rows`, 255 for those that are not work; see `kernel_kind`."""
+    """Return the KernelKind of each device row, 255 for rows that are not work; see `kernel_kind`."""
     event_kinds, names = rows["kind"].to_numpy(), rows["name"].to_numpy()
     answers = np.empty(rows.height, np.uint8)
     for event_kind in np.flatnonzero(np.bincount(event_kinds)).tolist():
@@ -99,7 +99,7 @@ def no_device_work(rank_trace: RankTrace, analysis: str) -> MissingDataError:
 
 
 def missing_device_work(rank_trace: RankTrace) -> str:
-    """Say why a rank may have no device work: it was not recorded, or its file ends too early."""
+    """Explain why a rank has no device work: it was not recorded, or the file ends too early."""
     if cut_off_text(rank_trace):
         return "the file ends early, before any device work, so whether the job used a GPU is unknown"
     return "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA"
@@ -113,12 +113,12 @@ def _device_rows(rank_trace: RankTrace) -> pl.DataFrame:
     missing = pl.col("device", "stream", "correlation").fill_null(-1)
     in_order = np.argsort(
         rows["start_ns"].to_numpy(), kind="stable"
-    )  # fast, because most files consist of sorted runs, which a stable sort merges
+    )  # most files consist of sorted runs, which a stable sort merges quickly
     return rows.with_columns(missing)[in_order]
 
 
 def _kept_by_selections(rank_trace: RankTrace) -> npt.NDArray[np.bool_] | None:
-    """Return whether the selections keep each device row of the rank; None if a selection needs all events."""
+    """Return, for each device row of the rank, whether the selections keep it; None if a selection needs all events."""
     selections: tuple[object, ...] = rank_trace.selections
     able = [selection for selection in selections if isinstance(selection, DeviceSelection)]
     if not able or len(able) < len(selections):

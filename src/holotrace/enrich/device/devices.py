@@ -1,4 +1,4 @@
-"""Properties of the devices of a rank, from its file."""
+"""Reads the properties of a rank's devices from its file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = {
 
 
 def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the devices on which the rank ran work; null for properties that the file lacks.
+    """Return the devices that the rank used; properties that the file lacks are null.
 
     Returns:
         Sorted by device:
@@ -27,7 +27,7 @@ def devices_of_rank(rank_trace: RankTrace) -> pl.DataFrame:
         device              int32
         device_name         str
         memory_bytes        int64  total memory
-        compute_capability  str    `8.0`; for AMD devices, the numbers of the architecture
+        compute_capability  str    such as `8.0`; for AMD devices, the version of the architecture
     """
     used = device_work(rank_trace)["device"].unique().sort().to_list()
     return described_devices(rank_trace, used)
@@ -42,10 +42,10 @@ def described_devices(rank_trace: RankTrace, devices: list[int]) -> pl.DataFrame
 
 
 def properties_of(rank_trace: RankTrace, devices: list[int]) -> list[dict[str, Any]]:
-    """Return the `deviceProperties` of each of these devices; an empty dict if the file has none.
+    """Return the `deviceProperties` of each device; an empty dict if the file has none.
 
-    ROCm also numbers CPUs as devices: on a machine with two CPUs, GPU 0 is device 2. `deviceProperties`, however, lists
-    only GPUs. In a ROCm file, a device that is not listed gets the properties that all listed devices have in common.
+    ROCm also numbers CPUs as devices: with two CPUs, GPU 0 is device 2. But `deviceProperties` lists only GPUs, so in a
+    ROCm file, a device that is not listed gets the properties that all listed devices have in common.
     """
     listed = rank_trace.header.device_properties
     by_number = {_number(properties, place): properties for place, properties in enumerate(listed)}
@@ -64,7 +64,7 @@ def _in_common(listed: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def is_rocm(rank_trace: RankTrace) -> bool:
-    """Whether calls of the HIP runtime were recorded."""
+    """Return whether calls of the HIP runtime were recorded."""
     return not names_matching(rank_trace.unselected, "^hip[A-Z]").is_empty()
 
 

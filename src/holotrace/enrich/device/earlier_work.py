@@ -1,4 +1,4 @@
-"""Device work from before the recording: until it ends, a device seems idle although launched work waits."""
+"""Finds times when device work from before the recording still ran, although the device seems idle."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _SHORTEST_NS = 1_000_000
-"""The first work of a stream may wait this long for another stream or rank."""
+"""The first work of a stream may wait up to this long for another stream or rank."""
 
 _AT_THE_START = 0.05
-"""Only streams that get work in this first part of the recording may still run earlier work."""
+"""Only streams that receive work in this first fraction of the recording may still run earlier work."""
 
 
 @derived
 def earlier_work(rank_trace: RankTrace) -> Intervals:
-    """Return the time in which a stream probably still runs work from before the recording: disjoint intervals in order.
+    """Return when streams probably still run work from before the recording, as disjoint intervals in order.
 
-    The first recorded work of the stream was launched in the first 5 % of the recording, but at least 1 ms passes before it
-    starts, and no device shows any work meanwhile. A stream runs its work in order, so it was not free.
+    Such a stream's first recorded work was launched in the first 5 % of the recording, but starts at least 1 ms later,
+    and no device shows any work in the meantime. A stream runs its work in order, so it was probably still busy.
     """
     events = rank_trace.unselected.table("events", ["start_ns", "duration_ns"])
     rows = device_rows(rank_trace).hstack(launches(rank_trace).select("launch_end_ns"))

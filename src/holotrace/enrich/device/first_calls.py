@@ -1,4 +1,4 @@
-"""Calls that take long because they are the first: they create the device's context, or load libraries and kernels."""
+"""Finds first calls, which take long because they create the device's context, or load libraries and kernels."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_NS = 1_000_000
-"""Runtime calls take microseconds. In examples/gpu, none takes a millisecond while no device works, except waits."""
+"""Runtime calls take microseconds. In examples/gpu, only waits take a millisecond while no device works."""
 
 _MOST_BUSY = 0.5
-"""A call that overlaps device work for more than this share of its time may wait for room in the queue of launches."""
+"""A call that overlaps device work for more than this fraction of its time may be waiting for a full launch queue."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Operators that only allocate; inside them, old recordings lack the runtime call that initialises the device."""
+"""Matches operators that only allocate; old recordings lack the runtime call in them that initialises the device."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
@@ -31,15 +31,15 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 
 @derived
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that take at least 1 ms while no device works, but do not repeat.
+    """Return calls that take at least 1 ms while devices hardly work, and that do not repeat.
 
-    They are runtime calls that neither wait nor copy, and operators that only allocate memory. Calls repeat if they
-    occur in more than half of the steps; without steps, a call repeats if several calls of its name, and most of them,
-    take this long. In a recording with steps, calls that allocate or free memory do not count, because they may repeat
-    in longer intervals.
+    They are runtime calls that neither wait nor copy, and operators that only allocate memory. The calls repeat if such
+    long calls begin in more than half of the steps. Without steps, a call repeats if there are several long calls with
+    its name, and they are more than half of all calls with this name. In a recording with steps, runtime calls that
+    allocate or free memory are ignored, because they may repeat at longer intervals.
 
     Returns:
-        Sorted by start_ns; of calls within calls, the innermost:
+        Sorted by start_ns; only the innermost of nested calls:
 
         event_index  uint32
         name         uint32  string id
@@ -55,7 +55,7 @@ def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
-    """Return whether each call is a runtime call that neither waits nor copies, or an operator that only allocates."""
+    """Select the runtime calls that neither wait nor copy, and the operators that only allocate."""
     runtimes, waits, empty = (names_matching(rank_trace, pattern).implode() for pattern in (_RUNTIMES, _WAITS, _EMPTY))
     is_call = pl.col("kind").is_in([int(kind) for kind in LAUNCH_KINDS])
     of_runtime = is_call & pl.col("name").is_in(runtimes) & ~pl.col("name").is_in(waits)

@@ -1,4 +1,4 @@
-"""Lower bounds on the times of operators, from the peak rates of the device."""
+"""Computes lower bounds on the times of operators, from the peak rates of the device."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import polars as pl
 from holotrace.enrich.device.peaks import Device
 
 MEMORY = "memory"
-"""The name of the memory bandwidth in the table of peaks; the other peaks are named after a precision."""
+"""The memory bandwidth has this name in the table of peaks; the other peaks are named after a precision."""
 
 _SHORTEST_NS = 10_000
-"""Shorter calls say nothing about the rates a device attains: clocks and launches distort their times."""
+"""Shorter calls do not show which rates a device attains, because clocks and launches distort their times."""
 
 PEAKS_SCHEMA = {"resource": pl.String, "is_matrix": pl.Boolean, "peak": pl.Float64, "source": pl.String}
 
@@ -22,7 +22,7 @@ class Peaks(NamedTuple):
 
     table        resource (a precision, or "memory"), is_matrix, peak in FLOP/s or bytes/s, source
     cache_bytes  size of the last-level cache; 0 if unknown
-    is_attained  whether the peaks are the best rates of this trace, because the device is unknown
+    is_attained  true if the device is unknown, and the peaks are the best rates in this trace
     """
 
     table: pl.DataFrame
@@ -31,7 +31,7 @@ class Peaks(NamedTuple):
 
 
 def peaks_of(device: Device | None, operators: pl.DataFrame) -> Peaks:
-    """Return the peaks of a device or, if it is unknown, the best rates that the operators attain."""
+    """Return the peaks of a device or, if the device is unknown, the best rates that the operators attain."""
     if device is None:
         return Peaks(attained_rates(operators), 0, is_attained=True)
     source = device.source
@@ -49,8 +49,9 @@ def peaks_of(device: Device | None, operators: pl.DataFrame) -> Peaks:
 def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """Add rates, lower bounds and contradictions to the operators.
 
-    The lower bound of a call is the longer of flops / peak and bytes / bandwidth. If the precision has no known peak,
-    memory alone bounds the work. If the lower bound exceeds the measured time, `contradiction` says why.
+    The lower bound of a call is the larger of flops / peak and bytes / bandwidth. If the peak of the precision is
+    unknown, only the memory bounds the work. If the lower bound exceeds the measured time, `contradiction` gives the
+    reason.
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")
     seconds = pl.when(busy > 0).then(busy / 1e9)
@@ -76,7 +77,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
 
 
 def _bound() -> pl.Expr:
-    """Return whether `compute` or `memory` takes longer; null if the bytes are unknown, or the FLOPs of a matrix product."""
+    """Return which takes longer, `compute` or `memory`; null if the bytes or a matrix product's FLOPs are unknown."""
     compute, memory = pl.col("_compute"), pl.col("_memory")
     is_half_known = pl.col("bytes_moved").is_null() | ((pl.col("work") == "matrix") & pl.col("flops").is_null())
     return (
@@ -90,8 +91,8 @@ def _bound() -> pl.Expr:
 
 
 def _contradiction(peaks: Peaks) -> pl.Expr:
-    """Return why a lower bound exceeds the measured time; null if it does not."""
-    # The cache may already hold inputs, up to its size, and may keep as many bytes of results.
+    """Return the reason why a lower bound exceeds the measured time; null if it does not."""
+    # Up to the size of the cache, inputs may already be in the cache, and results may stay in it.
     if_cached = pl.col("_memory") * (1 - 2 * peaks.cache_bytes / pl.col("bytes_moved")) <= pl.col("busy_ns")
     return (
         pl.when((pl.col("floor_ns") > pl.col("busy_ns")).fill_null(value=False))
@@ -105,7 +106,7 @@ def _contradiction(peaks: Peaks) -> pl.Expr:
 
 
 def peak_of_work(operators: pl.DataFrame, peaks: Peaks) -> pl.Series:
-    """Return the peak for each operator: its precision's peak for products, the peak of ordinary cores for the rest."""
+    """Return the peak for each operator: of its precision for matrix products, of ordinary cores for all others."""
     known = {(resource, is_matrix): peak for resource, is_matrix, peak, _ in peaks.table.rows()}
     return pl.Series(
         [
@@ -124,9 +125,9 @@ def _peak(peaks: Peaks, resource: str, *, is_matrix: bool) -> float | None:
 
 
 def attained_rates(operators: pl.DataFrame, cache_bytes: float = 0) -> pl.DataFrame:
-    """Return the best rate of each precision and of the memory, among calls that are long enough to measure a rate.
+    """Return the best attained rate of each precision and of the memory, from calls that are long enough.
 
-    Calls whose data may stay in a cache of this size do not measure the bandwidth of the memory.
+    Calls whose data may stay in a cache of size `cache_bytes` do not show the bandwidth of the memory.
 
     Returns:
         The columns of `Peaks.table`.

@@ -1,7 +1,7 @@
-"""Replays of CUDA and HIP graphs whose device work is missing from the trace, so that idle time during them is unknown.
+"""Finds replays of CUDA and HIP graphs whose device work is missing, which makes the device seem idle.
 
-CUPTI and roctracer may lose some or all rows of a replay while the device works: a saturated GPU then looks idle most
-of the time (https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047).
+CUPTI and roctracer may lose some or all rows of a replay; then a saturated GPU looks idle most of the time
+(https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 GRAPH_LAUNCH = r"(?i)graph_?launch"
-"""Words in the names of calls that replay a graph: cudaGraphLaunch, cuGraphLaunch, hipGraphLaunch."""
+"""Matches calls that replay a graph: cudaGraphLaunch, cuGraphLaunch, hipGraphLaunch."""
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _FEWEST_REPLAYS = 2
-"""A row count is the size of a complete replay only if at least this many replays of the graph have it."""
+"""A replay is complete if at least this many replays of the graph have the same number of rows."""
 
 _INCOMPLETE = {
     "event_index": pl.UInt32,
@@ -43,18 +43,19 @@ _Signature = tuple[int, ...]
 
 @derived
 def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the replays of graphs with fewer device rows than other replays of the same graph, or with none.
+    """Return the graph replays that have no device rows, or fewer than other replays of the same graph.
 
-    If the trace numbers its graphs, which is rare, a replay with rows is compared with the other replays of the same graph. In
-    a trace that does not number graphs, a replay is incomplete if three conditions hold: no other replay has the same kernels;
-    a repeated replay has these kernels and more; and the replay has the same launches before and after it as a complete replay.
+    If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
+    rows is incomplete if no other replay has the same kernels, but several equal replays have all of its kernels and
+    more, and the same graphs are replayed before and after it as before and after one of those.
 
     Returns:
         Sorted by start_ns; empty without graphs:
 
         event_index     uint32  the call that replays the graph
         start_ns        int64   start of the call
-        until_ns        int64   the replay ended by then: the next work of the stream began, or the device was waited for
+        until_ns        int64   the latest possible end: later work of the stream began, or the host had waited for the
+                                device
         device          int32   null if unknown
         stream          int64   null if unknown
         row_count       int64   device rows of the replay
@@ -74,9 +75,9 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
-    """Return when devices may have worked on incomplete replays: disjoint intervals in order.
+    """Return when devices may have worked on incomplete replays, as disjoint intervals in order.
 
-    By default, all devices count; otherwise, only this device, or only this stream of the device.
+    By default, this covers all devices; otherwise only the given device, or the given stream of the device.
     """
     here = incomplete_replays(rank_trace.unselected)
     for column, place in (("device", device), ("stream", stream)):
@@ -86,7 +87,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return how much of the time between the first and the last piece of `work` only `unknown` covers."""
+    """Return the time between the start and the end of all `work` that `unknown` covers and `work` does not."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0
@@ -96,7 +97,7 @@ def unknown_length(unknown: Intervals, work: Intervals) -> int:
 
 
 def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return a sentence about incomplete replays, for the findings of a result; empty if there are none."""
+    """Return a finding about incomplete replays; empty if there are none."""
     count = len(incomplete_replays(rank_trace.unselected))
     if not count:
         return ()
@@ -106,7 +107,7 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that replay graphs, by start, with the number of their device rows, their device and their stream."""
+    """Return the calls that replay graphs, by start, with the count, the device and the stream of their device rows."""
     rows = device_rows(rank_trace).select("event_index", "correlation", "device", "stream")
     numbers = rank_trace.table("kernels", ["event_index", "graph_id"]).filter(pl.col("graph_id") > 0)
     per_call = (
@@ -137,7 +138,7 @@ def graph_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
-    """Return the most frequent row count of each replay's graph; if several are equally frequent, the largest."""
+    """Return, for each replay, the most frequent row count of its graph; on a tie, the largest."""
     counts = replays.filter(pl.col("row_count") > 0).group_by("graph", "row_count").agg(pl.len().alias("replays"))
     often = counts.filter(pl.col("replays") >= _FEWEST_REPLAYS).sort("replays", "row_count", descending=True)
     modes = dict(often.unique("graph", keep="first", maintain_order=True).select("graph", "row_count").iter_rows())
@@ -147,8 +148,8 @@ def _expected_by_graph(replays: pl.DataFrame) -> list[int | None]:
 def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[int | None]:
     """Return the expected row count of each replay; None if it is unknown.
 
-    If a replay's kernels recur in other replays, this is its own row count. Otherwise, it is the largest row count
-    among the recurring replays that have the same neighbours and of which this replay seems to be an incomplete copy.
+    If other replays have the same kernels, the replay is complete. Otherwise, the expected count is the largest row
+    count among repeated replays that have the same neighbours and contain all kernels of this replay.
     """
     signatures = _signatures(rank_trace, replays)
     often = {kernels for kernels, count in Counter(signatures).items() if kernels and count >= _FEWEST_REPLAYS}
@@ -170,7 +171,7 @@ def _expected_by_kernels(rank_trace: RankTrace, replays: pl.DataFrame) -> list[i
 
 
 def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature]:
-    """Return the sorted names of each replay's device rows; empty without rows."""
+    """Return, for each replay, the sorted names of its device rows."""
     rows = device_rows(rank_trace).select("correlation", "name")
     chosen = rows.filter(pl.col("correlation").is_in(replays["correlation"].implode()))
     names: Mapping[int, Sequence[int]] = dict(chosen.group_by("correlation").agg(pl.col("name").sort()).iter_rows())
@@ -180,7 +181,7 @@ def _signatures(rank_trace: RankTrace, replays: pl.DataFrame) -> list[_Signature
 def _surroundings(
     signatures: Sequence[_Signature], often: set[_Signature]
 ) -> list[tuple[_Signature | None, _Signature | None]]:
-    """Return the nearest repeated replays before and after each replay; None where there is none."""
+    """Return, for each replay, the nearest repeated replays before and after it, or None."""
     before = list(_latest(signatures, often))
     after = list(_latest(signatures[::-1], often))[::-1]
     return list(zip(before, after, strict=True))
@@ -198,15 +199,15 @@ def _is_part(some: _Signature, whole: _Signature) -> bool:
 
 
 def _with_ends(rank_trace: RankTrace, replays: pl.DataFrame) -> pl.DataFrame:
-    """Add `until_ns`: the time by which the work of each replay has ended."""
+    """Add `until_ns`: the latest possible end of each replay's work."""
     return with_until(rank_trace, replays, ["device", "stream"] if replays["stream"].count() else [])
 
 
 def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `until_ns`: the time by which the work of each call must have ended.
+    """Add `until_ns`: the latest possible end of each call's work.
 
-    The work has ended when later work with the same keys starts, when the host has waited for a whole device, or when the last
-    recorded work ends.
+    The work has ended when later work with the same `keys` starts, when the host has waited for a whole device, or when
+    the last recorded work ends.
     """
     rows = device_rows(rank_trace)
     launched = rows.select("device", "stream", "start_ns").hstack(launches(rank_trace).select("launch_start_ns"))
@@ -229,7 +230,7 @@ def with_until(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str]) 
 
 
 def _wait_ends(rank_trace: RankTrace, moments: pl.Series) -> pl.Series:
-    """Return, for each time, the end of the next call that waits for a whole device; null without one."""
+    """Return, for each time, the end of the next call that waits for a whole device, or null."""
     names = names_matching(rank_trace, _DEVICE_WAIT)
     waits = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "end_ns"], names=names).sort("start_ns")
     rows = waits["start_ns"].search_sorted(moments, side="left")

@@ -1,4 +1,4 @@
-"""Which host call launched each piece of device work."""
+"""Finds the host call that launched each kernel, copy or fill."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 def launches(rank_trace: RankTrace) -> pl.DataFrame:
     """Return every device row with the runtime or driver call that launched it.
 
-    The row and the call have the same `correlation`, which is above 0. One call may launch many rows, as the launch of
-    a CUDA graph does. Several calls may have the same correlation, because a runtime call contains a driver call, or
-    because the file joins several processes. The preferred call is, in this order: a call with the row's `external_id`; a call
-    that began no later than the row; a runtime call; the call that began last.
+    The row and the call have the same `correlation`, which is above 0. One call may launch many rows, for example the
+    launch of a CUDA graph. Several calls may have the same correlation, because a runtime call contains a driver call,
+    or because the file joins several processes. Then the call is chosen by these criteria, in this order: it has the
+    row's `external_id`; it began no later than the row; it is a runtime call; it began last.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -52,12 +52,13 @@ def launched_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return when the host requested each device row; this time decides the step of the row.
+    """Return when the host requested each device row; this time determines the step of the row.
 
-    The host requests device work when the call that launches it starts. If this call is unknown, the start of the row counts
-    instead, unless the row was launched before the recording. Streams work in order, so all rows of a stream before its first row
-    with a known launch count as launched before the recording. On a stream without any known launch, only rows that start before
-    the first known launch of the rank do. The calls that launch NCCL's kernels, for example, are not always recorded.
+    The host requests device work when the call that launches it starts. If this call is unknown (the calls that launch
+    NCCL's kernels, for example, are not always recorded), the start of the row is used instead, unless the row was
+    launched before the recording. Streams work in order, so this is assumed for all rows of a stream before its first
+    row with a known launch. On a stream without any known launch, it is assumed for rows that start before the first
+    known launch of the rank.
 
     Returns:
         The rows of `device_rows`, in the same order:
@@ -79,7 +80,7 @@ def asked_for(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def of_work(rows: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `launches` or `asked_for` that are in `work`, which has the same order."""
+    """Return the rows of `launches` or `asked_for` for the events in `work`, which has the same order."""
     return rows if len(rows) == len(work) else rows.filter(pl.col("event_index").is_in(work["event_index"].implode()))
 
 
@@ -107,7 +108,7 @@ def _calls(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) -> pl.Series:
-    """For each of these device rows, return the row in `calls` of the preferred call."""
+    """Return, for each of these device rows, the row of `calls` with the preferred call; see `launches`."""
     pairs = rows.with_row_index("place").join(calls.with_row_index("call"), on="correlation")
     external_id = _external_ids(rank_trace, pl.concat([pairs["event_index"], pairs["launch_index"]]))
     best_first = pairs.sort(
@@ -122,7 +123,7 @@ def _best_calls(rank_trace: RankTrace, rows: pl.DataFrame, calls: pl.DataFrame) 
 
 
 def _external_ids(rank_trace: RankTrace, event_indexes: pl.Series) -> Callable[[pl.Series], pl.Series]:
-    """Return a function from event indexes to external ids, for these events."""
+    """Return a function that maps event indexes to external ids, for these events."""
     events = rank_trace.table("events", ["event_index", "external_id"])
     known = events.join(event_indexes.unique().to_frame(), on="event_index", how="semi")
     return lambda indexes: indexes.replace_strict(known["event_index"], known["external_id"], default=None)

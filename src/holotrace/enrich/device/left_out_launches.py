@@ -1,4 +1,4 @@
-"""Thinned recordings: they lack most launches and the work launched, so the device seems idle."""
+"""Detects thinned recordings, which lack most launches and their work, so the device seems idle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.store.trace import RankTrace
 
 _FEWEST_LAUNCHES = 100
 _MOST_CALLS = 100
-"""The runtime numbers all its calls, including those that the profiler leaves out. Complete recordings have 4 to 20
+"""The runtime numbers all its calls, including those that the profiler omits. In complete recordings, there are 4 to 20
 calls between two launches on average."""
 
 _MOST_BETWEEN_HALF = 30
@@ -19,9 +19,9 @@ _MOST_BETWEEN_HALF = 30
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return the mean number of runtime calls between two recorded launches, if far higher than in complete recordings.
+    """Return the mean number of runtime calls between two recorded launches, if far above that of complete recordings.
 
-    None if the number is normal, or if there are at most 100 recorded launches.
+    None if the number is normal, or if at most 100 launches were recorded.
     """
     launched = launched_work(rank_trace.unselected)["launch_index"].drop_nulls().unique()
     events = rank_trace.unselected.table("events", ["event_index", "correlation"])

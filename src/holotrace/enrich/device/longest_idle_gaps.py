@@ -1,4 +1,4 @@
-"""The longest idle gaps of a device."""
+"""Finds the longest idle gaps of a device."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SCHEMA = {"device": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "launch
 
 
 def longest_idle_gaps(rank_trace: RankTrace, *, shortest_ns: int, most: int) -> pl.DataFrame:
-    """Return the gaps between pieces of work on each device, at most `most` per device, the longest first.
+    """Return the idle gaps of each device, at most `most` per device, the longest first.
 
     Returns:
         one row per gap:
 
         device           int64
         start_ns, end_ns int64  at least `shortest_ns` apart
-        launch_start_ns  int64  when the host launched the work that ends the gap; null if no launch was recorded
+        launch_start_ns  int64  when the host launched the work after the gap; null if the launch was not recorded
     """
     work = device_work(rank_trace)
     launch = launches(rank_trace).select("event_index", "launch_start_ns")

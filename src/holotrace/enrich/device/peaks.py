@@ -1,8 +1,8 @@
-"""Peak rates of devices by full name, from public data sheets; users can add devices and override figures.
+"""Peak rates of devices by full name, from public data sheets; users can add devices and override rates.
 
-All figures are dense: the doubled rates that data sheets give for 2:4 sparsity are halved here. If the profiler shows
-the two dies of a GPU as two devices (MI250), each device has the figures of one die. A JSON or TOML file that
-`HOLOTRACE_DEVICES` names adds devices:
+All rates are for dense matrices: if a data sheet gives the doubled rate for 2:4 sparsity, it is halved here. If the
+profiler shows the two dies of a GPU as two devices (MI250), each device has the rates of one die. To add devices, set
+`HOLOTRACE_DEVICES` to the path of a JSON or TOML file:
 
     [[rules]]
     pattern = "My GPU 2"
@@ -22,10 +22,11 @@ from holotrace.errors import InvalidOptionError
 from holotrace.store.rule_table import RuleTable, checked_pattern
 
 DEVICES_VARIABLE = "HOLOTRACE_DEVICES"
-"""Environment variable with the path of a file of devices."""
+"""Environment variable with the path of a file that defines devices."""
 
 PRECISIONS = ("float64", "float32", "tf32", "bfloat16", "float16", "float8", "float6", "float4", "int8")
-"""Precisions of matrix products, in the order of the columns of `DEVICES`; on NVIDIA, float32 without TF32 runs on ordinary cores."""
+"""Precisions of matrix products, in the order of the columns of `DEVICES`. On NVIDIA devices, float32 products without
+TF32 run on ordinary cores."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class Device:
     vector_tflops      (float32, float64) on ordinary cores; 0 if unknown
     matrix_tflops      pairs of a precision and the dense rate of products
     url                the data sheet, or a page that quotes it
-    date               when the figures were entered
-    unconfirmed        precisions, "memory" or "cache" whose figure has not been found in a public source
+    date               when the rates were entered
+    unconfirmed        precisions, "memory" or "cache", if their figure was not found in a public source
     attainable_tflops  pairs of a precision and the highest rate of products that the vendor measured
     """
 
@@ -54,12 +55,12 @@ class Device:
     attainable_tflops: tuple[tuple[str, float], ...] = ()
 
     def source(self, column: str) -> str:
-        """Return where the figure of a precision or of "memory" comes from, and whether it is unconfirmed."""
+        """Return the source of the figure for a precision or for "memory", and whether it is unconfirmed."""
         dated = f"{self.url} ({self.date})" if self.date else self.url
         return f"{dated}, not confirmed" if column in self.unconfirmed else dated
 
     def flops_per_s(self, precision: str | None, *, matrix: bool) -> float | None:
-        """Return the peak of a precision on matrix or ordinary cores; None if unknown."""
+        """Return the peak of a precision, on matrix cores or on ordinary cores; None if unknown."""
         if matrix:
             peak = dict(self.matrix_tflops).get(precision or "", 0)
         else:
@@ -72,7 +73,7 @@ class Device:
 
 
 def _matrix(*rates: float) -> tuple[tuple[str, float], ...]:
-    """Return pairs in the order of `PRECISIONS`; a precision with rate 0 is not supported."""
+    """Pair each of the `PRECISIONS` with its rate; drop unsupported ones, which have rate 0."""
     return tuple((precision, rate) for precision, rate in zip(PRECISIONS, rates, strict=True) if rate)
 
 
@@ -88,7 +89,8 @@ _A100_RATES = _matrix(19.5, 19.5, 156, 312, 312, 0, 0, 0, 624)
 _MI300_RATES = _matrix(163.4, 163.4, 653.7, 1307.4, 1307.4, 2614.9, 0, 0, 2614.9)
 _MI300X_MEASURED = (("bfloat16", 708), ("float16", 654), ("float8", 1273))
 _MI325X_MEASURED = (("bfloat16", 843), ("float16", 794), ("float8", 1519))
-"""Clocks fall under load; https://rocm.blogs.amd.com/software-tools-optimization/measuring-max-achievable-flops-part2/README.html"""
+"""Rates under load, when clocks are lower;
+https://rocm.blogs.amd.com/software-tools-optimization/measuring-max-achievable-flops-part2/README.html"""
 _NAME = r"(NVIDIA )?"
 
 # fmt: off
@@ -141,15 +143,15 @@ DEVICES = (
     Device(r"(AMD )?Instinct MI355X( VF)?( OAM)?", 8000, 268.4, (157.3, 78.6), _matrix(78.6, 157.3, 0, 2516.6, 2516.6, 5033.2, 10066.3, 10066.3, 5033.2), _AMD + "mi350/mi355x.html", _DATE, ("float64",)),
 )
 # fmt: on
-"""The devices that holotrace knows. Rates of GeForce cards at float16 and float8 are those with float16 accumulation,
-the highest ones, so the lower bounds computed from them also hold for float32 accumulation. FP4 and int8 of B300, and
-float64 and int8 of GB300, stay unknown because sources disagree. The name of a GH200 contains the size of the host's
-memory (480 GB) or of the GPU's memory (144 GB).
+"""The devices that holotrace knows. For GeForce cards, the rates for float16 and float8 are the highest ones, with
+float16 accumulation, so the lower bounds computed from them are also right for float32 accumulation. The rates of B300
+for FP4 and int8, and of GB300 for float64 and int8, are missing because sources disagree. The name of a GH200 contains
+the size of the host's memory (480 GB) or of the GPU's memory (144 GB).
 """
 
 
 def device_named(name: str | None) -> Device | None:
-    """Return the figures of a device, by its full name; None if it is unknown."""
+    """Return the device with this full name; None if it is unknown."""
     wanted = (name or "").strip()
     return next((device for device in active_devices() if re.fullmatch(device.pattern, wanted)), None)
 
@@ -163,19 +165,19 @@ def add_device(  # noqa: PLR0913 -- the columns of the table
     float64_tflops: float = 0,
     cache_megabytes: float = 0,
 ) -> None:
-    """Set the peaks of devices whose whole name matches `pattern`; they take priority over all other entries.
+    """Set the peaks of devices whose full name matches `pattern`; they take priority over all other entries.
 
     Args:
         pattern: a regular expression.
         bandwidth_gb_per_s: peak bandwidth of the memory.
-        matrix_tflops: dense peak of products by precision, one of `PRECISIONS`.
-        float32_tflops: peak of ordinary cores.
-        float64_tflops: peak of ordinary cores.
+        matrix_tflops: dense peak of matrix products for each precision, one of `PRECISIONS`.
+        float32_tflops: float32 peak of ordinary cores.
+        float64_tflops: float64 peak of ordinary cores.
         cache_megabytes: size of the last-level cache.
 
     Raises:
-        InvalidOptionError: the pattern is empty or not a regular expression, a precision is unknown, or another value is not a
-            number from 0 to 10^9.
+        InvalidOptionError: the pattern is empty or not a regular expression, a precision is unknown, or a number is not
+            from 0 to 10^9.
 
     >>> add_device("My GPU 2", bandwidth_gb_per_s=4000, matrix_tflops={"bfloat16": 500})
     >>> device_named("My GPU 2").flops_per_s("bfloat16", matrix=True)

@@ -1,7 +1,7 @@
-"""Synchronisation: streams wait for events; the host waits for streams, devices, events and copies.
+"""Finds synchronisation: streams wait for events, and the host waits for streams, devices, events and copies.
 
-The profiler writes rows of kind SYNCHRONISATION if `enable_cuda_sync_events` is on. Without SYNCHRONISATION rows, only the name
-of a host call shows that it waits, and waits of streams are unknown.
+With `enable_cuda_sync_events`, the profiler writes rows of kind SYNCHRONISATION. Without such rows, a host call that
+waits is known only by its name, and waits of streams are unknown.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from holotrace.store.trace import RankTrace
 _RECORD_NAME = r"(?i)event_?record|record_?event"
 _WAIT_NAME = r"(?i)synchroni[sz]e"
 _DEVICE_WAIT_NAME = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
-"""Words that all runtimes use: cudaEventRecord, hipStreamSynchronize, zeEventHostSynchronize, recordEvent."""
+"""Patterns that fit the calls of all runtimes: cudaEventRecord, hipStreamSynchronize, zeEventHostSynchronize,
+recordEvent."""
 
 _STREAM = ("device", "stream")
 _NO_STREAM = 0xFFFF_FFFF
-"""Kineto's -1 for rows without a stream, written as an unsigned number."""
+"""Kineto writes -1 for rows without a stream, as this unsigned number."""
 
 _EVENT_RECORD = {"event_index": pl.UInt32, "start_ns": pl.Int64, "correlation": pl.Int64}
 _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")
@@ -36,8 +37,8 @@ _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "so
 def event_records(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the calls that record an event in a stream.
 
-    A call records an event if its name says so, or if a wait or a device row refers to the call's correlation; the row also
-    gives the stream.
+    A call records an event if its name says so, or if a wait or a device row refers to its correlation; that row also
+    names the stream.
 
     Returns:
         In file order:
@@ -47,7 +48,7 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
         correlation  int64   null if there is none
         device       int32   null if unknown
         stream       int64   null if unknown
-        work_index   uint32  the last work launched into the stream before; null if none or unknown
+        work_index   uint32  the last work launched into the stream before the call; null if none or unknown
     """
     places = _recorded_places(rank_trace)
     is_known = pl.col("correlation").is_in(places["correlation"].implode())
@@ -61,21 +62,21 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    After the call, the first work launched into the waiting stream has to wait for the last work launched into the
-    other stream before the event was recorded. If the call that recorded the event is unknown, assume that it came
-    right before the wait.
+    The first work launched into the waiting stream after the call has to wait for the last work launched into the other
+    stream before the event was recorded. If the call that recorded the event is unknown, it is assumed to come right
+    before the wait.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:
 
-        event_index    uint32  the wait, a row of the device
+        event_index    uint32  the wait, a device row
         call_index     uint32  the call that requested it; null if unknown
         device         int32   null if unknown
         stream         int64   the waiting stream; null if unknown
-        waited_stream  int64   the stream for which it waits; null if unknown
+        waited_stream  int64   the stream that it waits for; null if unknown
         record_index   uint32  the call that recorded the event; null if unknown
-        source_index   uint32  the work it waits for; null if unknown or if no work was launched before
-        target_index   uint32  the work that waits; null if unknown, or none was launched after
+        source_index   uint32  the work that is waited for; null if unknown, or if no work was launched before
+        target_index   uint32  the work that waits; null if unknown, or if no work was launched after
     """
     waits = _linked_waits(rank_trace).filter(pl.col("scope") == "wait")
     sources = _last_launched(rank_trace, _at_the_record(waits))["work_index"]
@@ -86,23 +87,24 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls with which the host waits for a device, and the work they wait for.
+    """Return the calls in which the host waits for a device, and the work they wait for.
 
     A call waits for the last work launched before it into its stream, or into every stream of its device. A call that
     waits for an event waits for the last work launched before the event was recorded. A call that launched a copy, and
-    returned after the copy ended, waited for the copy. If the stream of a call was not recorded, assume the stream whose work
-    ended last before the call ended. A call that returned before the work ended only queried its state and did not wait.
+    returned after the copy ended, waited for the copy. If the stream of a call was not recorded, the call is assumed to
+    wait for the stream whose work ended last before the call did. A call that returned before the work ended did not
+    wait, but only queried the state of the work.
 
     Returns:
-        One row for each call and each stream it waits for, sorted by event_index, device and stream:
+        One row per call and stream that the call waits for, sorted by event_index, device and stream:
 
         event_index   uint32  the call
-        sync_index    uint32  the row of the wait; null if the wait is inferred from the name or times of the call
+        sync_index    uint32  the device row of the wait; null if the wait is inferred from the call's name or times
         scope         str     `stream`, `device`, `event` or `copy`
         device        int32   of the work; null if unknown
         stream        int64   of the work; null if unknown
         record_index  uint32  the call that recorded the event; null if unknown, or if there is no event
-        source_index  uint32  the work it waits for; null if unknown, or nothing was launched before
+        source_index  uint32  the work it waits for; null if unknown, or if no work was launched before
     """
     written = _linked_waits(rank_trace).filter(pl.col("scope") != "wait").drop_nulls("call_index")
     named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
@@ -123,8 +125,8 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
 def device_drained_ns(rank_trace: RankTrace) -> int:
     """Return the end of the first call that waits for a whole device.
 
-    By then, the device has finished all work that was launched before the recording. If no such call exists, return a time
-    after all events.
+    By then, the device has finished all work from before the recording. Without such a call, return a time after all
+    events.
     """
     calls = _calls(rank_trace).filter(_has_name(rank_trace, _DEVICE_WAIT_NAME))
     first = calls["end_ns"].min()
@@ -138,7 +140,7 @@ def has_recorded_waits(rank_trace: RankTrace) -> bool:
 
 @derived
 def _calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls; if calls with the same correlation are nested, return only the runtime call."""
+    """Return the calls; of calls with the same correlation, return only the runtime call."""
     calls = runtime_calls(rank_trace)
     is_numbered = (pl.col("correlation") > 0).fill_null(value=False)
     numbered = calls.filter(is_numbered)
@@ -154,7 +156,7 @@ def _has_name(rank_trace: RankTrace, pattern: str) -> pl.Expr:
 
 
 def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the correlations of calls that recorded an event, with device and stream."""
+    """Return the correlations of the calls that recorded an event, with device and stream."""
     columns = ["correlation", *_STREAM]
     marks = rank_trace.events_of([EventKind.CUDA_EVENT], columns).with_columns(_known_stream("stream").alias("stream"))
     waits = _wait_rows(rank_trace).select(
@@ -166,7 +168,7 @@ def _recorded_places(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _wait_rows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of waits; waits of a device for a stream have no `sync_kind`."""
+    """Return the device rows of waits; if a device waits for a stream, the row has no `sync_kind`."""
     is_wait = pl.col("sync_kind").is_not_null() | pl.col("wait_on_stream").is_not_null()
     details = rank_trace.table("synchronisations").filter(is_wait)
     kinds = (EventKind.SYNCHRONISATION, EventKind.ACCELERATOR)
@@ -184,7 +186,7 @@ def _known_stream(column: str) -> pl.Expr:
 
 
 def _scopes(texts: pl.Series) -> pl.Series:
-    """Return `wait` if a stream waits; if the host waits, return what it waits for: `event`, `stream` or `device`."""
+    """Return `wait` if a stream waits; if the host waits for an event, stream or device, return which of these."""
     words = texts.str.to_lowercase()
     by_word = [pl.when(words.str.contains(word)).then(pl.lit(word)) for word in ("wait", "event", "stream")]
     return pl.select(pl.coalesce(*by_word, pl.lit("device")).alias("scope")).to_series()
@@ -192,7 +194,7 @@ def _scopes(texts: pl.Series) -> pl.Series:
 
 @derived
 def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Join the rows of waits with their calls, and with the records of the events they wait for."""
+    """Join the device rows of waits with their calls, and with the records of the events they wait for."""
     rows = _wait_rows(rank_trace).rename({"event_index": "sync_index"})
     calls = _calls(rank_trace) if len(rows) else _calls(rank_trace).clear()
     asked = calls.filter(pl.col("correlation") > 0).select(
@@ -209,7 +211,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """Replace the stream and time of a wait for an event with those of the call that recorded the event."""
+    """For waits for events, replace the stream and time with the stream and time at which the event was recorded."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -257,13 +259,13 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for on every stream of its device, or of all devices if its device is unknown."""
+    """Return the work that each call waits for on every stream of its device or, if it is unknown, of all devices."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 
 
 def _on_likely_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the wait of each call for the stream whose work was the last to end before the call did."""
+    """Let each call wait for the stream whose work ended last before the call did."""
     ended = _candidates(rank_trace, waits).filter(pl.col("work_end_ns") <= pl.col("call_end_ns"))
     return _with_idle(waits, ended.sort("work_end_ns", descending=True).unique("call_index", keep="first"))
 
@@ -277,7 +279,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the `waits` that have no work to wait for."""
+    """Add the waits without work to wait for."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

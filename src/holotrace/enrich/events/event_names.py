@@ -1,4 +1,4 @@
-"""Find the names of events by patterns."""
+"""Finds the names of events by patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of some kinds, with their starts and ends."""
+"""Reads events of some kinds, with their starts and ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the rows of events in a table, much faster than a join on `event_index`."""
+"""Finds the rows of events in a table, much faster than a join on `event_index`."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def gathered(column: pl.Series, rows: npt.NDArray[np.int64]) -> pl.Series:
 
 
 def of_events(table: pl.DataFrame, event_index: pl.Series) -> pl.DataFrame:
-    """Return the columns of `table`, without `event_index`, for each of these events; nulls if the table lacks the event."""
+    """Return the columns of `table`, without `event_index`, for each of these events; null if the event is missing."""
     rows = pl.Series(rows_of_events(table, event_index)).cast(pl.UInt32, strict=False)
     return table[[name for name in table.columns if name != "event_index"]][rows]

@@ -1,4 +1,4 @@
-"""Shapes, types and values of inputs, which the profiler records as JSON."""
+"""Parses shapes, types and values of inputs, which the profiler records as JSON."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def recorded_list(text: str | None) -> list[Any]:
 
 
 def one_spacing(text: str) -> str:
-    """Return JSON with standard spacing on one line, and other text unchanged."""
+    """Return JSON on one line with standard spacing, and other text unchanged."""
     try:
         return json.dumps(json.loads(text))
-    except (ValueError, RecursionError):  # the file is damaged, and its text is more useful than an error
+    except (ValueError, RecursionError):  # the file is damaged, but its text is more useful than an error
         return text
 
 
 def texts_with_one_spacing(rank_trace: RankTrace, ids: pl.Series) -> pl.Series:
-    """Return the texts of string ids, with equal spacing, so that equal values have equal texts."""
+    """Return the texts of string ids with standard spacing, so that equal values have equal texts."""
     distinct = ids.unique().drop_nulls()
     texts = [one_spacing(text) for text in rank_trace.texts(distinct)]
     return ids.replace_strict(distinct, pl.Series(texts, dtype=pl.String), default=None)

@@ -1,1 +1,1 @@
-"""The operators, modules and shapes of kernels that a CUDA or HIP graph replays."""
+"""Finds the operators, modules and shapes of kernels that a CUDA or HIP graph replays."""

@@ -1,4 +1,4 @@
-"""Pair the kernels of one replay of a graph with the launches of its capture."""
+"""Pairs the kernels of a graph's replay with the launches of its capture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""The number of a launch whose kernel has no name in the recording, as on NVIDIA."""
+"""The number of a launch whose kernel name was not recorded, as on NVIDIA."""
 
 
 class Work(NamedTuple):
-    """Pieces of work in order.
+    """Kernels, copies and memsets, in order.
 
-    names   number of each name, equal where two names may belong to one kernel; `UNNAMED` if unknown
-    kinds   what each piece is: kernel, copy or memset
+    names   number of each name, equal if two names may be names of one kernel; `UNNAMED` if unknown
+    kinds   whether each is a kernel, a copy or a memset
     """
 
     names: _Int64
@@ -26,12 +26,12 @@ class Work(NamedTuple):
 
 
 def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
-    """Return the captured launch of each replayed piece of work, `NO_PARTNER` if unknown.
+    """Return the captured launch of each replayed kernel, copy or memset, `NO_PARTNER` if unknown.
 
-    Each stream runs its kernels in the order of their launches. The streams are therefore aligned one after another, the stream
-    with the most work first, each by a longest common subsequence with the launches that are still unpaired. Launches without a
-    name are paired last: if as many launches as kernels remain between two pairs, and their kinds agree, they are paired in
-    order.
+    Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
+    the one with the most work, each by a longest common subsequence with the launches that are still unpaired. Launches
+    without a name are paired last: if as many launches as kernels remain between two neighbouring pairs, and their
+    kinds agree, they are paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)
@@ -60,9 +60,9 @@ def _in_order(replayed: Work, captured: Work) -> _Int64:
 
 
 def _with_unnamed(found: _Int64, replayed: Work, captured: Work) -> _Int64:
-    """Also pair the replayed work between two neighbouring pairs with the captured launches between them.
+    """Also pair unnamed launches with the replayed work between the same two neighbouring pairs.
 
-    This is possible if there are as many launches as pieces of work, of the same kinds, and the launches have no names.
+    The numbers of launches and of replayed kernels, copies and memsets must be equal, and their kinds must agree.
     """
     rows = np.concatenate([[-1], np.flatnonzero(found != NO_PARTNER), [len(found)]])
     others = np.concatenate([[-1], found[rows[1:-1]], [len(captured.names)]])

@@ -1,4 +1,4 @@
-"""Choose the recording that explains each replay of a graph.
+"""Chooses the recording that explains each replay of a graph.
 
 A recording explains a replay if it ran the same kernels, and shows which operators launched them.
 """
@@ -30,8 +30,8 @@ _Rows = npt.NDArray[np.int64]
 
 _LEAST_SHARE = {CAPTURE: 0.5}
 _LEAST_SHARE_ELSEWHERE = 0.8
-"""A recording explains a replay only if at least this share of the replay's work agrees. A recording without graphs may
-contain similar kernels of other work, so it needs the larger share.
+"""A recording explains a replay only if it can be paired with at least this share of the replay's work. For recordings
+without graphs the share is higher, because they may contain similar kernels of other work.
 """
 
 
@@ -40,7 +40,8 @@ class Match(NamedTuple):
 
     reference  number of the recording in `references_of`
     how        the kind of recording, as in `references`
-    nodes      row in `recorded_nodes` of the recording, for each piece of work of the replay; -1 if unknown
+    nodes      for each kernel, copy or memset of the replay, the row in `recorded_nodes` of the recording; -1 if
+               unknown
     is_sure    False if another recording with different shapes explains the replay equally well
     """
 
@@ -72,9 +73,10 @@ def references_of(rank_trace: RankTrace) -> tuple[RankTrace, ...]:
 def replays(rank_trace: RankTrace) -> tuple[Replay, ...]:
     """Return every launch of a graph, in order, with the recording that explains it.
 
-    First try the captures for the replay's batch size or, because engines pad batches, for the next larger one. The recording
-    with the largest share of common work explains the replay. On a tie, the shortest recording wins, then the one that follows
-    the recording of the previous replay, because engines replay the parts of a model in the order of their capture.
+    Captures for the replay's batch size or, because engines pad batches, for the next larger one are tried first. The
+    recording with the largest share of common work explains the replay. On a tie, the shortest recording is chosen,
+    then the one that follows the recording of the previous replay, because engines replay the parts of a model in the
+    order of their capture.
     """
     work = replayed_work(rank_trace)
     if work.is_empty():
@@ -106,7 +108,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size in the innermost annotation around each launch that contains one, or None."""
+    """Return, for each launch, the batch size in the innermost annotation around it that names one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -153,12 +155,12 @@ class _Choice:
         return Match(reference, sequence.how, np.append(sequence.nodes, NO_PARENT)[partner], is_sure)
 
     def _is_sure(self, chosen: int, compared: list[int] | range) -> bool:
-        """Return whether all compared recordings with the same work have the same shapes."""
+        """Return whether all compared recordings of the same work have the same shapes."""
         equal = [number for number in compared if self._same[number] == self._same[chosen]]
         return all(self._shapes(number) == self._shapes(chosen) for number in equal)
 
     def _shapes(self, number: int) -> tuple[str | None, ...]:
-        """Return the shapes of the inputs of each operator of a recording."""
+        """Return the input shapes of each operator of a recording."""
         if number not in self._known_shapes:
             reference, sequence = (
                 self._references[self._candidates[number].reference],
@@ -215,12 +217,12 @@ class _Choice:
 
 
 def _compared_kind(kind: int) -> int:
-    """Return the kind to compare by: copy, memset, or kernel for everything else."""
+    """Return the kind to compare: copy, memset, or kernel for everything else."""
     return kind if kind in (EventKind.GPU_MEMCPY, EventKind.GPU_MEMSET) else EventKind.KERNEL
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first one with the same names and kinds; the layers of a model are often equal."""
+    """Return, for each candidate, the first one with equal names and kinds; the layers of a model are often equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -1,9 +1,8 @@
-"""Operators that another recording's layers suggest for the layers of a graph.
+"""Suggests operators for the layers of a graph, from the layers of other recordings.
 
-A recording may run the same layers with partly different kernels, such as a prefill when the graph is a decode step. A
-recording with different kernels has too few kernels in common with a replay to explain it. Kernels with equal names at the same
-position of a layer are still likely to have the same operators. The suggested operators are hints, shown beside a kernel; no
-table contains them.
+A recording may run the same layers with partly different kernels, for example a prefill if the graph is a decode step.
+It has too few kernels in common with a replay to explain it. But kernels with equal names at the same position of a
+layer probably have the same operators. These operators are hints, shown beside a kernel; no table contains them.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ _Layer = list[tuple[str, str]]
 """Name and operator of each kernel of a layer."""
 
 _LEAST_SHARE = 0.5
-"""Two layers must have this share of their kernels in common."""
+"""Two layers must have at least this share of their kernels in common."""
 
 _MOST_SEQUENCES = 10
 
 
 @derived
 def carried_operators(rank_trace: RankTrace) -> dict[int, str]:
-    """Return the operator that another recording suggests for each event in an inferred layer, if any."""
+    """Return {event: suggested operator} for events in inferred layers."""
     inferred = inferred_layers(rank_trace)
     if inferred.is_empty():
         return {}
@@ -59,7 +58,7 @@ def carried_operators(rank_trace: RankTrace) -> dict[int, str]:
 
 
 def _recorded_layers(rank_trace: RankTrace) -> Iterator[_Layer]:
-    """Yield the distinct layers of recordings that name operators."""
+    """Yield the distinct layers of all recordings that name operators."""
     seen: set[tuple[tuple[str, str], ...]] = set()
     for reference in references_of(rank_trace):
         sequences = (*captured_sequences(reference), *eager_sequences(reference))[:_MOST_SEQUENCES]

@@ -1,4 +1,4 @@
-"""What launched one kernel of a graph when the graph was captured."""
+"""Explains what launched a kernel of a graph when the graph was captured."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _INPUTS = {
 def explained_kernel(rank_trace: RankTrace, event_index: int) -> Iterator[tuple[str, str]]:
     """Yield the operators, modules, inputs and Python frames of a kernel that a graph replays, as (name, text).
 
-    Yield nothing for other events. `attributed_by` is how the kernel is attributed; see
-    `holotrace.enrich.graph_attribution.references`. If the operator of the kernel is unknown, `inferred_layer` is the layer
-    inferred from the order of the kernels, and `inferred_operator` is the operator of the matching kernel in a recording of a
-    similar layer.
+    Yield nothing for other events. `attributed_by` is the kind of attribution; see
+    `holotrace.enrich.graph_attribution.references`. If the operator of the kernel is unknown, `inferred_layer` is the
+    layer inferred from the order of the kernels, and `inferred_operator` is the operator of the matching kernel in a
+    recording of a similar layer.
     """
     owner = _owner(rank_trace, event_index)
     if owner is None:

@@ -1,4 +1,4 @@
-"""How much of the time in CUDA and HIP graphs is attributed to operators, and what to record to attribute more."""
+"""Reports how much of the time in CUDA and HIP graphs is attributed to operators, and how to attribute more."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WAY_OUT = (
 
 @derived
 def graph_findings(rank_trace: RankTrace) -> tuple[str, ...]:
-    """Return a sentence on the share of the time in graphs that is attributed, and how to attribute the rest."""
+    """Return findings on the share of the time in graphs that is attributed, and how to attribute the rest."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return ()
     work = attributed_work(rank_trace)

@@ -1,4 +1,4 @@
-"""Tables about events, with rows for the operators and modules that graphs replay."""
+"""Adds rows for the operators and modules that graphs replay to tables about events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table, with additional rows: the operators and modules that graphs replay, from each graph's recording.
+    """Return columns of a table, and add rows for operators and modules that graphs replay, from their recordings.
 
     `columns` begins with `event_index`.
     """

@@ -1,4 +1,4 @@
-"""The operators and modules that launched the kernels of a graph when it was captured, repeated for each replay.
+"""Repeats, for each replay of a graph, the operators and modules that launched its kernels during the capture.
 
 In the host trees, the replayed operators and modules start at the launch of the graph and take no host time, because a replay
 does not call them.
@@ -27,10 +27,10 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, NodeClass.OPTIMIZER)
-"""Annotations and steps are left out because they name times in the recording, not in the replay."""
+"""Annotations and steps are not repeated, because they name times of the recording, not of the replay."""
 
 GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
-"""Inductor records an operator for each kernel that it generates, under the kernel's name, such as `triton_poi_fused_add_0`."""
+"""Inductor records an operator with the name of each kernel that it generates, such as `triton_poi_fused_add_0`."""
 
 _NODES = {
     "event_index": pl.UInt32,
@@ -48,22 +48,22 @@ _OWNERS = {"event_index": pl.UInt32, "graft": pl.Int64, "how": pl.String}
 
 
 class Grafts(NamedTuple):
-    """The operators and modules of replayed graphs, and the work that belongs to them.
+    """The operators and modules of replayed graphs, and their work.
 
-    nodes   operators and modules, each after those around it:
+    nodes   operators and modules, outer ones first:
 
-        event_index      uint32  a number that no event of the file has
+        event_index      uint32  a new number, which no event in the file has
         launch_index     uint32  the call that launched the graph
-        above            int64   row of the node around it; -1 if that is the node around the launch
+        above            int64   row of the enclosing node; -1 if the enclosing node is the one around the launch
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
         reference        int64   number of the recording in `references_of`; null without one
-        reference_index  uint32  the event in that recording; null without one
+        reference_index  uint32  the event in this recording; null without one
         start_ns         int64   start of the launch
         track_id         uint32  thread of the launch
 
-    owners  device work of graphs, in the order of `replayed_work`: event_index uint32; graft int64, the row of its
+    owners  device work of graphs, in the order of `replayed_work`: event_index uint32; graft int64, the row of the
             innermost node, -1 if unknown; how str, see `references`, null if unknown
     """
 
@@ -81,7 +81,7 @@ class _Template(NamedTuple):
 
 @derived
 def grafts(rank_trace: RankTrace) -> Grafts:
-    """Return the operators and modules of all replays of graphs; empty if the rank replays no graph."""
+    """Return the operators and modules of all graph replays; empty if the rank replays no graph."""
     if not may_graft(rank_trace) or replayed_work(rank_trace).is_empty():
         return Grafts(pl.DataFrame(schema=_NODES), pl.DataFrame(schema=_OWNERS))
     work = replayed_work(rank_trace)
@@ -98,7 +98,7 @@ def grafts(rank_trace: RankTrace) -> Grafts:
 
 
 class _Part(NamedTuple):
-    """Nodes and, for each piece of work, the row of its node (-1 if unknown) and the kind of attribution."""
+    """Nodes and, for each kernel or copy, the row of its node (-1 if unknown) and the kind of attribution."""
 
     nodes: pl.DataFrame
     owner: _Rows
@@ -106,7 +106,7 @@ class _Part(NamedTuple):
 
 
 def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Grafts.nodes`; event numbers continue after those of the file."""
+    """Return the columns of `Grafts.nodes`; the event numbers continue after the file's numbers."""
     used = rank_trace.unselected.table("events", ["event_index"])["event_index"].to_numpy()
     first = int(used.max(initial=0)) + 1
     numbers = pl.int_range(first, first + nodes.height, dtype=pl.UInt32, eager=True)
@@ -114,7 +114,7 @@ def _numbered(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
-    """Return the nodes of all replays that match a recorded capture."""
+    """Return the nodes of all replays that a recording explains."""
     templates, parts = _Templates(rank_trace), [pl.DataFrame(schema=_NODES)]
     owner = np.full(work.height, NO_PARENT, np.int64)
     how: list[str | None] = [None] * work.height
@@ -136,7 +136,7 @@ def _explained(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _placed(nodes: pl.DataFrame, template: _Template, before: int, launch: dict[str, Any]) -> pl.DataFrame:
-    """Return the nodes of one replay; their rows follow the `before` nodes of earlier replays."""
+    """Return the nodes of one replay, which come after `before` nodes of earlier replays."""
     return nodes.with_columns(
         pl.Series("above", np.where(template.above == NO_PARENT, NO_PARENT, template.above + before)),
         launch_index=pl.lit(launch["launch_index"], pl.UInt32),
@@ -154,8 +154,8 @@ def may_graft(rank_trace: RankTrace) -> bool:
 def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
     """Return the nodes of work that no recording explains.
 
-    An annotation of the graph's node names the module; a kernel that torch.compile generated has the name of its operator.
-    The order of the kernels may show the layer.
+    The module may be named in an annotation of the graph's node, the operator in the name of a kernel that
+    torch.compile generated. Otherwise, the order of the kernels may show the layer.
     """
     modules = of_events(annotated_modules(rank_trace), work["event_index"])["module"]
     layers = _layers(rank_trace, work, modules)
@@ -175,7 +175,7 @@ def _named_by_themselves(rank_trace: RankTrace, work: pl.DataFrame) -> _Part:
 
 
 def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _Part:
-    """Return a node for each inferred layer of work whose module is unknown."""
+    """Return a node for each inferred layer, for work whose module is unknown."""
     inferred = of_events(inferred_layers(rank_trace).select("event_index", "module"), work["event_index"])["module"]
     names = _ids_of_texts(rank_trace, inferred.zip_with(modules.is_null(), modules.clear(len(modules))))
     described = work.select("launch_index", "launch_start_ns", "track_id").with_columns(
@@ -190,7 +190,7 @@ def _layers(rank_trace: RankTrace, work: pl.DataFrame, modules: pl.Series) -> _P
 
 
 def _distinct_nodes(described: pl.DataFrame) -> tuple[pl.DataFrame, _Rows]:
-    """Return the distinct nodes of each launch and, for each piece of work, the row of its node; -1 if it has none."""
+    """Return the distinct nodes of each launch and, for each kernel or copy, the row of its node, or -1."""
     keys = ["launch_index", "node_class", "name", "call"]
     nodes = described.drop_nulls("how").unique(keys, keep="first", maintain_order=True)
     numbered = nodes.select(*keys, row=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -264,7 +264,7 @@ class _Templates:
         return _Template(kept, place[nearest_above(parent, is_kept, kept)], place[itself])
 
     def _names_around(self, launch: int) -> frozenset[str]:
-        """Return the names of the operators and modules that enclose a graph's launch, so that its replays do not repeat them."""
+        """Return the names of operators and modules around a graph's launch, which its replays need not repeat."""
         nodes, owners = recorded_nodes(self._rank_trace), recorded_runtime_owner(self._rank_trace)
         row = rows_of_events(owners, pl.Series([launch], dtype=pl.UInt32))[0]
         at = np.array([NO_PARENT if row == NO_PARENT else owners["node"][int(row)]])
@@ -273,7 +273,7 @@ class _Templates:
         return frozenset(self._rank_trace.texts(chosen["name"]))
 
     def _texts(self, reference: int) -> tuple[list[str], pl.Series]:
-        """Return the strings of a recording, and the rank's ids of these strings."""
+        """Return the strings of a recording, and their ids in the rank."""
         if reference not in self._names:
             strings = self._references[reference].strings
             self._names[reference] = strings.to_list(), ids_of(self._rank_trace, self._references[reference])
@@ -284,7 +284,7 @@ class _Templates:
 
 
 def ids_of(rank_trace: RankTrace, reference: RankTrace) -> pl.Series:
-    """Return the rank's id of each string in a recording."""
+    """Return the id in the rank of each string in a recording."""
     if reference is rank_trace.unselected:
         return pl.int_range(len(rank_trace.strings), dtype=pl.UInt32, eager=True)
     return _ids_of_texts(rank_trace, reference.strings)

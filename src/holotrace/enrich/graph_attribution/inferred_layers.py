@@ -1,6 +1,6 @@
-"""Layers inferred from the order of a graph's kernels, if no recording names their operators.
+"""Infers layers from the order of a graph's kernels, if no recording names their operators.
 
-Inferred layers do not count as attribution: they only divide the work that no recording explains.
+An inferred layer is not an attribution: it only divides the work that no recording explains.
 """
 
 from __future__ import annotations
@@ -39,15 +39,16 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layers of the work in replays that no recording explains.
 
-    A graph that replays a whole model is divided into layers on its own. Piecewise graphs each replay a part of a layer; they are
-    divided together if they belong to one annotation or to one pass through the model. A pass begins with the same graph each time.
+    A graph that replays a whole model is divided into layers by itself. Piecewise graphs each replay a part of a layer,
+    so all piecewise graphs in one annotation, or in one pass through the model, are divided together. Each pass begins
+    with the same graph.
 
     Returns:
         Only work inside layers, in the order of `replayed_work`:
 
         event_index  uint32
         module       str    such as `nn.Module: inferred layer 3`
-        layer        int64  from 1, in the order in which the model computes them; a backward pass runs them in reverse
+        layer        int64  from 1, in the order of the forward pass
         layer_count  int64
         position     int64  from 1, within the layer, in the order in which the kernels run
     """
@@ -98,7 +99,7 @@ class _Search:
         return self._known[key]
 
     def passes(self, replayed: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-        """Yield, for each pass through the model, its first replay and the replay after its last one."""
+        """Yield the range of replays [first, last) of each pass through the model."""
         around = self._annotations(self._launches.gather([first for first, _ in replayed]))
         contents = [self._kernels[first:last].tobytes() for first, last in replayed]
         begin = 0
@@ -109,7 +110,7 @@ class _Search:
                 begin = number
 
     def _annotations(self, launches: pl.Series) -> list[int]:
-        """Return the row in `recorded_nodes` of the outermost annotation or step around each launch; -1 if there is none."""
+        """Return, for each launch, the row in `recorded_nodes` of the outermost annotation or step around it, or -1."""
         is_annotation = self._node_class.is_in([int(NodeClass.ANNOTATION), int(NodeClass.STEP)]).to_numpy()
         around = self._around(launches)
         furthest = furthest_above(self._parent, is_annotation, around)
@@ -150,7 +151,7 @@ def _names(layers: _Rows, parts: _Rows | None) -> list[str]:
 
 
 def _numbered(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """Return a number for each kernel, the same for kernels with the same name and launch geometry."""
+    """Return a number for each kernel; kernels with equal names and launch geometries have equal numbers."""
     geometry = of_events(rank_trace.table("kernels", ["event_index", *_GEOMETRY]), work["event_index"])
     keys = pl.concat([work.select("name"), geometry], how="horizontal")
     return keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64)).to_series().to_numpy()

@@ -1,4 +1,4 @@
-"""Compare kernel names across recordings, some of which mangle the names, or name a copy differently."""
+"""Compares kernel names across recordings, some of which mangle the names, or name a copy differently."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 COPY, MEMSET = "\x1fcopy", "\x1fmemset"
-"""The names given to every copy and every memset; no kernel has such a name."""
+"""Common names for all copies and for all memsets; no kernel has such a name."""
 
 _COPIES = re.compile(r"^(Memcpy|CopyDevice|CopyHost|__amd_rocclr_copy)", re.IGNORECASE)
 _MEMSETS = re.compile(r"^(Memset|__amd_rocclr_fill)", re.IGNORECASE)
@@ -43,7 +43,7 @@ def function_name(name: str) -> str:
 
 
 def _mangled_function(name: str) -> str:
-    """Return the function in a mangled name, in which a number before each namespace and name gives its length.
+    """Return the function in a mangled name, where the length of each namespace and name is written before it.
 
     https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling
     """
@@ -56,10 +56,10 @@ def _mangled_function(name: str) -> str:
 
 
 def numbered_names(first: list[str | None], second: list[str | None]) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return a number for each name, equal if two names may belong to one kernel; -1 for None.
+    """Return a number for each name, equal if two names may be names of one kernel; -1 for None.
 
-    A name that occurs in only one of the lists is compared by its function alone, because recordings may write it
-    differently.
+    Names that occur in only one of the lists are compared by their functions alone, because recordings may write the
+    remaining parts of a name differently.
     """
     plain = [[None if name is None else plain_name(name) for name in names] for names in (first, second)]
     shared = set(plain[0]) & set(plain[1])

@@ -1,4 +1,4 @@
-"""Recordings that name the operators of replayed kernels: the graph's capture, or the same work without the graph."""
+"""Reads recordings that name the operators of replayed kernels: of the capture, or of the same work without a graph."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 NODE_ID, CAPTURE, WITHOUT_GRAPH, KERNEL_NAME = "node_id", "capture", "eager", "kernel_name"
-"""How a kernel of a graph is attributed: by an annotation of its node, by the trace of the capture, by a recording of the
-same work without graphs, or by the name that torch.compile gives to both a generated kernel and its operator."""
+"""The kinds of attribution of a kernel in a graph: by an annotation of its node, by the trace of the capture, by a
+recording of the same work without graphs, or by the name that torch.compile gives to both a generated kernel and its
+operator."""
 
 LAYER = "layer"
 """The operator is unknown, but the order of the kernels shows the layer; see `inferred_layers`."""
@@ -36,7 +37,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""At most this many annotated ranges of a recording without graphs, the longest ones, are compared with a replay."""
+"""A replay is compared with this many annotated ranges of a recording without graphs, the longest ones."""
 
 
 class Sequence(NamedTuple):
@@ -44,8 +45,8 @@ class Sequence(NamedTuple):
 
     how         `CAPTURE` or `WITHOUT_GRAPH`
     batch_size  batch size or number of tokens; None if unknown
-    names       name of each kernel; None if the recording does not say
-    kinds       EventKind of each piece of work
+    names       name of each kernel; None if not recorded
+    kinds       EventKind of each kernel, copy or memset
     nodes       row in `recorded_nodes` of the node around each launch; -1 if there is none
     """
 
@@ -58,7 +59,7 @@ class Sequence(NamedTuple):
 
 @derived
 def captured_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
-    """Return the work launched during each capture, in order.
+    """Return the work that each capture launched, in order.
 
     If no call begins or ends a capture, and the launches have no device work, the whole recording is one capture.
     """
@@ -80,7 +81,7 @@ def captured_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
 
 @derived
 def eager_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
-    """Return the work that ran without a graph: in each annotated range, such as a step, and in the whole recording."""
+    """Return the work that ran without a graph, in the whole recording and in each annotated range, such as a step."""
     owners, launched = recorded_device_owner(rank_trace), launches(rank_trace)
     rows = device_rows(rank_trace).select("name", "kind").hstack(launched)
     rows = rows.with_columns(owners["node"]).drop_nulls("launch_index").filter(pl.col("node") != NO_PARENT)
@@ -105,7 +106,7 @@ def eager_sequences(rank_trace: RankTrace) -> tuple[Sequence, ...]:
 
 
 def _ranges(rank_trace: RankTrace, starts: _Rows) -> Iterator[tuple[int, int]]:
-    """Yield the rows [first, last) of work in the whole recording, then in each of its longest annotated ranges."""
+    """Yield the rows [first, last) of the work in the whole recording, then in each of its longest annotated ranges."""
     yield 0, len(starts)
     ranges = event_ranges(rank_trace, [EventKind.USER_ANNOTATION], ["start_ns", "end_ns"])
     longest = ranges.sort(pl.col("end_ns") - pl.col("start_ns"), descending=True).head(_MOST_RANGES)
@@ -115,7 +116,7 @@ def _ranges(rank_trace: RankTrace, starts: _Rows) -> Iterator[tuple[int, int]]:
 
 
 def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
-    """Return when each capture began and ended."""
+    """Return the start and the end of each capture."""
     begins = calls.filter(texts.str.contains(_BEGIN, literal=True).fill_null(value=False))["end_ns"].to_list()
     ends = calls.filter(texts.str.contains(_END, literal=True).fill_null(value=False))["start_ns"].to_numpy()
     after = np.searchsorted(ends, begins)
@@ -123,7 +124,7 @@ def _captures(calls: pl.DataFrame, texts: pl.Series) -> list[tuple[int, int]]:
 
 
 def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) -> pl.DataFrame:
-    """Return the calls that launch a single piece of work, with the work's name and kind, and the node around the call."""
+    """Return the calls that launch a kernel, copy or memset, with its name and kind, and the node around the call."""
     named = of_events(rank_trace.table("runtime_calls", ["event_index", "launched_kernel"]), calls["event_index"])
     kernels = rank_trace.texts(named["launched_kernel"])
     kind_of = {text: _kind(text) for text in texts.unique().drop_nulls()}
@@ -143,7 +144,7 @@ def _launch_calls(rank_trace: RankTrace, calls: pl.DataFrame, texts: pl.Series) 
 
 
 def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.DataFrame:
-    """Name kernels launched by operators of torch.compile, which record the name of the kernel that they launch."""
+    """Name the kernels that torch.compile's operators launched; these operators record the names."""
     compiled = rank_trace.table("compiled_kernels", ["event_index", "kernel_name"])
     if compiled.is_empty():
         return launched
@@ -155,7 +156,7 @@ def _with_compiled_names(rank_trace: RankTrace, launched: pl.DataFrame) -> pl.Da
 
 
 def _kind(call: str) -> EventKind | None:
-    """Return what a call launches; None if it launches nothing or a graph."""
+    """Return the kind of work that a call launches; None for no work or a graph."""
     if _NO_WORK.search(call):
         return None
     if _LAUNCH.search(call):

@@ -1,8 +1,8 @@
-"""The layers of a model in a sequence of kernels: the same kernels in the same order, again and again.
+"""Finds the layers of a model in a sequence of kernels, because each layer repeats the same kernels in order.
 
-A model with n layers launches most kernels of a layer n times, or a multiple of n times. The anchors of the layers are kernels
-that run this often and always in the same order. The kernels between the anchors may differ from layer to layer, as with
-experts or with local and global attention.
+A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run so often, and
+always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to layer,
+for example because of experts, or of local and global attention.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor, with the anchor's row in the sequence for each layer; lines are sorted by their first row."""
+"""One line per anchor, with its row in the sequence for each layer; lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
 """Two equal layers may be a coincidence."""
 
 _FEWEST_ANCHORS = 3
 _LEAST_ANCHORS = 1 / 3
-"""Anchors must be at least this share of the kernels from the first anchor to the last."""
+"""At least this share of the kernels from the first to the last anchor must be anchors."""
 
 _MOST_LEADERS = 100
-"""About this many kernels are tried as the first anchor, to save time on sequences without layers."""
+"""Only about this many kernels are tried as the first anchor, to save time on sequences without layers."""
 
 _MOST_IN_A_LAYER = 8
 """A kernel that a layer runs more often than this is not an anchor."""
@@ -39,7 +39,7 @@ _COMPARED = 4
 _MOST = 0.5
 _FREQUENT = 0.25
 _LEAST_SHARE = 0.5
-"""Layers must contain this share of the kernels; otherwise, the repetition is not a property of the model."""
+"""Layers must contain at least this share of the kernels; less repetition does not come from the model's layers."""
 
 _ATTENTION = re.compile(
     r"attention|attn|fmha|flash|sdpa|(?<![a-z])mla|selective_scan|mamba|ssd_|delta_rule|wkv", re.IGNORECASE
@@ -47,16 +47,16 @@ _ATTENTION = re.compile(
 """Kernels that a layer runs once: attention, or the recurrence that replaces it."""
 
 _NORM = re.compile(r"norm|rsqrt", re.IGNORECASE)
-"""Normalisations; an rsqrt in a kernel of torch.compile belongs to a normalisation."""
+"""Normalisations; a kernel of torch.compile with an rsqrt is one, too."""
 
 
 class Layers(NamedTuple):
-    """The layer of each kernel of a sequence; -1 outside layers.
+    """The layer of each kernel in a sequence; -1 outside layers.
 
     part         from 0; a sequence with a forward and a backward pass has two parts
     layer        from 0, in the order in which the layers run
     position     from 0, within the layer
-    layer_count  number of layers of the pass
+    layer_count  number of layers in the pass
     """
 
     part: _Rows
@@ -69,7 +69,7 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
     """Return the layers of a sequence; None if it does not consist of layers.
 
     Args:
-        kernels: number of each kernel with its launch geometry.
+        kernels: a number for each kernel, equal for equal kernels with equal launch geometries.
         names: name of each kernel.
     """
     layers = Layers(*(np.full(len(kernels), -1, np.int64) for _ in Layers._fields))
@@ -84,7 +84,7 @@ def repeated_layers(kernels: _Rows, names: list[str]) -> Layers | None:
 
 
 def _attention_count(names: list[str]) -> int | None:
-    """Return the number of attention kernels, which run once per layer; None if no kernel is known to be attention."""
+    """Return how often the most frequent attention kernel runs; None if there is no attention kernel."""
     counts = Counter(name for name in names if _ATTENTION.search(name))
     return max(counts.values()) if counts else None
 
@@ -92,10 +92,10 @@ def _attention_count(names: list[str]) -> int | None:
 def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     """Return the anchors of each part, for the most plausible number of layers.
 
-    A model has at most as many layers as attention calls. A number is plausible if it gives at least half as many anchor
-    kernels as the number that gives the most. The largest plausible number wins, because two kinds of layers may alternate. If
-    the number of attention calls is unknown, the number with the largest share of equal layers wins, so that half a layer does
-    not count as a layer.
+    A model has at most as many layers as attention calls. A number of layers is plausible if it gives at least half as
+    many anchors as the best number. The largest plausible number is chosen, because two kinds of layers may alternate.
+    If the number of attention calls is unknown, the number with the largest share of equal layers is chosen, because
+    otherwise half a layer could be taken for a layer.
     """
     candidates = {
         count: parts
@@ -117,13 +117,13 @@ def _held(parts: list[_Anchors]) -> int:
 
 
 def _equal_share(kernels: _Rows, parts: list[_Anchors]) -> float:
-    """Return the share of layers that are equal to the most frequent layer."""
+    """Return the share of layers that equal the most frequent layer."""
     counts = [Counter(_contents(kernels, anchors[0])).most_common(1)[0][1] for anchors in parts]
     return sum(counts) / sum(len(anchors[0]) - 1 for anchors in parts)
 
 
 def _layer_counts(kernels: _Rows) -> list[int]:
-    """Return the possible numbers of layers: some kernel occurs that many times, or a small multiple of it."""
+    """Return the possible numbers of layers n: some kernel occurs n times, or a small multiple of n."""
     occurrences = np.unique(np.unique(kernels, return_counts=True)[1])
     numbers = {
         int(count) // repeats
@@ -171,7 +171,7 @@ def _are_layers(kernels: _Rows, part: _Anchors) -> bool:
 
 
 def _in_step(rows: _Anchors, first: int) -> _Bools:
-    """Return which anchors run exactly once between consecutive runs of the anchor `first`."""
+    """Return which anchors run exactly once after each run of the anchor `first`, and before its next run."""
     own = rows[first]
     in_step: _Bools = (rows > own).all(axis=1) & (rows[:, :-1] < own[1:]).all(axis=1)
     in_step[first] = True
@@ -179,7 +179,7 @@ def _in_step(rows: _Anchors, first: int) -> _Bools:
 
 
 def _apart(parts: list[_Anchors]) -> list[_Anchors]:
-    """Return the largest parts that do not overlap, in order."""
+    """Return parts that do not overlap, in order, preferring large ones."""
     kept: list[_Anchors] = []
     for part in sorted(parts, key=lambda one: -one.size):
         if all(part.min() > other.max() or part.max() < other.min() for other in kept):
@@ -188,9 +188,9 @@ def _apart(parts: list[_Anchors]) -> list[_Anchors]:
 
 
 def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tuple[int, int]]]:
-    """Return the first row of each layer and the row after its last, for each pass through the model.
+    """Return, for each pass through the model, the rows [first, last) of each layer.
 
-    A pass begins where the kernels before the first layer, such as the embedding's, occur again.
+    A pass begins where the kernels that come before the first layer, such as the embedding's, occur again.
     """
     usual = np.frombuffer(Counter(_contents(kernels, anchors[0])).most_common(1)[0][0], kernels.dtype)
     starts = anchors[0] - _kernels_before_first_anchor(kernels, is_norm, int(anchors[0, 0]), usual)
@@ -208,7 +208,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return, for each layer, whether a pass begins with it: the kernels before it are those before the first layer."""
+    """Return, for each layer, whether a pass begins with it: the same kernels precede it as the first layer."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True
@@ -222,11 +222,12 @@ def _contents(kernels: _Rows, firsts: _Rows) -> list[bytes]:
 
 
 def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, usual: _Rows) -> int:
-    """Return how many kernels before its first anchor belong to a layer.
+    """Return how many kernels of a layer come before its first anchor.
 
-    Kernels between the anchors of two layers may end one layer or begin the next. Between the model's first kernels and the
-    first anchor, all kernels belong to the first layer. Many models begin a layer with a normalisation. The first layer
-    may use a different normalisation kernel, because in later layers the kernel also adds the residual.
+    Kernels between the anchors of two layers may end one layer or begin the next. Before the first layer's first
+    anchor, kernels that also precede the first anchor in other layers begin the layer. If there are none, the layer may
+    begin with a normalisation: the first layer often uses a different normalisation kernel, because in later layers the
+    kernel also adds the residual.
     """
     before = min(first, len(usual) - 1)
     same = kernels[first - before : first] == usual[len(usual) - before :]
@@ -238,7 +239,7 @@ def _kernels_before_first_anchor(kernels: _Rows, is_norm: _Bools, first: int, us
 
 
 def _tails(kernels: _Rows, ends: _Rows, starts: _Rows) -> list[_Rows]:
-    """Return the sequences of kernels that often follow the last anchor of a layer."""
+    """Return the sequences of kernels that often come after the last anchor of a layer."""
     tails = Counter(kernels[end:start].tobytes() for end, start in zip(ends, starts, strict=True))
     fewest = _FREQUENT * max(tails.values(), default=0)
     return [np.frombuffer(tail, kernels.dtype) for tail, count in tails.items() if count >= fewest]

@@ -1,4 +1,4 @@
-"""The device work that CUDA and HIP graphs replay."""
+"""Finds the device work that CUDA and HIP graphs replay."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def replayed_work(rank_trace: RankTrace) -> pl.DataFrame:
         event_index      uint32
         launch_index     uint32  the call that launched the graph
         launch_start_ns  int64
-        track_id         uint32  thread of that call, a row of `tracks`
+        track_id         uint32  thread of the call, a row of `tracks`
         name             uint32  string id
         kind             uint8   EventKind
         stream           int64

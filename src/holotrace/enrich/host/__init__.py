@@ -1,1 +1,1 @@
-"""Host activity: operators, modules, annotations, call stacks, memory."""
+"""Analyses host activity: operators, modules, annotations, call stacks and source lines."""

@@ -53,7 +53,7 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Return the two batches of each transfer, `row` and `other`, if both ranks recorded as many sends as receives between them in the step."""
+    """Pair the two batches of each transfer (`row`, `other`), in steps with as many sends as receives between ranks."""
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

@@ -129,7 +129,7 @@ def _resolved(recorded: _Recorded, header: Header, configured: Iterable[ProcessG
 
 
 def _completed(listed: list[int], recorded: _Recorded, configured: Iterable[ProcessGroup]) -> Sequence[int] | None:
-    """Return the configured list of this size that begins with the listed ranks; None if there is none or more than one."""
+    """Return the only configured list of this size that begins with the listed ranks; None if none or several do."""
     known = {group.ranks for group in configured if group.description == _described(recorded.description)}
     fitting = [ranks for ranks in known if ranks and len(ranks) == recorded.size and _begins(ranks, listed)]
     return fitting[0] if len(fitting) == 1 else None
