@@ -192,7 +192,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     ...     holotrace.critical_path(small_job(), segment_limit=0)
     ... except holotrace.InvalidOptionError as error:
     ...     print(error)
-    segment_limit=0 is not at least 1
+    segment_limit=0 is below 1
     """
 
     @classmethod

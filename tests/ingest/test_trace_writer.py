@@ -45,7 +45,7 @@ def test_the_diagnosis_says_that_device_work_was_not_read(tmp_path: Path) -> Non
     result = holotrace.diagnosis(holotrace.open_trace(path, cache=False))
 
     assert "its device work could not be read from the file" in result.answer
-    assert any("device work was not read" in finding for finding in result.findings)
+    assert any("device work in this file could not be read" in finding for finding in result.findings)
 
 
 def test_every_answer_begins_with_it(tmp_path: Path) -> None:

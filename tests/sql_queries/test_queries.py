@@ -73,7 +73,7 @@ def test_work_without_launch() -> None:
 
 def test_delays(job) -> None:
     """The query returns the median and maximum launch delay of `launch_statistics`."""
-    rows = ask(job, "How late work starts after its launch")
+    rows = ask(job, "Delay between launch and start")
     expected = holotrace.launch_statistics(job).per_rank
     assert rows["pieces"].to_list() == expected["kernel_count"].to_list()
     assert rows["median_ns"].to_list() == expected["median_launch_delay_ns"].to_list()
@@ -164,8 +164,8 @@ def test_stored_tables() -> None:
     """The query reads a kernel's grid and block from their columns, and another argument from the JSON."""
     args = {"grid": [4, 1, 1], "block": [64, 1, 1], "my arg": 7}
     trace = TraceBuilder().kernel("a", start_us=0, duration_us=3, args=args).build()
-    query = QUERIES["Join stored tables, and read args without a column"]
-    rows = ask(trace, "Join stored tables, and read args without a column")
+    query = QUERIES["Join stored tables, and read args that have no column"]
+    rows = ask(trace, "Join stored tables, and read args that have no column")
     assert rows.rows() == [(0, "a", 4, 64, None)]
     assert holotrace.sql(trace, query.replace("est. achieved occupancy %", "my arg"))["other"].to_list() == ["7"]
 

@@ -232,7 +232,7 @@ def test_communication_kernels_are_not_on_tensor_cores() -> None:
     ("pattern", "cores", "message"),
     [
         ("(", "tensor", "not a regular expression"),
-        ("", "tensor", "non-empty"),
+        ("", "tensor", "must not be empty"),
         ("gemm", "quantum", "not one of: tensor, ordinary, unknown"),
         ("gemm", ["tensor"], "not one of: tensor, ordinary, unknown"),
     ],

@@ -128,7 +128,7 @@ def test_sequences_come_with_a_marked_trace(analyzer, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"operator_name": "aten::nothing"}, "no operator's name contains it"),
+        ({"operator_name": "aten::nothing"}, "no operator's name contains this text"),
         ({"operator_name": "aten::mm", "min_pattern_len": 4}, "no call of 'aten::mm' launches 4 or more kernels"),
     ],
 )
