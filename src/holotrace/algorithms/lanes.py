@@ -1,4 +1,4 @@
-"""Assigns intervals to lanes for drawing, so that no interval hides another."""
+"""Assign intervals to lanes, so no interval is drawn over another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""Most lanes in a stretch of time whose intervals overlap without being nested; further intervals are not drawn."""
+"""Of intervals that overlap without being nested, at most this many are drawn below each other."""
 
 NOT_DRAWN = -1
 
@@ -14,20 +14,19 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval a lane in its group; intervals in the same lane do not overlap.
+    """Assign each interval a lane in its group where it overlaps no other interval.
 
-    A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is the
-    outer one. A group has as many lanes as intervals that are open at the same time. An empty interval is treated as
+    A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is
+    the outer one. A group has as many lanes as it has intervals open at the same time. An empty interval is treated as
     one nanosecond long.
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)
-        lane   the lanes in this order; `NOT_DRAWN` if intervals that are not nested overlap more than `MOST_ROUNDS`
-        deep
+        lane   of the intervals in `order`; `NOT_DRAWN` if more than `MOST_ROUNDS` intervals overlap without being nested
 
-    The lane is the number of intervals that are open when the interval begins, computed with two sorts. Where intervals
-    overlap without being nested, this can put two of them into the same lane. In such a stretch of time, the lanes are
-    filled one after the other instead.
+    The lane is the number of intervals that are open when the interval begins, computed with two sorts. If an interval
+    begins inside another interval and ends after it, this method can assign overlapping intervals to the same lane.
+    In a busy period with such overlaps, the lanes are filled one after the other instead.
     """
     order = _order(group, start, end)
     group, start, end = group[order], start[order], np.maximum(end, start + 1)[order]
@@ -41,7 +40,7 @@ def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Ro
 
 
 def in_few_bits(numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-    """Return non-negative numbers as 16-bit integers if they fit: NumPy sorts these faster, with a radix sort."""
+    """Return non-negative numbers as 16-bit integers if they fit; NumPy sorts them fast, with a radix sort."""
     return numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
 
 
@@ -74,7 +73,7 @@ def _times_in_a_row(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) ->
 
 
 def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) -> _Rows:
-    """Return all intervals of each stretch of time in which intervals of the same lane overlap."""
+    """Return all intervals of each busy period in which intervals of the same lane overlap."""
     by_lane = np.argsort(in_few_bits(lane), kind="stable")
     same = lane[by_lane][1:] == lane[by_lane][:-1]
     overlapping: _Rows = by_lane[1:][same & (end[by_lane][:-1] > start[by_lane][1:])]
@@ -87,7 +86,7 @@ def _in_crowded_places(lane: npt.NDArray[np.int32], start: _Rows, end: _Rows) ->
 
 
 def _filled(start: _Rows, end: _Rows) -> npt.NDArray[np.int32]:
-    """Fill one lane after the other: the first interval, then the next one that begins after its end, and so on."""
+    """Fill one lane after the other: take the first interval, the next one that begins after its end, and so on."""
     lane = np.full(len(start), NOT_DRAWN, np.int32)
     left = np.arange(len(start))
     for number in range(MOST_ROUNDS):

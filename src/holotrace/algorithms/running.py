@@ -1,4 +1,4 @@
-"""Sums the weights of the intervals that run at each time, and integrates the sum."""
+"""Sum the weights of the intervals that run at each time, and integrate the sum."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def weight_before(
     most: float = math.inf,
     outside: Intervals | None = None,
 ) -> _Floats:
-    """Return the integral of the summed weights of all running intervals, from the first start to each time.
+    """Return the integral of the summed weights of the running intervals, from the first start to each time.
 
     Args:
         intervals: half-open, in any order, overlapping or not.
         weights: the weight of each interval, finite and at least 0.
         moments: the times up to which to integrate.
         most: upper limit of the summed weights at any time.
-        outside: intervals during which the sum is taken as 0, in any order.
+        outside: times that are left out of the integral, in any order.
 
     Returns:
         Weight times ns; the difference of two values is the integral between their times.
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for all bounds of the first `others` intervals, then 1 for starts and -1 for ends of the rest."""
+    """Return 0 for each bound of the `others` first intervals, then 1 per start and -1 per end of the counted ones."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

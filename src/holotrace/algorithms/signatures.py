@@ -3,7 +3,7 @@
     std::enable_if<(((8)>(0))), void>::type vllm::fused_add_rms_norm_kernel<c10::Half, 8>(c10::Half*, float)
     └─ return type ──────────────────────┘  └ scope ┘└ name ──────────────┘└ arguments ┘  └ parameters ┘
 
-The traced program chooses the names, so parsing takes linear time and stops after `_SCANNED_LENGTH` characters. A
+The traced program chooses the names, so parsing must take linear time; it stops after `_SCANNED_LENGTH` characters. A
 string that does not fit the grammar is not a signature.
 """
 
@@ -23,7 +23,7 @@ _REMEMBERED_NAMES = 8_192
 """Number of names to cache; the ranks of a job run the same kernels."""
 
 _DEEPEST = 40
-"""Groups that are nested deeper than this are shown as `<…>`."""
+"""Shown names omit groups that are nested deeper than this."""
 
 _WORDS = re.compile(
     r"operator(?=\W)\s*(?:\(\)|\[\]|->\*?|<=>|<<=|>>=|<<|>>|[-+*/%^&|=!<>]=|&&|\|\||\+\+|--|[-+*/%^&|~!=,<>]|\"\"\s*\w+)"
@@ -45,7 +45,7 @@ _PLAIN_HEAD = re.compile(r"(void )?((?:(?:\(anonymous namespace\)|<unnamed>|\w+)
 
 @dataclass
 class _Group:
-    """The content of a pair of brackets; `is_open` while the closing bracket is missing."""
+    """The content of a pair of brackets; `is_open` if the closing bracket is missing."""
 
     bracket: str
     items: list[_Item] = field(default_factory=list)
@@ -57,7 +57,7 @@ _Item: TypeAlias = "str | _Group"
 
 @dataclass
 class _OpenGroups:
-    """The stack of open groups at a position; `certain` has the stack positions of groups that `<` did not open."""
+    """The open groups around a position in the name; `certain`: stack positions of groups not opened by `<`."""
 
     groups: list[_Group] = field(default_factory=list)
     certain: list[int] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _OpenGroups:
         return self.groups[-1]
 
     def close(self, text: str) -> bool:
-        """Close the innermost group that this bracket can close; a `<` still open inside it was a comparison."""
+        """Close the innermost group that this bracket ends; a `<` that is still open in it was a comparison."""
         if text == ">" and self.groups and self.groups[-1].bracket == "<":
             self.groups.pop().is_open = False
             return True
@@ -96,9 +96,9 @@ class _Part:
 class Signature:
     """The name of a function.
 
-    scopes     the enclosing namespaces and functions, outermost first, without unnamed ones
-    name       the name of the function; for a lambda, also the name of the enclosing function
-    arguments  the template arguments of the function without namespaces; None if it has none
+    scopes     the named namespaces and functions around it, outermost first
+    name       the name of the function; for a lambda, the name of the enclosing function and `lambda`
+    arguments  the template arguments of the function, each without namespaces; None if there are none
     """
 
     scopes: tuple[str, ...]
@@ -131,8 +131,8 @@ def _arguments(group: _Group | None) -> tuple[str, ...] | None:
 def function_name(name: str) -> str:
     """Return only the qualified function name, without return type, anonymous namespaces, template arguments or parameters.
 
-    Only this name shows what a kernel does; template arguments may contain arbitrary functors and types. If the string
-    is not a signature, return the text before the first bracket.
+    This name shows what a kernel does, while template arguments may contain any functors and types. If the string is
+    not a signature, return its beginning up to the first bracket.
     """
     return _function_name(name[:_SCANNED_LENGTH])
 
@@ -141,7 +141,7 @@ def function_name(name: str) -> str:
 def _function_name(name: str) -> str:
     text = demangled(name)
     plain = _PLAIN_HEAD.match(text)
-    if plain and (plain[1] or plain[3] != "<"):  # without `void` before it, `name<…>` may be a return type
+    if plain and (plain[1] or plain[3] != "<"):  # without `void` before it, `name<…>` may be the return type
         return plain[2].replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
     parts = _qualified_function(_items(text))
     if not parts:
@@ -153,8 +153,8 @@ def _function_name(name: str) -> str:
 def demangled(name: str) -> str:
     """Demangle a name; if this fails, return only the function (`ns::f`) or, if this fails too, the name as it is.
 
-    The profiler demangles most names itself, but not those that are too long or that it does not understand. Very long
-    names are truncated.
+    The profiler demangles most names, but not very long ones or ones that it cannot parse. Very long names are
+    truncated.
     """
     read = name[:_SCANNED_LENGTH].removeprefix(_SYCL_KERNEL).removesuffix(_HSA_KERNEL)
     return _demangled(read) if read.startswith("_Z") else read
@@ -179,7 +179,7 @@ def _mangled_head(name: str) -> str | None:
 
 
 def _items(name: str) -> list[_Item]:
-    """Return the words of a name; each pair of brackets with its content is one group."""
+    """Return the words of a name, with the content of brackets as groups."""
     top: list[_Item] = []
     within = _OpenGroups()
     before = ""
@@ -194,7 +194,7 @@ def _items(name: str) -> list[_Item]:
 
 
 def _opens_template(before: str, items: list[_Item], within: list[_Group]) -> bool:
-    """Return whether `<` opens a template group; after a space inside brackets other than `<`, it is a comparison."""
+    """Whether `<` opens a template group; after a space inside most brackets, `<` is a comparison."""
     if _WORD.match(before) and not before[0].isdigit():
         return True
     starts = before in {"", "::", ",", "<", "("} or (before.isspace() and (not within or within[-1].bracket == "<"))
@@ -220,7 +220,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Return whether this item belongs to no name: a space, a qualifier, `*`, or a remark such as `[clone .kd]`."""
+    """Whether an item is a qualifier, the end of the return type, or a remark such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
@@ -285,7 +285,7 @@ def _is_template_after_space(items: list[_Item], position: int) -> bool:
 
 
 def _past_qualifiers(items: list[_Item], position: int) -> int:
-    """Skip qualifiers such as ` const` if `::` follows; otherwise return `position` unchanged."""
+    """Return the position of the `::` after the ` const` of an enclosing function, or `position` if there is none."""
     following = position
     while following < len(items) and isinstance(item := items[following], str):
         if not (item.isspace() or item in _AFTER_PARAMETERS):
@@ -295,7 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function; for a call operator, its object."""
+    """Return the named scopes around the function, and the function itself (for a call operator, its object)."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]
@@ -309,7 +309,7 @@ def _shown_name(part: _Part, scopes: list[_Part], depth: int = 0) -> str:
 
 
 def _lambda_name(group: _Group, inside: str) -> str:
-    """Return a name such as `lambda(float)#1`, whose parameters and number distinguish the lambdas of one function."""
+    """Return `lambda(float)#1`; the parameters and the number distinguish the lambdas of one function."""
     number = re.search(r"#(\d+)|instance (\d+)", inside)
     kind = "lambda" if inside.lstrip("'").startswith("lambda") else "unnamed"
     taken = "".join(_flat(item) for item in group.items[:4] if isinstance(item, _Group))
@@ -318,7 +318,7 @@ def _lambda_name(group: _Group, inside: str) -> str:
 
 
 def _flat(group: _Group) -> str:
-    """Return the beginning of a group's content as a string, without nested groups."""
+    """Return the beginning of a group's content as a string, without the groups inside it."""
     return "".join(item for item in group.items[:40] if isinstance(item, str))
 
 

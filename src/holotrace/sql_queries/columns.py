@@ -30,13 +30,13 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970, the range that Python and Polars can print; DuckDB's range is larger."""
+"""0001-01-01 and 9999-12-31 in days since 1970: Python and Polars can print this range; DuckDB's is larger."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def representable(relation: Any) -> Any:  # noqa: ANN401 -- DuckDB is imported late
-    """Return the relation with unsupported types cast to text by DuckDB, and maps to lists of pairs."""
+    """Return the relation with maps as lists of pairs, and other unsupported types as text."""
     casts = [_cast(number + 1, duckdb_type) for number, duckdb_type in enumerate(relation.types)]
     if not any(casts):
         return relation
@@ -106,7 +106,7 @@ def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Append numbers to the names of columns with equal names: `a`, `a_1`, `a_2`."""
+    """Append numbers to equal column names: `a`, `a_1`, `a_2`."""
     taken: set[str] = set()
     distinct = []
     for name in names:

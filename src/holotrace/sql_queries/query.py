@@ -43,7 +43,7 @@ _LEAST_MEMORY_BYTES = 128 << 20
 _UNKNOWN_MEMORY_BYTES = 4 << 30
 _LEAST_SETTING_BYTES = 16 << 20
 _SHARE_OF_DISK = 2
-"""DuckDB's temporary files may take the free disk space divided by this number."""
+"""DuckDB's temporary files may use the free disk space divided by this number."""
 
 _DUCKDB_TYPES: dict[Any, str] = {
     pl.Int64: "BIGINT",
@@ -65,7 +65,7 @@ def sql(
     timeout_s: float | None = DEFAULT_TIMEOUT_S,
     executor: Executor = IN_PROCESS,
 ) -> pl.DataFrame:
-    """Answer one SELECT about the ranks of a trace with DuckDB.
+    """Run one SELECT on the ranks of a trace with DuckDB.
 
         holotrace.sql(trace, "SELECT name, sum(duration_ns) AS ns FROM kernels GROUP BY name ORDER BY ns DESC LIMIT 10")
 
@@ -74,18 +74,18 @@ def sql(
 
     Args:
         trace: the ranks to query.
-        query: a SELECT that contains the names of its views literally.
+        query: a SELECT that spells out the names of its views.
         memory_limit_bytes: the memory that DuckDB may use before it switches to temporary files, and also the maximum
             size of the result; by default half of the available memory.
         timeout_s: time limit in seconds, not counting the writing of the views; None for no limit.
         executor: computes the rows of the views; its worker processes must run on this machine.
 
     Returns:
-        The rows. Types that Polars does not have, such as intervals, unions and enums, are returned as text.
+        The rows. Types that frames do not support, such as intervals, unions and enums, become text.
 
     Raises:
         InvalidOptionError: DuckDB is not installed or rejects the query; the message gives the reason and the views.
-        LimitReachedError: the query exceeded its limit of time or memory.
+        LimitReachedError: the query exceeded its time or memory limit.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -117,7 +117,7 @@ def sql(
 
 
 def named_views(query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stored tables that a query needs, directly or through views, and the views in the query."""
+    """Return the stored tables that a query needs, directly or for its views, and the views in the query."""
     stored = {name for name in TABLES if re.search(rf'\b{STORED}"?\s*\.\s*"?{name}\b', query, re.IGNORECASE)}
     views = [view for view in VIEWS.values() if re.search(rf"(?<!{STORED}\.)\b{view.name}\b", query, re.IGNORECASE)]
     stored.update(name for view in views for name in view.needs)
@@ -177,7 +177,7 @@ def _put_view(view: SqlView, rows: pl.DataFrame, target: Path) -> None:
 
 
 def _emptied(target: Path) -> Path:
-    """Create the folder of a file, and remove the partial file of a lost worker, if any."""
+    """Create the folder of a file, and remove a partial file that a lost worker may have left."""
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     return target
@@ -187,7 +187,7 @@ def _memory_bytes(asked: int | None) -> int:
     """Return the memory limit of a query: by default half of the available memory.
 
     Raises:
-        InvalidOptionError: the limit is below the minimum for DuckDB.
+        InvalidOptionError: the limit is too small for DuckDB.
     """
     if asked is None:
         free = available_memory_bytes()
@@ -199,7 +199,7 @@ def _memory_bytes(asked: int | None) -> int:
 
 
 def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
-    """Return DuckDB's settings; its temporary files also go into the folder."""
+    """Return DuckDB's settings, with the folder also for its temporary files."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
@@ -226,7 +226,7 @@ def _make_view(connection: Any, name: str, select: str) -> None:  # noqa: ANN401
 
 
 def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
-    """Return the query over the files of a view; without files, a query with the same columns but no rows."""
+    """Return a query that reads the files of a view; without files, a query with the same columns and no rows."""
     if not (folder / view).is_dir():
         nulls = ", ".join(f'NULL::{_DUCKDB_TYPES[column_type]} AS "{name}"' for name, column_type in types.items())
         return f"SELECT NULL::INTEGER AS rank, {nulls} WHERE false"
@@ -249,7 +249,7 @@ def _stored_files(trace: Trace) -> list[StoredFile]:
 
 
 def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- DuckDB is imported late
-    """Restrict DuckDB to the folders, irrevocably."""
+    """Restrict DuckDB to the folders; the query cannot lift this restriction."""
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
@@ -260,7 +260,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
 
 
 def _expect_one_select(connection: Any, duckdb: Any, query: str) -> None:  # noqa: ANN401 -- DuckDB is imported late
-    """Raise InvalidOptionError for anything but one SELECT; other statements could write into the folder."""
+    """Raise InvalidOptionError unless the query is one SELECT, because other statements could write into the folder."""
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         message = "only one SELECT (or DESCRIBE, SUMMARIZE, FROM …, WITH …) is allowed"

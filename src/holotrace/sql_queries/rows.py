@@ -1,4 +1,4 @@
-"""The rows of the SQL views, computed from the same tables as the analyses, mostly rank by rank."""
+"""Compute the rows of the SQL views from the same tables as the analyses, mostly rank by rank."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""Seconds to wait for an interrupted query to end; a few DuckDB functions do not check for interrupts."""
+"""Seconds to wait for an interrupted query to end, because a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
 _POLL_S = 0.5
-"""Length of a single wait in seconds: on Windows, a thread that waits without a timeout does not handle signals."""
+"""Seconds of a single wait, because on Windows a thread that waits without a timeout does not handle signals."""
 
 
 _BETWEEN_INTERRUPTS_S = 0.05
@@ -35,7 +35,7 @@ _BETWEEN_INTERRUPTS_S = 0.05
 
 @dataclass
 class Abandoned:
-    """Queries that ignored an interrupt; the process should exit without waiting for them."""
+    """Queries that ignored an interrupt; the process should not wait for them when it exits."""
 
     count: int = 0
 
@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass
 class RunningQuery:
-    """A query on a connection; `is_stuck` means that it ignored an interrupt, so the connection must stay open."""
+    """A query on a connection; if `is_stuck`, it ignored an interrupt, and the connection must stay open."""
 
     connection: Any
     limits: Limits

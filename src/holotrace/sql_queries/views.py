@@ -1,8 +1,8 @@
-"""The SQL views: the columns with type, unit and meaning, and the functions or queries that produce the rows.
+"""Define the SQL views: the columns with type, unit and meaning, and the functions or queries that produce the rows.
 
-Besides the views declared here, each table of `holotrace.schema.TABLES` is available as the view `stored.<table>`, with the
-same columns as in a store. Every view begins with the column `rank` (int32). docs/reference/schema.md shows the views;
-a test compares it with this file.
+Each table of `holotrace.schema.TABLES` is also available as the view `stored.<table>`, with the same columns as in a
+store. Every view begins with the column `rank` (int32). docs/reference/schema.md shows the views; a test compares it
+with this file.
 """
 
 from __future__ import annotations

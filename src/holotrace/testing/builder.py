@@ -1,4 +1,4 @@
-"""Build a trace in a few lines, so that a test shows everything it depends on."""
+"""Build a trace in a few lines, so a test shows everything that it depends on."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from holotrace.store.trace import Trace
 from holotrace.testing.kineto_json import document
 
 Time: TypeAlias = int | float | Decimal
-"""Microseconds with at most three decimals; a float stands for the decimal number that it prints as."""
+"""Microseconds with at most three decimals; a float means the decimal number that `print` shows."""
 
 Args: TypeAlias = Mapping[str, Any]
-"""Args of one event, added to the builder's own; an arg replaces the builder's arg of the same name, and None removes it."""
+"""Args of one event, in addition to the builder's args; they replace args of the same name, and None removes an arg."""
 
 FIRST_AUTOMATIC_CORRELATION = 100_001
 """The first correlation that the builder assigns to rows with `launch_us` but without `correlation`."""
@@ -65,19 +65,19 @@ class TraceBuilder:
     >>> {rank: len(rank_trace.table("events")) for rank, rank_trace in trace.ranks.items()}
     {0: 3, 1: 1}
 
-    Events are written, and numbered by `event_index`, in the order of the calls. The builder itself adds only launches, each
-    before the work that it launches, and flows, after all other events. Host rows of rank r have the pid 1000 + r; the pid of a
-    device row is the number of its device.
+    Events are written, and numbered by `event_index`, in the order of the calls. The builder itself adds only launches
+    (directly before the launched work) and flows (after all other events). The pid of host rows of rank r is 1000 + r;
+    the pid of a device row is the number of its device.
     """
 
     def __init__(self, *, base_time_ns: int = 0) -> None:
-        """Start a job at rank 0; when the file is read, `base_time_ns` is added to every time."""
+        """Start a job at rank 0; readers of the file add `base_time_ns` to every time."""
         self._base_time_ns = base_time_ns
         self._ranks: dict[int, _RankEvents] = {}
         self._rank = 0
 
     def rank(self, number: int) -> TraceBuilder:
-        """Add this rank and make it the current one: all later events without a `rank` belong to it.
+        """Add this rank and make it the current rank; later events without a `rank` are added to it.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=5)
@@ -100,7 +100,7 @@ class TraceBuilder:
         return self
 
     def event(self, *, rank: int | None = None, **raw: object) -> TraceBuilder:
-        """Add an event with exactly these keys of the file format, such as `ph` and `ts`; times in microseconds.
+        """Add an event with exactly these keys of the file format, such as `ph` and `ts`; times are in microseconds.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().event(ph="i", cat="cpu_instant_event", name="marker", s="t", pid=1000, tid=1, ts=2.5)
@@ -127,9 +127,9 @@ class TraceBuilder:
         args: Args | None = None,
         category: str = "kernel",
     ) -> TraceBuilder:
-        """Add a kernel and, with `launch_us`, the call that launches it at that time and the flow between the two.
+        """Add a kernel and, with `launch_us`, the call that launches it at this time and the flow between them.
 
-        A row with neither `launch_us` nor `correlation` has no correlation and no launch.
+        Without `launch_us` and `correlation`, the row has no correlation and no launch.
 
         >>> from holotrace.testing import TraceBuilder
         >>> builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=20, launch_us=2)
@@ -168,7 +168,7 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a copy; takes the same stream, times and other options as `kernel`.
+        """Add a copy; `placement` accepts the stream, times and other options of `kernel`.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder
@@ -188,7 +188,7 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add a memset; takes the same stream, times and other options as `kernel`.
+        """Add a memset; `placement` accepts the stream, times and other options of `kernel`.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder
@@ -213,9 +213,9 @@ class TraceBuilder:
         args: Args | None = None,
         **placement: Any,  # noqa: ANN401 -- the options of `kernel`
     ) -> TraceBuilder:
-        """Add an NCCL kernel with its args; takes the same times and other options as `kernel`.
+        """Add an NCCL kernel with its args; `placement` accepts the times and other options of `kernel`.
 
-        By default, `sequence` counts up from 1 within the rank and the group.
+        By default, `sequence` counts from 1 within the rank and the group.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder
@@ -276,7 +276,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a Python function, named like `train.py(3): main`, `<built-in function sleep>` or `nn.Module: Linear_0`.
+        """Add a Python function with a name like `train.py(3): main`, `<built-in function sleep>` or `nn.Module: Linear_0`.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder
@@ -320,7 +320,7 @@ class TraceBuilder:
     def step(
         self, number: int, start_us: Time, duration_us: Time, *, thread: int = 1, rank: int | None = None
     ) -> TraceBuilder:
-        """Add the annotation with which the profiler marks a training step.
+        """Add the annotation that the profiler uses to mark a training step.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder
@@ -373,7 +373,7 @@ class TraceBuilder:
         rank: int | None = None,
         args: Args | None = None,
     ) -> TraceBuilder:
-        """Add a call to the CUDA or HIP runtime, or to the driver if its name is like `cuLaunchKernelEx`.
+        """Add a call to the CUDA or HIP runtime or, if its name is like `cuLaunchKernelEx`, to the driver.
 
         >>> from holotrace.testing import TraceBuilder
         >>> TraceBuilder().runtime("cudaMalloc", start_us=0, duration_us=5).build().ranks[0].event_counts()
@@ -469,7 +469,7 @@ class TraceBuilder:
         return paths
 
     def _exists_at_all(self) -> None:
-        """Give a builder without ranks an empty rank 0."""
+        """Add an empty rank 0 if the builder has no ranks."""
         if not self._ranks:
             self._events_of(None)
 
@@ -535,14 +535,14 @@ class TraceBuilder:
 
 @functools.cache
 def _scratch_folder() -> str:
-    """Return the folder for the files of all `build` calls; they stay until the process ends, since ranks are read lazily."""
+    """Return the folder for the files of all `build` calls; it stays until the process ends, for lazy reads."""
     folder = tempfile.mkdtemp(prefix="holotrace-testing-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def _exact(value: object) -> object:
-    """Convert floats to the decimal numbers that they print as, never with an exponent."""
+    """Convert floats to the decimal numbers that `print` shows, without exponents."""
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 

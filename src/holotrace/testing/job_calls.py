@@ -1,12 +1,12 @@
-"""Simulates a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
+"""Simulate a job's collectives on many hosts with known clocks; the calls are already matched across ranks.
 
-Only calls are simulated, not other events, so simulating thousands of ranks takes a second. Every rank computes for a random
-time, then calls the next operation of the step. The kind of operation determines what its ranks wait for:
+Only calls are simulated, so a simulation of thousands of ranks takes a second. Every rank computes for a random time,
+then calls the next operation of the step. The kind of operation determines what its ranks wait for:
 
     all_reduce, all_gather, reduce_scatter   all ranks leave together, `transfer` after the last one has entered
-    broadcast                                a rank leaves `transfer` after it and the root have entered
-    send, recv                               the sender leaves by itself, the receiver after both have entered
-    all_to_all with unequal sizes            nobody waits, as if no rank needed another rank's data
+    broadcast                                each rank leaves `transfer` after it and the root have entered
+    send, recv                               the sender waits for nobody, the receiver leaves after both have entered
+    all_to_all with unequal sizes            no rank waits, as if no rank needed data from others
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Which hosts communicate: the rows and columns of a grid of hosts (`grid`), these and all hosts in an all-reduce (`world`),
-or only pairs of neighbours (`chain`)."""
+"""Which hosts communicate: the rows and columns of a grid of hosts (`grid`), rows, columns and, in an all-reduce, all hosts
+(`world`), or only pairs of neighbours (`chain`)."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -55,10 +55,10 @@ class CallsOptions:
     topology               which groups cross hosts
     clock_offset_ns        how far the clocks may be off, in either direction
     clock_drift_ppb        how fast or slow the clocks may run, in parts per 10^9
-    slow_host              the host whose ranks compute `slow_ns` longer before every operation; None for no slow host
-    missing_fraction       the share of calls that were not recorded
-    late_host              the host whose recording begins after a third of the operations; None for no late host
-    seed                   the seed for everything random
+    slow_host              the host whose ranks compute `slow_ns` longer before every operation; None if no host is slow
+    missing_fraction       the fraction of calls that are not recorded
+    late_host              the host whose recording begins after a third of the operations; None if all begin in time
+    seed                   the seed of all random numbers
     """
 
     hosts: int = 4
@@ -99,13 +99,13 @@ class CallsOptions:
 
 
 class JobCalls(NamedTuple):
-    """Simulated calls, and the clocks that were used to simulate them.
+    """Simulated calls, and the clocks of the simulation.
 
     calls        `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several hosts
-                 leave together. No pair of a start and an end can bound a clock more tightly.
+    shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several
+                 hosts leave together. No start and end can bound a clock more tightly.
     """
 
     calls: pl.DataFrame
@@ -114,14 +114,14 @@ class JobCalls(NamedTuple):
     shortest_ns: int
 
     def true_correction_ns(self, host: str, shown_ns: int, reference: str) -> float:
-        """Return what to add to a time on a host's clock to get the time on the reference host's clock."""
+        """Return the difference to add to a time on a host's clock to get the time on the reference host's clock."""
         clock, other = self.clocks[host], self.clocks[reference]
         passed = (shown_ns - BEGIN_NS - clock.offset_ns) / (1 + clock.drift_ppb * 1e-9)
         shown_since_begin = float(shown_ns - BEGIN_NS)
         return other.offset_ns + passed * (1 + other.drift_ppb * 1e-9) - shown_since_begin
 
     def true_rate(self, host: str, reference: str) -> float:
-        """Return how many seconds the reference host's clock advances while this host's clock advances by one."""
+        """Return how many seconds the reference host's clock advances per second of this host's clock."""
         return (1 + self.clocks[reference].drift_ppb * 1e-9) / (1 + self.clocks[host].drift_ppb * 1e-9)
 
 
@@ -137,7 +137,7 @@ class _Times(NamedTuple):
 
 
 def simulated_calls(options: CallsOptions) -> JobCalls:
-    """Simulate the calls of a job; the same options give the same calls.
+    """Simulate the calls of a job; equal options give equal calls.
 
     >>> job = simulated_calls(CallsOptions(hosts=2, ranks_per_host=1, operations=10))
     >>> sorted(job.hosts.items())
@@ -157,7 +157,7 @@ def simulated_calls(options: CallsOptions) -> JobCalls:
 
 
 class _Course:
-    """The progress of a job in true time: when each rank is free again, and the calls so far."""
+    """The progress of a job in true time: when each rank is free again, and all calls so far."""
 
     def __init__(self, options: CallsOptions, dice: np.random.Generator) -> None:
         self.options, self.dice = options, dice
@@ -183,7 +183,7 @@ class _Course:
         self.instance_count += int(group.max(initial=-1)) + 1
 
     def true_calls(self) -> pl.DataFrame:
-        """Return all calls so far, with their true times, before clock errors."""
+        """Return all calls so far, with true times."""
         tables = [
             pl.DataFrame(
                 {
@@ -238,7 +238,7 @@ def _all_wait(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
 
 
 def _wait_for_first(group: _Int64, start: _Int64, transfer: _Int64) -> _Int64:
-    """Return when each rank leaves if it waits only for the first rank of its group, the root or sender."""
+    """Return when each rank leaves if it waits only for the first rank of its group (the root or sender)."""
     root = np.zeros(int(group.max()) + 1, np.int64)
     root[group[_is_first(group)]] = start[_is_first(group)]
     end: _Int64 = np.maximum(root[group], start) + transfer
@@ -315,7 +315,7 @@ def _clocks(options: CallsOptions, dice: np.random.Generator) -> list[HostClock]
 def _as_recorded(
     true_calls: pl.DataFrame, options: CallsOptions, clocks: list[HostClock], dice: np.random.Generator
 ) -> pl.DataFrame:
-    """Return what the files would contain: only the recorded calls, with times on the hosts' clocks."""
+    """Return the calls that files would contain: only the recorded ones, with times on the hosts' clocks."""
     host = true_calls["rank"].to_numpy() // options.ranks_per_host
     shown = true_calls.with_columns(
         pl.Series(column, _shown(true_calls[column].to_numpy(), host, clocks)) for column in ("start_ns", "end_ns")

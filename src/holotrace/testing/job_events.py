@@ -1,4 +1,4 @@
-"""Writes the trace file of one rank of a simulated job as Kineto would write it."""
+"""Write the trace file of one rank of a simulated job, in the way of Kineto."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RankFile:
 
     @property
     def name(self) -> str:
-        """Name of the file: host, process id and time, as torch's `tensorboard_trace_handler` writes it."""
+        """Name of the file: host, process id and time, as in the files of torch's `tensorboard_trace_handler`."""
         return f"{self.host}_{self._process_id}.{self._shows(self._end_ns)}.pt.trace.json.gz"
 
     def content(self) -> bytes:
@@ -133,7 +133,7 @@ class RankFile:
         return {"ph": "M", "name": what, "ts": self._time(self._plan.steps[0].start_ns), **place, "args": args}
 
     def _call_rows(self, call: PlannedCall) -> Iterator[Event]:
-        """Write a call's operators, their launches, and the device work that these launch."""
+        """Write a call's operators, their launches, and the launched device work."""
         for name, span in zip(call.call.operators, call.spans, strict=True):
             args = self._operator_args()
             category = "user_annotation" if name.startswith("nccl:") else "cpu_op"
@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of one of a call's operators, except its number."""
+        """Return the args of one operator of a call, except its number."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}
@@ -175,7 +175,7 @@ class RankFile:
         }
 
     def _work_rows(self, planned: PlannedWork, thread: Thread, external_id: int) -> Iterator[Event]:
-        """Write a piece of device work, the call that launched it, and the flow between them."""
+        """Write device work, the call that launched it, and the flow between them."""
         correlation = next(self._correlations)
         ids = {"External id": external_id, "correlation": correlation}
         track = (self._device, planned.work.stream)
@@ -199,7 +199,7 @@ class RankFile:
         return args
 
     def _autograd_flow(self, call: PlannedCall) -> Iterator[Event]:
-        """Write this call's end of the flow from a forward operator to its backward operator."""
+        """Write the start (forward) or the end (backward) of the flow between a call's operators."""
         if call.call.is_autograd:
             phase = "s" if call.thread == "main" else "f"
             times = self._times(*call.spans[0])
@@ -214,7 +214,7 @@ class RankFile:
         yield _flow("s", correlation, self._thread("main"), times, "ac2g")
 
     def _projected_annotations(self) -> Iterator[Event]:
-        """Write, for each annotation, a row on the compute stream that spans the work launched within it."""
+        """Write, for each annotation, a row on the compute stream that spans the work launched in the annotation."""
         by_step: dict[int, list[PlannedWork]] = {}
         for call in self._plan.calls:
             if call.thread == "main":
@@ -229,7 +229,7 @@ class RankFile:
                 yield self._projection(span.name, inside)
 
     def _projection(self, name: str, works: list[PlannedWork]) -> Event:
-        """Write the annotation around device work; like Kineto's, it begins 1 ns before the work and lasts 2 ns longer."""
+        """Write the annotation around device work; as in Kineto, it begins 1 ns earlier and lasts 2 ns longer."""
         first_ns = min(planned.start_ns for planned in works)
         last_ns = max(planned.end_ns for planned in works)
         track = (self._device, works[0].work.stream)
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Number autograd operations over the whole job, as PyTorch does; a step has fewer than ten thousand."""
+    """Number autograd operations over the whole job, as PyTorch does; a step has fewer than 10,000."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 
@@ -282,7 +282,7 @@ def _inputs(call: PlannedCall) -> dict[str, Any]:
 
 
 def _ranks_text(members: Iterable[int]) -> str:
-    """Write the ranks of a group as the profiler does: it lists at most 30."""
+    """Return the ranks of a group as text; like the profiler, list at most 30 ranks."""
     ranks = list(members)
     shown = ", ".join(map(str, ranks[:_MOST_RANKS_WRITTEN]))
     return f"[{shown}, ...]" if len(ranks) > _MOST_RANKS_WRITTEN else f"[{shown}]"

@@ -1,8 +1,8 @@
-"""Simulates a training job: when each piece of its work runs, on one true clock.
+"""Simulate a training job: when its work runs, on one true clock.
 
-The host of each rank makes calls one after another, and launches work ahead of its device. A device begins a piece of work once
-its stream is free, its dependencies have ended, and the launch has arrived. A collective begins on each rank when the rank
-arrives; it ends on all ranks at the same time, `duration_ns` after the last arrival.
+The host of each rank makes calls one after another, and launches work ahead of its device. Work begins when its stream
+is free, its dependencies have ended, and its launch has reached the device. A collective begins on each rank when the
+rank arrives. It ends on all ranks at the same time, `duration_ns` after the last arrival.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from holotrace.testing.training_step import (
 Thread = Literal["main", "backward"]
 
 BEGIN_NS = 1_795_209_476_000_000_000
-"""True time at which a job's recording begins."""
+"""True time of the start of a job's recording."""
 
 FIRST_STEP = 10
-"""Number of the first recorded step; during the earlier steps, the profiler waited and warmed up."""
+"""Number of the first recorded step; during earlier steps, the profiler waited and warmed up."""
 
 OPERATOR_NS = 1_500
-"""Host time that an operator takes before it calls the operator nested in it, and again after that operator has returned."""
+"""Host time of an operator before it calls a nested operator, and again after the nested operator has returned."""
 
 LAUNCH_CALL_NS = 3_000
 """Host time of a launching call."""
@@ -43,10 +43,10 @@ LAUNCH_LATENCY_NS = 4_500
 """Time from the start of a launching call until its work can begin on an idle device."""
 
 STREAM_GAP_NS = 1_100
-"""Time from the end of a kernel or copy to the start of the next one on its stream, or of one that depends on it."""
+"""Time from the end of a kernel or copy to the start of the next work on its stream, or of work that depends on it."""
 
 DATA_LOADING_NS = 640_000
-"""Host time of fetching a batch, during which the device is idle."""
+"""Host time to fetch a batch; meanwhile, the device is idle."""
 
 _WAKE_UP_NS = 6_000
 _JITTER = 0.03
@@ -76,7 +76,7 @@ class JobOptions:
             raise InvalidOptionError(message)
 
     def extra_ns_per_computation(self, rank: int) -> int:
-        """Return how much longer each forward and backward kernel of a rank takes; 0 unless the rank is the straggler."""
+        """Return how much longer each forward and backward kernel takes on this rank; 0 if it is not the straggler."""
         if rank != self.straggler_rank:
             return 0
         return self.straggler_delay_ns // training_step(self.layers).autograd_work_count
@@ -90,7 +90,7 @@ class JobOptions:
         return rank // self.ranks_per_host
 
     def group_of(self, group: str, rank: int) -> range:
-        """Return the ranks of the process group that has this name and contains this rank."""
+        """Return the ranks of the process group with this name that contains this rank."""
         if group == WORLD_GROUP:
             return range(self.ranks)
         first = rank - rank % self.ranks_per_host
@@ -99,7 +99,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host: it is off by the offset at `BEGIN_NS`, and runs fast by the drift."""
+    """The clock of one host, which is ahead by the offset at `BEGIN_NS`, and fast by the drift."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
@@ -111,7 +111,7 @@ class HostClock:
 
 @dataclass
 class PlannedWork:
-    """A piece of device work and the call that launches it; its start and end are 0 until they are known."""
+    """Device work and the call that launches it; start and end are 0 until they are known."""
 
     work: DeviceWork
     launch_start_ns: int
@@ -123,7 +123,7 @@ class PlannedWork:
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A host operation; spans are the start and end of each of its operators, outermost first."""
+    """A host operation; `spans` are the start and end of each operator in it, outermost first."""
 
     call: Call
     step: int
@@ -134,7 +134,7 @@ class PlannedCall:
 
 @dataclass(frozen=True)
 class Span:
-    """An annotated span of the main thread, or a call in which the thread waits."""
+    """A span of the main thread: an annotation, or a call in which the thread waits."""
 
     name: str
     step: int
@@ -144,7 +144,7 @@ class Span:
 
 @dataclass(frozen=True)
 class PlannedCollective:
-    """One operation of a process group: when it began on each member, and when it ended on all."""
+    """One operation of a process group: when it began on each member, and when it ended on all members."""
 
     name: str
     group: str
@@ -155,7 +155,7 @@ class PlannedCollective:
 
     @property
     def last_to_arrive(self) -> int:
-        """The rank that the others waited for."""
+        """The rank that arrived last, for which all other ranks waited."""
         return self.members[self.start_ns.index(max(self.start_ns))]
 
     @property
@@ -211,7 +211,7 @@ def _play_step(number: int, step: TrainingStep, machines: list[_Machine], meetin
 
 
 def _clocks(options: JobOptions) -> list[HostClock]:
-    """Return the clock of each host; the first host's clock is correct."""
+    """Return the clock of each host; the clock of the first host is correct."""
     dice = random.Random(f"{options.seed} clocks")  # noqa: S311 -- not a secret
     host_count = math.ceil(options.ranks / options.ranks_per_host)
     others = (
@@ -236,7 +236,7 @@ class _Machine:
         self._extra_ns = options.extra_ns_per_computation(rank)
 
     def play_until_gradients(self, number: int, step: TrainingStep) -> list[PlannedWork]:
-        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, which are not simulated yet."""
+        """Simulate a step up to the launch of the last all-reduce; return the all-reduces, to be simulated later."""
         self._step, self._step_start_ns = number, self._host_ns
         self._annotated("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", ())
         self._annotated("Optimizer.zero_grad#AdamW.zero_grad", step.load)
@@ -249,13 +249,13 @@ class _Machine:
         return reductions
 
     def play_update(self, step: TrainingStep) -> PlannedWork:
-        """Simulate the optimizer, which waits for all gradients; return the all-gather, which is not simulated yet."""
+        """Simulate the optimizer, which waits for all gradients; return the all-gather, which is simulated later."""
         self.free_ns[COMPUTE_STREAM] = max(self.free_ns[COMPUTE_STREAM], self.free_ns[REDUCE_STREAM])
         self._annotated("Optimizer.step#AdamW.step", step.update)
         return self._launch_collective(step.gather, "main", self.free_ns[COMPUTE_STREAM])
 
     def finish_step(self, step: TrainingStep) -> None:
-        """Copy the loss to the host once the parameters are gathered, and wait for it."""
+        """Copy the loss to the host when the parameters have been gathered, and wait for the copy."""
         self.free_ns[COMPUTE_STREAM] = max(self.free_ns[COMPUTE_STREAM], self.free_ns[GATHER_STREAM])
         self._play(step.loss_out, "main")
         wait_start_ns = self._host_ns
@@ -273,7 +273,7 @@ class _Machine:
         self.plan.annotations.append(Span(name, self._step, start_ns, self._host_ns))
 
     def _play(self, call: Call, thread: Thread) -> None:
-        """Launch a call's device work, and let the device run it."""
+        """Launch the device work of a call, and run it on the device."""
         for planned in self._launch(call, thread):
             extra_ns = self._extra_ns if call.is_autograd else 0
             stream = planned.work.stream
@@ -282,7 +282,7 @@ class _Machine:
             self.free_ns[stream] = planned.end_ns
 
     def _launch_collective(self, call: Call, thread: Thread, ready_ns: int) -> PlannedWork:
-        """Launch a collective that depends on work ending at `ready_ns`; it starts as soon as its stream is free."""
+        """Launch a collective that starts when its stream is free, but not before `ready_ns`."""
         (planned,) = self._launch(call, thread)
         free_ns = max(self.free_ns[planned.work.stream], ready_ns)
         planned.start_ns = max(free_ns + STREAM_GAP_NS, planned.launch_start_ns + LAUNCH_LATENCY_NS)
@@ -324,7 +324,7 @@ class _Meeting:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def hold(self, one_per_rank: Sequence[PlannedWork]) -> None:
-        """Run a collective, which every rank has launched, once in each process group of its kind."""
+        """Run a collective, after all ranks have launched it, once in each process group of its kind."""
         group = one_per_rank[0].work.collective.group
         step = self._options.ranks if group == WORLD_GROUP else self._options.ranks_per_host
         for first in range(0, self._options.ranks, step):
@@ -343,5 +343,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Let the work start only after the previous collective on the same stream."""
+        """Start the work only after the previous collective on the same stream."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

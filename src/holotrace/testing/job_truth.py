@@ -1,7 +1,7 @@
-"""The truth about a simulated job, computed from its plan by plain counting rather than by the library's algorithms.
+"""Compute the truth about a simulated job from its plan, by plain counting instead of the library's algorithms.
 
-The times of a rank are on its own host's clock, so they equal the times in its file to the nanosecond. The times of the job
-(when collectives end, how long ranks wait for each other) are true times.
+The times of a rank are on its host's clock, so they are exactly the times in its file. The times of the job (when
+collectives end, how long ranks wait for each other) are true times.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from holotrace.testing import job_plan
 from holotrace.testing.job_plan import JobPlan, PlannedCollective, RankPlan
 
 SCHEMA = "holotrace.testing.job_truth/1"
-"""Value of the key `schema`, which identifies the file."""
+"""Value of the key `schema`, which identifies truth files."""
 
 GAP_THRESHOLD_NS = 30_000
-"""Waits from launch to start that are shorter than this count as kernel_wait, longer ones as other."""
+"""Waits from launch to start are kernel_wait if they are shorter than this, otherwise other."""
 
 _KINDS = ("computation", "communication", "memory")
 
 
 @dataclass(frozen=True)
 class ShownWork:
-    """A piece of device work, with the times that its rank's file shows."""
+    """Device work, with the times in its rank's file."""
 
     kind: str
     stream: int
@@ -47,7 +47,7 @@ class StepTruth:
 
 @dataclass(frozen=True)
 class CollectiveTruth:
-    """One collective: the last rank to arrive, and when the collective truly ended. Its members have consecutive ranks."""
+    """One collective: the last rank to arrive, and the true time of its end. The ranks of the group are consecutive."""
 
     collective: str
     group: str
@@ -65,12 +65,12 @@ class RankTruth:
     window_ns             from the first start to the last end of device work
     busy_ns, idle_ns      time within the window with and without device work
     computation_ns, communication_ns, memory_ns
-                          time with at least one piece of work of that kind
+                          time with at least one computation, communication or memory operation
     overlap_ns            time with both computation and communication
-    states_ns             {kinds that run at the same time, joined by ` + `: time}
+    states_ns             {kinds of work that run at the same time, joined by ` + `: time}
     idle_by_stream_ns     {stream: {host_wait, kernel_wait, other: time}}
-    idle_of_device_ns     {host_wait, kernel_wait, other: time} of the gaps in which no stream had work
-    kernel_counts         {kind: number of pieces of device work}
+    idle_of_device_ns     {host_wait, kernel_wait, other: time} of the gaps without work on any stream
+    kernel_counts         {kind: number of kernels, copies and memsets}
     collective_wait_ns    true time in collectives before their last rank arrived
     """
 
@@ -154,9 +154,9 @@ def shown_works(rank_plan: RankPlan) -> list[ShownWork]:
 
 
 def state_lengths(works: Iterable[ShownWork]) -> Counter[frozenset[str]]:
-    """Return how long each set of kinds of work ran at the same time; the empty set is idle time between work.
+    """Return how long each set of kinds of work ran at the same time; the empty set means idle time between work.
 
-    Nothing changes between two consecutive starts or ends, so it is enough to count the work that runs between them.
+    Nothing changes between two consecutive starts or ends, so counting the work that runs between them is enough.
     """
     changes = sorted(
         change for work in works for change in ((work.start_ns, 1, work.kind), (work.end_ns, -1, work.kind))

@@ -1,6 +1,6 @@
-"""JSON text in the layout of Kineto's `ChromeTraceLogger`, the writer behind `export_chrome_trace`.
+"""Write JSON in the layout of Kineto's `ChromeTraceLogger`, which `export_chrome_trace` uses.
 
-Header keys precede the events. Each key of an event is on its own line; all its args are on one line.
+Header keys precede the events. Each key of an event has its own line; all args share one line.
 https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp
 """
 
@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 Event = Mapping[str, Any]
-"""One event with the keys of the file: ph, cat, name, pid, tid, ts, dur, args. Times are microseconds."""
+"""One event with the keys of the file: ph, cat, name, pid, tid, ts, dur, args. Times are in microseconds."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=float)
 
@@ -24,7 +24,7 @@ def microseconds(time_ns: int) -> Decimal:
 
 
 def document(header: Event, events: Iterable[Event], trailer: Event) -> bytes:
-    """Return a whole trace file: header keys, `traceEvents`, then the keys Kineto writes after the events."""
+    """Return a trace file: header keys, `traceEvents`, then the keys that Kineto writes after the events."""
     head = "".join(f"  {_field(key, value)},\n" for key, value in header.items())
     body = ",\n".join(map(event_text, events))
     tail = "".join(f",\n  {_field(key, value)}" for key, value in trailer.items())

@@ -1,4 +1,4 @@
-"""A job of two ranks and two steps, small enough to check every number by hand."""
+"""A job with two ranks and two steps, small enough to check every number by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ STEP_US = 1_000
 
 
 def small_job() -> Trace:
-    """Return a job of two data-parallel ranks in which rank 1 is late.
+    """Return a job with two data-parallel ranks, of which rank 1 is late.
 
     In each step of 1,000 µs, a rank copies a batch (10 to 60 µs), multiplies (from 100 µs), applies relu, and reduces its
-    gradients with the other rank until 780 µs. The host waits in the meantime. The multiplication takes 300 µs on rank 0 and
+    gradients with the other rank until 780 µs. Meanwhile, the host waits. The multiplication takes 300 µs on rank 0 and
     500 µs on rank 1, so rank 0 waits 200 µs in the all-reduce.
 
     >>> from holotrace.testing import small_job

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for intervals, events, whole trace files with every legal oddity, and damaged files.
+"""Hypothesis strategies for intervals, events, whole trace files with all variations of the format, and damaged files.
 
     @given(trace_documents())
     def test_...(document: bytes): ...
@@ -6,7 +6,7 @@
     @given(trace_documents().flatmap(broken_bytes))
     def test_...(damaged: bytes): ...
 
-A document from `trace_documents` is valid JSON, so `json.loads` shows what a reader must find in it.
+A document from `trace_documents` is valid JSON, so tests can compare a reader with `json.loads`.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ CATEGORIES = (
 
 _LARGEST_INT64 = 2**63 - 1
 _LARGEST_UINT64 = 2**64 - 1
-_LATEST_NS = 2_800_000_000_000_000_000  # with a base time and a duration added, still less than 2**62: the reader drops later events
-_LONGEST_NS = 2**52  # the reader drops longer events, so that sums of durations fit 64 bits
+_LATEST_NS = 2_800_000_000_000_000_000  # plus base time and duration, less than 2**62; the reader drops later events
+_LONGEST_NS = 2**52  # the reader drops longer events, so sums of durations fit into 64 bits
 
 
 class _NumberText(str):
-    """A number, with or without quotes, whose text is written unchanged."""
+    """The text of a number, with or without quotes, which is written unchanged."""
 
     __slots__ = ()
 
@@ -84,11 +84,11 @@ class _Layout:
         return value if isinstance(value, _NumberText) else json.dumps(value)
 
     def _key(self, key: str) -> str:
-        """Write a key; no profiler escapes more than necessary in keys."""
+        """Write a key, escaping only what is necessary, like all profilers."""
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a string; single characters, such as phases, are never escaped unnecessarily."""
+        """Write a string; in single characters, such as phases, escape only what is necessary."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()
@@ -96,16 +96,16 @@ class _Layout:
 
 
 def interval_arrays(*, max_size: int = 25, latest: int = 40) -> st.SearchStrategy[tuple[Int64Array, Int64Array]]:
-    """Return half-open intervals as a start and an end array, in any order; a few are empty or have a negative length.
+    """Return half-open intervals in any order, as arrays of starts and ends; a few have zero or negative length.
 
-    Times are small, so that intervals often touch and overlap, and a set of whole nanoseconds can serve as the oracle.
+    Times are small, so intervals often touch and overlap, and the oracle can be a set of nanoseconds.
     """
     pairs = st.lists(st.tuples(st.integers(-latest, latest), st.integers(-2, latest // 2)), max_size=max_size)
     return pairs.map(_as_arrays)
 
 
 def names() -> st.SearchStrategy[str]:
-    """Return event names: common, empty or long ones, and names with quotes, backslashes, control or any other characters."""
+    """Return event names: common, empty and long names, and names with quotes, backslashes or any characters."""
     usual = st.sampled_from(
         (
             "aten::mm",
@@ -125,7 +125,7 @@ def names() -> st.SearchStrategy[str]:
 
 
 def events() -> st.SearchStrategy[dict[str, Any]]:
-    """Return complete events (`ph` X) as they look in a parsed file, with times as exact Decimal microseconds."""
+    """Return complete events (`ph` X) as in a parsed file, with times as exact Decimal microseconds."""
     return st.fixed_dictionaries(
         {
             "ph": st.just("X"),
@@ -142,9 +142,9 @@ def events() -> st.SearchStrategy[dict[str, Any]]:
 
 @st.composite
 def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
-    """Return trace files: valid JSON in any layout, with everything that the format allows.
+    """Return trace files: valid JSON in any layout, with all variations that the format allows.
 
-    Keys are in any order. Header keys precede or follow the events, or there is no header and the file is a bare list.
+    Keys are in any order. Header keys precede or follow the events, or the file is only the list of events.
     Times are whole, decimal, exponent or quoted numbers. Names contain any characters, escaped or not. Ids may use all 64 bits.
     Args may be known, unknown, nested or missing.
     """
@@ -156,7 +156,7 @@ def trace_documents(draw: st.DrawFn, *, max_events: int = 8) -> bytes:
 
 
 def broken_bytes(document: bytes) -> st.SearchStrategy[bytes]:
-    """Return the document with one to three kinds of damage: cut off, or bytes changed, removed, repeated or inserted.
+    """Return the document with one to three damages: its end cut off, or bytes changed, removed, repeated or inserted.
 
     The result may happen to be a valid file.
     """
@@ -287,7 +287,7 @@ def _counter_events() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def _layouts() -> st.SearchStrategy[_Layout]:
-    """Return layouts of JSON: compact, spaced or on several lines, and with no, non-ASCII or all characters escaped."""
+    """Return layouts of JSON: compact, spaced or on several lines, escaping no, non-ASCII or all characters."""
     return st.builds(
         _Layout,
         comma=st.sampled_from((",", ", ", ",\n    ", "\r\n,")),
@@ -310,7 +310,7 @@ _NUMBER_STYLES: tuple[Callable[[Decimal], str], ...] = (
     lambda time_us: _NumberText(f"{int(time_us.scaleb(3))}E-3"),
     lambda time_us: _NumberText(f'"{time_us:f}"'),
 )
-"""The ways to write a time: three decimals, whole if possible, two exponent forms, and quoted."""
+"""The ways to write a time: with three decimals, whole if possible, in two exponent forms, and quoted."""
 
 
 def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def _written(event: dict[str, Any], number: Callable[[Decimal], str]) -> dict[st
 
 
 def _enclosed(draw: st.DrawFn, trace_events: list[dict[str, Any]]) -> Json:
-    """Put the events into an object between random header keys, or return a bare list."""
+    """Put the events into an object between random header keys, or return only the list of events."""
     if draw(st.integers(0, 5)) == 0:
         return list(trace_events)
     keys = {**draw(_headers()), **draw(_dicts(_any_json())), "traceEvents": trace_events}

@@ -1,10 +1,10 @@
-"""A simulated multi-rank GPU training job in which every number is known.
+"""Simulate a multi-rank GPU training job in which every number is known.
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
-writes one trace file per rank, with the names and the layout of torch's `tensorboard_trace_handler`, and `truth.json`,
-which `holotrace.open_trace` ignores. One rank computes more slowly than the others, which wait for it in every all-reduce. The
-hosts' clocks differ.
+writes one trace file per rank, with names and layout as from torch's `tensorboard_trace_handler`, and `truth.json`,
+which `holotrace.open_trace` ignores. One rank is slow, and all other ranks wait for it in every all-reduce. The hosts'
+clocks differ.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ def write_job(  # noqa: PLR0913 -- one option per property of the job
     clock_drift_ppm: int = 20,
     seed: int = 0,
 ) -> JobTruth:
-    """Write the trace files of a job and the truth about it; equal options give equal bytes.
+    """Write the trace files of a job and the truth about it; equal options give equal files.
 
     Args:
         folder: created if necessary.
         ranks: processes, each with its own device.
         steps: recorded training steps; a step of six layers takes about 14 ms.
-        layers: layers of the model; a step of a rank has about 100 events per layer.
-        straggler_rank: the slow rank, counted from the end if negative; None for a job without one.
+        layers: layers of the model; each rank has about 100 events per layer and step.
+        straggler_rank: the slow rank, counted from the end if negative; None if no rank is slow.
         straggler_delay_us: how much longer the slow rank's forward and backward passes take in each step.
         ranks_per_host: ranks that share a host, and therefore a clock.
         clock_offset_us: how far the clocks of all hosts except the first may be off, in either direction.
-        clock_drift_ppm: by how many millionths these clocks may run fast or slow.
+        clock_drift_ppm: how fast or slow these clocks may run, in parts per million.
         seed: seeds the clocks and the small variations in every duration.
 
     Returns:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _expect_own(folder: Path) -> None:
-    """Refuse to write to a folder that may contain recorded traces, which the simulated job could overwrite."""
+    """Raise an error if the folder may contain recorded traces, which the simulated job could overwrite."""
     if any(folder.glob("*.json*")) and not (folder / TRUTH_FILE).exists():
         message = f"{folder} contains files that may be recorded traces; name another folder for the simulated job"
         raise InvalidOptionError(message)
@@ -115,7 +115,7 @@ def _write(folder: Path, plan: JobPlan) -> JobTruth:
 def _write_rank(folder: Path, options: JobOptions, rank_plan: RankPlan) -> tuple[str, str]:
     """Write the file of a rank; return the rank's host and the name of the file."""
     file = RankFile(options, rank_plan)
-    # Without a time in the gzip header, the same content always gives the same file.
+    # Without a time in the gzip header, equal content gives equal files.
     (folder / file.name).write_bytes(gzip.compress(file.content(), _COMPRESSION_LEVEL, mtime=0))
     return file.host, file.name
 

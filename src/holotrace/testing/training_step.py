@@ -1,9 +1,9 @@
-"""The work of one training step of a transformer on an H100 with PyTorch's data parallelism.
+"""The work of one training step of a transformer on H100 GPUs with PyTorch's data parallelism.
 
-Names, launch shapes and proportions are taken from bfloat16 training with 2,048 tokens and a width of 4,096. A step copies a
-batch to the device, clears gradients, and runs the forward and backward pass. During the backward pass of each layer, the
-gradients of the layer above are reduced over all ranks. The step then updates parameters, gathers them from the ranks of the
-host, and copies the loss to the host.
+Names, launch shapes and proportions come from bfloat16 training with 2,048 tokens and a width of 4,096. A step copies a
+batch to the device, clears gradients, and runs the forward and backward pass. During the backward pass of each layer,
+the gradients of the layer above are reduced over all ranks. Then the step updates the parameters, gathers them from the
+ranks on the same host, and copies the loss to the host.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class Collective:
-    """The args of a communication kernel on one rank; `elements` is the number of its input elements."""
+    """The args of a communication kernel on one rank; `elements` is the number of input elements."""
 
     name: str
     group: str
@@ -53,8 +53,8 @@ class Collective:
 class DeviceWork:
     """One kernel, copy or memset.
 
-    duration_ns   duration on an idle device; for communication, from the arrival of the last rank
-    collective    args of the collective; meaningful only if `kind` is communication
+    duration_ns   duration on an idle device; for communication, the time from the arrival of the last rank
+    collective    args of the collective; used only if `kind` is communication
     """
 
     name: str
@@ -84,9 +84,9 @@ class DeviceWork:
 
 @dataclass(frozen=True)
 class Call:
-    """One host operation: nested operators, outermost first, and the work that the innermost one launches.
+    """One host operation: nested operators, outermost first, and the work that the innermost operator launches.
 
-    sequence   number of an autograd operation within its step, shared by its forward and backward calls
+    sequence   number of an autograd operation within its step, equal for its forward and backward calls
     """
 
     operators: tuple[str, ...]
@@ -157,7 +157,7 @@ def training_step(layers: int) -> TrainingStep:
 
 
 def _backward_by_layer(numbered: list[tuple[_Autograd, int]], layers: int) -> list[tuple[Call, ...]]:
-    """Split the backward pass after each layer, with the head in the last layer's part and the embedding in the first's."""
+    """Split the backward pass by layer; the head is part of the last layer, the embedding part of the first layer."""
     calls = [operation.backward_call(number) for operation, number in numbered]
     cuts = [0, *(1 + len(_LAYER) * layer for layer in range(1, layers)), len(calls)]
     return [tuple(reversed(calls[cuts[layer] : cuts[layer + 1]])) for layer in reversed(range(layers))]
@@ -411,7 +411,7 @@ _LOSS_OUT = Call(
 
 
 def shape_args(shape: LaunchShape, sm_count: int) -> dict[str, Any]:
-    """Return the args that Kineto writes to describe a kernel launch."""
+    """Return the args that describe a kernel launch in Kineto's files."""
     block_count = shape.grid[0] * shape.grid[1] * shape.grid[2]
     threads = shape.block[0] * shape.block[1] * shape.block[2]
     return {

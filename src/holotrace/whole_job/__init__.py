@@ -1,1 +1,1 @@
-"""Questions about a whole job: its summary, and the health of its files."""
+"""Answers questions about a whole job: its summary, and the health of its files."""

@@ -1,4 +1,4 @@
-"""The health of a job's files: unreadable files, lost data, broken rules, and doubts about the recordings."""
+"""Check the health of a job's files: unreadable files, lost data, broken rules, and doubts about the recordings."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """The counts in one sentence, for example `3 files: 1 clean, 1 with losses, 1 unreadable.`."""
+        """The number of files in each state, such as `3 files: 1 clean, 1 with losses, 1 unreadable.`."""
         counts = Counter(file.state for file in self.files)
         states = [f"{counts[state]:,} {state}" for state in _STATES if counts[state]]
         if self.skipped:
@@ -107,7 +107,7 @@ class Check:
 def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS) -> Check:
     """Check the health of a job's files: repaired data, dropped data and unreadable files.
 
-    An unreadable file raises no exception; its entry in `files` has the error.
+    An unreadable file raises no exception; its entry in `files` contains the error.
 
     Args:
         trace: the job.
@@ -133,7 +133,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if their number equals the number of ranks that the user left out."""
+    """Drop the doubt about missing ranks if the user left out as many ranks."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

@@ -1,4 +1,4 @@
-"""The summary of a job: a verdict in one sentence, the diagnosis, and the answers to the first questions."""
+"""Summarise a job: a verdict in one sentence, the diagnosis, and the answers to the first questions."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ class Summary(EqualByContent):
 
     @property
     def covers_one_job(self) -> bool:
-        """Whether the traces are of one job and from PyTorch's profiler; only then, the diagnosis gives the verdict."""
+        """Whether the traces are from one job and from PyTorch's profiler; if not, the diagnosis gives no verdict."""
         return self.verdict == self.diagnosis.answer
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain Python objects: tables as lists of rows, times in ns, shares 0 to 1."""
+        """Return everything as plain Python objects: tables as lists of rows, times in ns, fractions from 0 to 1."""
         return {
             "doubts": self.doubts,
             "verdict": self.verdict,
@@ -163,7 +163,7 @@ def verdict_on(
 
 
 def verdict_of(known: Diagnosis, whole: Wholeness) -> str:
-    """Return the answer of the diagnosis; for traces of several jobs or of another program, why there is none."""
+    """Return the answer of the diagnosis or, for traces of several jobs or another program, why there is none."""
     if whole.unrelated:
         return _of_different_jobs(whole.jobs)
     return _of_other_program(known) if whole.is_foreign else known.answer
@@ -176,7 +176,7 @@ def _of_other_program(known: Diagnosis) -> str:
 
 
 def _of_different_jobs(jobs: Sequence[str]) -> str:
-    """Return a sentence that lists the jobs; a verdict would average over them."""
+    """Return a sentence that lists the jobs, because a verdict would average over them."""
     count = f"{len(jobs):,} different jobs" if len(jobs) > 1 else "different jobs"
     more = f"; {len(jobs) - MOST_JOBS_NAMED:,} more" if len(jobs) > MOST_JOBS_NAMED else ""
     return f"These files belong to {count}, so no verdict covers them all; open each by itself: {'; '.join(jobs[:MOST_JOBS_NAMED])}{more}."
@@ -189,7 +189,7 @@ def _plans(questions: Collection[str]) -> dict[str, Plan[Any, Any]]:
 
 
 def losses(trace: Trace, *, executor: Executor = IN_PROCESS) -> tuple[str, ...]:
-    """Return a sentence about files read only in part and the lost data; `wholeness` lists files that end early."""
+    """Return a sentence about files that were read only in part; `wholeness` lists files that end early."""
     return _LOSSES.run(trace, executor)
 
 
@@ -222,7 +222,7 @@ _LOSSES = Plan(_losses_of_rank, _lost_in_all)
 
 
 def _findings(results: dict[str, Result]) -> tuple[str, ...]:
-    """Return the distinct findings of analyses with rows; without rows, findings only say which data are missing."""
+    """Return the distinct findings of analyses with rows; other findings only name missing data."""
     with_rows = (result for result in results.values() if has_rows(result))
     return tuple(dict.fromkeys(finding for result in with_rows for finding in result.findings))
 

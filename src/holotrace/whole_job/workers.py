@@ -1,4 +1,4 @@
-"""The number of worker processes that pays off for a job."""
+"""Estimate how many worker processes pay off for a job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.store.trace import Trace
 
 _RANKS_WORTH_A_WORKER = 16
 _BYTES_WORTH_A_WORKER = 8 << 20
-"""Starting a worker takes about as long as analysing 16 small ranks, or 8 MiB of compressed traces."""
+"""Starting a worker takes as long as analysing about 16 small ranks, or about 8 MiB of compressed traces."""
 
 _MEMORY_PER_BYTE = 16
 """Memory in bytes that a worker may need for all analyses together, per byte of the compressed file."""
@@ -20,7 +20,7 @@ _COMPRESSION = 16
 
 
 def worthwhile_workers(traces: Iterable[Trace]) -> int:
-    """Return how many worker processes pay off and fit into memory; 1 means that this process does the work."""
+    """Return how many worker processes pay off and fit into memory; 1 means that this process should do the work."""
     sizes = [_compressed_size(rank_trace.source) for trace in traces for rank_trace in trace.ranks.values()]
     worth = int(len(sizes) / _RANKS_WORTH_A_WORKER + sum(sizes) / _BYTES_WORTH_A_WORKER)
     if min(worth, len(sizes)) <= 1:

@@ -1,16 +1,16 @@
-"""Guaranteed bounds on clocks, from operations in which some participants wait for others.
+"""Compute hard bounds on clocks from operations in which some participants wait for others.
 
 When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each
-operation has a time G: every participant that others wait for starts before G, and every participant that waits ends
-after G:
+operation has a time G that is after the start of every participant that others wait for and before the end of every
+participant that waits:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
-Bounds on the clocks bound every G, and these bounds in turn tighten the bounds on the clocks, even on clocks that share no
-operation with the reference. The search repeats this in rounds. Since every round uses only these inequalities, the
-true values stay within the bounds.
+Bounds on the clocks give bounds on every G, and the bounds on G tighten the bounds on the clocks, even on clocks that
+share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
+true values stay within the bounds after any number of rounds.
 
-Times are float64 nanoseconds, counted from a time near the data. For two clocks, the bounds are the convex hulls of
+Times are float64 nanoseconds, relative to a time close to the data. For two clocks, the bounds are the convex hulls of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
 """
 
@@ -27,17 +27,17 @@ Float64Array: TypeAlias = npt.NDArray[np.float64]
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 _INTERVAL_COUNT = 16
-"""Time is divided into this many equal intervals; bounds are computed at their ends and interpolated inside them."""
+"""Bounds are computed at the ends of this many equal time intervals, and interpolated in between."""
 
 _BUCKET_COUNT = 2 * _INTERVAL_COUNT
-"""In each bucket of time, only the tightest inequality of each clock is used; the others would change little."""
+"""Time is divided into this many buckets; only the tightest inequality of each clock in each bucket is used."""
 
 _SMALLEST_GAIN_NS = 1.0
 _MORE_ROUNDS = 40
 
 
 class Marks(NamedTuple):
-    """The times at which participants start (or end) operations; sorted by operation.
+    """Starts, or ends, of participants in operations; sorted by operation.
 
     operation  int64    from 0
     clock      int64    from 0
@@ -60,8 +60,8 @@ class Slopes(NamedTuple):
 class ClockBounds:
     """Bounds on z(t) = o + d·t of each clock; a clock's time t plus z(t) is the reference time.
 
-    knots      float64 [times]          times at which z is bounded, the same for every clock
-    low, high  float64 [clocks, times]  least and greatest z of each clock at each knot; infinite if unbounded
+    knots      float64 [times]          times, on every clock, for which there are bounds on z
+    low, high  float64 [clocks, times]  smallest and largest z of each clock at each knot; infinite if unbounded
     slopes     bounds on d of each clock
     """
 
@@ -72,7 +72,7 @@ class ClockBounds:
 
     @cached_property
     def is_contradictory(self) -> npt.NDArray[np.bool_]:
-        """For each clock, whether its bounds contradict each other: no line fits."""
+        """Whether the bounds on each clock contradict each other, so no line fits."""
         crossed: npt.NDArray[np.bool_] = (self.low > self.high).max(axis=1) | (self.slopes.low > self.slopes.high)
         return crossed
 
@@ -101,7 +101,7 @@ def clock_bounds(starts: Marks, ends: Marks, limits: Slopes, *, reference: int =
         limits: bounds on d of each clock, known in advance.
         reference: the clock for which z is 0.
 
-    If the inequalities contradict each other, the search stops early; see `ClockBounds.is_contradictory`.
+    The search ends when the inequalities contradict each other; see `ClockBounds.is_contradictory`.
     """
     knots = knots_around(starts.time, ends.time)
     sides = _Side.of(starts, knots), _Side.of(ends, knots)
@@ -158,7 +158,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper limits on z or on -z, one point per clock and bucket; infinite in an empty bucket."""
+    """Upper bounds on z (or on -z for the lower side): one point per clock and bucket, infinite in an empty bucket."""
 
     time: Float64Array
     value: Float64Array
@@ -179,11 +179,10 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the greatest value of any line within `slopes` that passes below all points.
+    """Return, for each knot, the largest value of any line below all points with a slope within `slopes`.
 
-    This is a linear programme with two variables, the offset and the slope of a line. So the greatest value is
-    determined by two points, or by one point and a bound on the slope. If the bounds on the slope contradict each
-    other, no line fits, and the value is meaningless.
+    This is a linear programme in the offset and the slope of a line, so two points, or one point and a bound on the
+    slope, determine the largest value. If the bounds on the slope contradict each other, the value is meaningless.
     """
     low, high = slopes.low[:, None], slopes.high[:, None]
     by_knot = []
@@ -197,7 +196,7 @@ def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Ar
 
 
 def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Float64Array:
-    """Return the smallest value that any chord, from a point before a knot to a point after it, has at this knot."""
+    """Return, for a knot, the smallest value of all chords from a point before the knot to a point after it."""
     split = knot_number * _BUCKET_COUNT // _INTERVAL_COUNT
     if split in {0, _BUCKET_COUNT}:
         return np.full(len(passed), np.inf)
@@ -209,7 +208,7 @@ def _least_chord(points: _Points, passed: Float64Array, knot_number: int) -> Flo
 
 
 class _Positions(NamedTuple):
-    """For each time, the knot before it, and how far it is on the way to the next knot, as a fraction."""
+    """Positions of times between knots: the previous knot, and the fraction of the way to the next knot."""
 
     knot: Int64Array
     fraction: Float64Array
@@ -269,7 +268,7 @@ class _Side:
         return least
 
     def tightest(self, values: Float64Array, clock_count: int) -> _Points:
-        """Return, for each clock and bucket, the least value and when it occurs."""
+        """Return the smallest value of each clock in each bucket, with its time."""
         time = np.tile(self.middles, clock_count)
         least = np.full(clock_count * _BUCKET_COUNT, np.inf)
         if len(values):
@@ -278,7 +277,7 @@ class _Side:
         return _Points(time.reshape(clock_count, -1), least.reshape(clock_count, -1))
 
     def _least_in_cells(self, ordered: Float64Array) -> Int64Array:
-        """Return the row with the least value in each cell (a clock and a bucket); on a tie, the last row."""
+        """Return the row of the smallest value in each cell (a clock and a bucket); on a tie, the last such row."""
         lengths = np.diff(self.first_of_cell, append=len(ordered))
         is_least = ordered == np.repeat(np.minimum.reduceat(ordered, self.first_of_cell), lengths)
         rows = np.zeros(len(self.cells), np.int64)

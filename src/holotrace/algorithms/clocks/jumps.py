@@ -1,8 +1,8 @@
-"""Finds clocks that jump, and operations that were matched wrongly.
+"""Find clocks that jump, and operations that are matched wrongly.
 
-If no single line fits a clock, its time is divided into segments, and each segment gets a line. If a few operations
-contradict the line, but it fits again after them, these few are dropped. Later steps treat each segment as a separate
-clock.
+If no single line fits a clock, its time is divided into segments, each with its own line. Later steps treat each
+segment as a separate clock. If a line fits the operations before and after only a few contradicting operations, these
+few are dropped.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 DROPPED, UNDECIDED = -1, -2
 
 _FEWEST_IN_SEGMENT = 3
-"""If fewer operations than this contradict the line, they were matched wrongly, and the clock did not jump."""
+"""If fewer operations than this contradict the others, they were matched wrongly; the clock did not jump."""
 
 _SEARCHED_AROUND_JUMP = 64
 _NEAR_CONFLICT = 16
 _EQUAL = 0.3
-"""A clock jumps if at least three operations near a conflict differ from the line by the same amount (within 30 %)."""
+"""A clock jumps if 3 of the 16 operations around a conflict differ from the line by the same amount (± 30 %)."""
 
 _FEWEST_TO_SPLIT = 8
 
 
 class Participants(NamedTuple):
-    """One row per operation and clock, sorted by operation; processes that share a clock are one participant.
+    """One row per operation and clock, sorted by operation; all processes with the same clock are one participant.
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    start        float64  the latest start that others wait for; -inf if no one waits for this participant
-    end          float64  the earliest end after waiting for others; inf if this participant waits for no one
+    start        float64  the latest start that other participants wait for, on this clock; -inf if there is none
+    end          float64  the earliest end that waits for other participants; inf if there is none
     reading      float64  the earliest end
     is_together  bool     whether all participants of the operation wait for each other
     """
@@ -52,7 +52,7 @@ class Participants(NamedTuple):
     is_together: BoolArray
 
     def rows(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return the selected rows; the operation numbers stay as they are, so they may have gaps."""
+        """Return the selected rows; their operation numbers may have gaps."""
         return Participants(
             self.operation[rows],
             self.clock[rows],
@@ -63,7 +63,7 @@ class Participants(NamedTuple):
         )
 
     def only(self, rows: BoolArray | Int64Array) -> Participants:
-        """Return the selected rows, and renumber the operations without gaps."""
+        """Return the selected rows, with operations renumbered without gaps."""
         chosen = self.rows(rows)
         return chosen._replace(operation=np.unique(chosen.operation, return_inverse=True)[1])
 
@@ -86,7 +86,7 @@ class Participants(NamedTuple):
 
 
 def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
-    """Return bounds on each clock's slope relative to its line, to keep the clock's rate within 1 ± largest_drift."""
+    """Return bounds on the slope of each clock relative to its line that keep its rate within 1 ± largest_drift."""
     rate = np.nan_to_num(lines.rate, nan=1.0)
     return Slopes((1 - largest_drift) / rate - 1, (1 + largest_drift) / rate - 1)
 
@@ -97,8 +97,8 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
     Clocks are examined in order of their distance from the reference. In each operation, a clock is compared with the
-    operation's hub (see `ClockGraph`). The hub was examined earlier, so its jumps are not taken for jumps of the clock.
-    The reference has one segment.
+    operation's hub (see `ClockGraph`). The hub's jumps are already known, so they are not mistaken for jumps of the
+    clock. The reference has one segment.
     """
     segment = np.full(len(participants.operation), DROPPED)
     start, end, reading = np.full((3, len(segment)), np.nan)
@@ -122,7 +122,7 @@ def segments(participants: Participants, graph: ClockGraph, reference: int, larg
 
 
 def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[_Part, BoolArray]]:
-    """Yield each segment of a clock, with a mask of the readings that fall into this segment and no other."""
+    """Yield each segment of a clock, with a mask of the readings that are in this segment and in no other."""
     fits = [part.holds(part.rate * reading + part.offset) for part in parts]
     is_clear = np.sum(fits, axis=0) == 1
     for part, fit in zip(parts, fits, strict=True):
@@ -130,9 +130,9 @@ def _rows_of_parts(parts: list[_Part], reading: Float64Array) -> Iterator[tuple[
 
 
 class _Part(NamedTuple):
-    """A segment of a clock: its line, its start and end on the reference clock, and the rows that determine it.
+    """A segment: its line, its start and end on the reference clock, and the rows that determine the line.
 
-    undecided  rows that may be in this segment or in the next one
+    undecided  rows between this segment and the next one
     """
 
     rate: float
@@ -154,7 +154,7 @@ def _align(aligned: Participants, raw: Participants, rows: Int64Array, rate: flo
 
 
 class _Pair(NamedTuple):
-    """The operations that a clock (the child) shares with hubs (the parent), sorted by time."""
+    """The operations of a clock, sorted by time: the clock is the child, and the hubs together are the parent."""
 
     rows: Int64Array
     child: Participants
@@ -171,8 +171,8 @@ class _Pair(NamedTuple):
     def parts(self) -> Iterator[_Part]:
         """Divide the clock into segments.
 
-        Other operations, which cannot be compared with a hub, may come earlier or later. So the first and the last
-        segment extend outwards by the time from the first to the last operation here.
+        Operations without a known hub (see `ClockGraph`) may come before or after all other operations. The first and
+        the last segment are therefore extended outwards by the time from the first to the last known operation.
         """
         begin, count = 0, len(self.rows)
         length = float(np.ptp(self.parent.reading)) if count else 0.0
@@ -194,7 +194,7 @@ class _Pair(NamedTuple):
             begin = end
 
     def _longest_segment(self, begin: int) -> tuple[Int64Array, int]:
-        """Return the operations of the segment from position `begin`, and the position of the next segment."""
+        """Return the operations of the segment that starts at `begin`, and the start of the next segment."""
         dropped: list[int] = []
         while True:
             kept = self._without(begin, len(self.rows), dropped)
@@ -211,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop the operations after the last one in which all participants wait: the jump may come before them."""
+        """Drop operations after the last one in which all participants wait for each other, as the jump may come first."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting
@@ -220,7 +220,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return how many operations, counted from the first one, a single line fits."""
+        """Return how many operations, from the first one on, a single line fits."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)
@@ -233,7 +233,7 @@ class _Pair(NamedTuple):
         return fitting
 
     def _wrong_matches(self, begin: int, conflict: int, dropped: list[int]) -> list[int] | None:
-        """Return one or two wrong matches, without which the line fits beyond the conflict; None if the clock jumps."""
+        """Return one or two wrong matches; without them, the line fits beyond the conflict. None if the clock jumps."""
         end = min(conflict + _FEWEST_IN_SEGMENT, len(self.rows))
         kept = self._without(begin, end, dropped)
         wrong: list[int] = []
@@ -246,10 +246,10 @@ class _Pair(NamedTuple):
         return None
 
     def _moved_together(self, begin: int, conflict: int, wrong: list[int]) -> set[int]:
-        """Return the seemingly wrong matches near the conflict, if they all differ from the line by the same amount.
+        """Return the seemingly wrong operations near the conflict, if they all differ from the line by the same amount.
 
-        Real wrong matches differ by different amounts. Equal differences come from a jump that only some operations
-        show.
+        Wrong matches differ from the line by different amounts. Equal differences show a jump, even if only some
+        operations have them.
         """
         recent = [row for row in wrong if begin < row and abs(row - conflict) <= _NEAR_CONFLICT]
         before = self._without(begin, min(recent, default=begin), wrong)
@@ -261,11 +261,10 @@ class _Pair(NamedTuple):
         return set(recent) if (np.abs(apart - middle) <= _EQUAL * abs(middle)).all() else set()
 
     def _contradictions(self, kept: Int64Array) -> Float64Array:
-        """Return, in ns, how much each operation contradicts the line that maps the child to the parent.
+        """Return, in ns, how far each operation contradicts the line that maps the clock to its parent.
 
-        If the participants wait for each other, they should end together, and the result is the time between their
-        ends. Otherwise, the result is the time from the end of one participant to the start of the other, which should
-        not be later.
+        If both participants wait for each other, they should end at the same time, and the result is the time between their
+        ends. Otherwise, the result is the time from the end of one participant to the start of the other.
         """
         rate, offset = self._line(kept)
         difference: Float64Array = self.parent.reading[kept] - (rate * self.child.reading[kept] + offset)
@@ -277,9 +276,9 @@ class _Pair(NamedTuple):
         return np.where(self.child.is_together[kept], apart, left_before)
 
     def _jump_near(self, begin: int, conflict: int, dropped: list[int]) -> int:
-        """Return the operation at which the two clocks move apart; the conflict may appear only later.
+        """Return the operation where the readings of the two clocks start to differ, which may be before the conflict.
 
-        The chosen position minimises the sum of the distances of all differences from their median before or after it.
+        Choose the position that minimises the sum of the distances from the medians before and after it.
         """
         window = self._without(max(begin, conflict - _SEARCHED_AROUND_JUMP), conflict + _SEARCHED_AROUND_JUMP, dropped)
         window = window[window < len(self.rows)]
@@ -293,7 +292,7 @@ class _Pair(NamedTuple):
         return int(window[positions[int(np.argmin(costs))]]) if positions else conflict
 
     def _line(self, kept: Int64Array) -> tuple[float, float]:
-        """Return the rate and the offset of the rough line that maps the child to the parent."""
+        """Return the rate and the offset of the rough line that maps the clock to its parent."""
         lines = self._lines(kept)
         return float(lines.rate[1]), float(lines.offset[1])
 
@@ -309,7 +308,7 @@ class _Pair(NamedTuple):
         return not bounds.is_contradictory[1]
 
     def _both(self, kept: Int64Array) -> Participants:
-        """Return both participants of the operations `kept`, with the parent as clock 0 and the child as clock 1."""
+        """Return both participants of the operations `kept`; the parent becomes clock 0, the child clock 1."""
         parent, child = self.parent.rows(kept), self.child.rows(kept)
         return Participants(
             operation=np.repeat(np.arange(len(kept)), 2),
@@ -322,7 +321,7 @@ class _Pair(NamedTuple):
 
 
 def _alternating(first: Float64Array, second: Float64Array) -> Float64Array:
-    """Interleave two arrays: first[0], second[0], first[1], second[1], and so on."""
+    """Interleave two arrays: the first value of each, then the second of each, and so on."""
     return np.stack([first, second], axis=1).ravel()
 
 

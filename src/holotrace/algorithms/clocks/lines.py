@@ -1,8 +1,8 @@
-"""Estimates clocks from operations that end at about the same time for all participants.
+"""Estimate clocks from operations that end at about the same time for all participants.
 
 A `reading` is the time that a clock shows at the end of an operation. The operations connect the clocks in a graph. In each
 operation, the hub is the participant nearest to the reference clock, and an edge leads from the hub to every other participant.
-Each edge uses the median difference between the two readings, so a few late ends change little.
+The median difference between the two readings of an edge changes little if a participant ends some operations late.
 """
 
 from __future__ import annotations
@@ -21,20 +21,18 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
 _CHUNK_COUNT = 16
-"""The readings of an edge are divided into this many chunks, and each chunk is represented by its medians."""
+"""The readings of an edge are divided into this many chunks, and the median of each chunk is used."""
 
 _LAST_RESORT = 1 << 20
-"""Distance that an operation adds if its participants need not end together; paths avoid it where they can."""
+"""Distance that an operation adds if its participants need not end together; paths through it are a last resort."""
 
 _UNREACHED = 1 << 40
 _RIDGE = 1e-6
-"""A small term that keeps the equations solvable if the readings do not determine a clock; a single reading outweighs
-it."""
+"""A small weight, far below one reading, that keeps the equations solvable if readings do not determine a clock."""
 
 _USUAL_DRIFT = 50e-6
 _USUAL_JITTER_NS = 5_000.0
-"""How much the rates of clocks, and the ends of an operation, usually differ. Short recordings, which hardly show
-rates, need this prior."""
+"""Usual differences between clock rates, and between the ends of an operation: a prior for short recordings."""
 
 
 class Readings(NamedTuple):
@@ -72,8 +70,8 @@ class ClockGraph:
                                  connected
     hub_row      int64 [rows]    for each row, the row of its operation's hub
     edge         int64 [rows]    the edge between hub and participant; -1 for the hub itself and for unconnected
-                              clocks; also -1 where `is_together` is false, if it is true in another operation of
-                              the same two clocks
+                                 clocks. Also -1 if `is_together` is false and the two clocks share another operation
+                                 where it is true
     edges        int64 [edges, 2]  hub and other clock
     parent_edge  int64 [clocks]  the edge to a clock that is nearer to the reference; -1 for the reference and
                                  for unconnected clocks
@@ -110,9 +108,9 @@ def clock_graph(readings: Readings, clock_count: int, reference: int) -> ClockGr
 
 
 def rough_lines(readings: Readings, graph: ClockGraph, reference: int, largest_drift: float) -> Lines:
-    """Return lines that map each clock to the reference clock, as accurately as the noise of the readings allows.
+    """Return lines that map each clock to the reference clock, within the noise of the readings.
 
-    A clock's line builds on the line of the next clock on the way to the reference, so errors grow with the distance.
+    Each clock's line is derived from its parent's line, so errors grow with the distance from the reference.
     """
     rows = np.flatnonzero(graph.edge >= 0)
     difference = readings.time[graph.hub_row[rows]] - readings.time[rows]
@@ -133,7 +131,7 @@ class Adjustment(NamedTuple):
 
     middle         the time relative to which the adjusted lines are expressed
     value, slope   float64 [clocks]  add value + slope · (time - middle) to a clock
-    closure_error  largest median difference along an edge that closes a cycle; None without a cycle
+    closure_error  largest median difference on an edge that closes a cycle; None without a cycle
     """
 
     middle: float
@@ -148,7 +146,7 @@ class Adjustment(NamedTuple):
 
 
 def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float64Array) -> Adjustment:
-    """Correct roughly aligned clocks, by least squares over all edges of the graph.
+    """Correct roughly aligned clocks by least squares over all edges of the graph.
 
     Args:
         readings: times that `rough_lines` mapped to the reference clock.
@@ -156,10 +154,10 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         reference: the clock that is not adjusted.
         rate: the rates of the rough lines; NaN if unknown.
 
-    With z_a(t) = v_a + s_a·t, and t relative to the middle, each chunk of n readings of an edge from hub h to clock a, with
-    median time t and median difference r, contributes n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. One more
-    term per clock pulls its rate towards 1; its weight is the ratio of the usual jitter to the usual drift, so it
-    matters only in short recordings.
+    Let z_a(t) = v_a + s_a·t, with t relative to the middle. Take a chunk of n readings of the edge from hub h to clock
+    a, with median time t and median difference r. It adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each
+    clock adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift. This
+    term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)
@@ -173,7 +171,7 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
 
 
 class _Usual(NamedTuple):
-    """A prior for the slope of each clock: the slope that makes its rate 1, and a weight, as a number of readings."""
+    """A prior for the slope of each clock: the slope that makes its rate 1, and the weight, as a number of readings."""
 
     slope: Float64Array
     weight: float
@@ -201,7 +199,7 @@ def _least_squares(
 
 
 def _closure_error(chunks: pl.DataFrame, graph: ClockGraph) -> float | None:
-    """Return the largest median difference along edges that the rough lines did not use (all but the parent edges)."""
+    """Return the largest median difference on edges that the rough lines did not use (all except parent edges)."""
     closing = chunks.filter(~pl.col("edge").is_in(graph.parent_edge.tolist()))
     by_edge = closing.group_by("edge").agg(pl.col("difference").median().abs())
     return None if by_edge.is_empty() else float(by_edge["difference"].to_numpy().max())
@@ -249,10 +247,10 @@ def _parent_edges(edges: Int64Array, counts: Int64Array, distance: Int64Array) -
 def _median_lines(
     edge: Int64Array, time: Float64Array, difference: Float64Array, edge_count: int
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return a robust line for each edge: a middle time, the value at this time, and the slope.
+    """Return a robust line for each edge: its middle time, its value at the middle time, and its slope.
 
-    The slope is the median of the slopes between all pairs of chunks (Theil-Sen estimator):
-    https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
+    The slope is the median of the slopes between all pairs of chunks; each chunk is reduced to its medians (Theil-Sen
+    estimator): https://en.wikipedia.org/wiki/Theil%E2%80%93Sen_estimator.
     """
     chunks = _chunks(edge, time, difference)
     place = chunks["edge"].to_numpy(), chunks["chunk"].to_numpy()
@@ -265,7 +263,7 @@ def _median_lines(
 
 
 def _median_slopes(times: Float64Array, values: Float64Array) -> Float64Array:
-    """Return, for each edge, the median slope between its pairs of chunks; 0 if there is only one chunk."""
+    """Return, for each edge, the median slope between pairs of chunks; 0 if there is only one chunk."""
     later, earlier = np.triu_indices(_CHUNK_COUNT, 1)[::-1]
     run = times[:, later] - times[:, earlier]
     with np.errstate(divide="ignore", invalid="ignore"):

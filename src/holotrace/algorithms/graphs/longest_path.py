@@ -1,7 +1,7 @@
 """Find longest paths through a directed acyclic graph.
 
-Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. The loops over edges are native code, since the
-graph of a large trace has tens of millions of edges.
+Nodes are numbered from 0; edge i leads from `source[i]` to `target[i]`. The loops over edges are native code, because
+the graph of a large trace has tens of millions of edges.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ def has_cycle(edges: Edges) -> bool:
 
 
 def binding_edges(edges: Edges, arrival: Int64Array) -> Int64Array:
-    """Return each node's incoming edge that arrives last; on a tie, the first such edge; `NO_EDGE` if there is none."""
+    """Return, for each node, the incoming edge that arrives last (on a tie, the first such edge), or `NO_EDGE`."""
     return _native.binding_edges(*edges, arrival)
 
 
 class MeasuredBinding(NamedTuple):
     """The edges that determine measured times.
 
-    binding             as from `binding_edges`; an edge that arrives after its target's measured time is moved
-                        to that time
-    delay               for binding edges, the time from the arrival to the measured time; 0 for other edges
-    contradicted_count  number of edges that arrive after the measured time
+    binding             as in `binding_edges`, but an edge that arrives after the measured time of its target is moved
+                        to the measured time
+    delay               for binding edges, the time from their arrival to the measured time; 0 for other edges
+    contradicted_count  number of edges that arrive after the measured time of their target
     """
 
     binding: Int64Array
@@ -57,7 +57,7 @@ def measured_binding(edges: Edges, time: Int64Array, weight: Int64Array) -> Meas
 
 
 def earliest_times(edges: Edges, weight: Int64Array) -> Int64Array:
-    """Return each node's earliest time: the length of the longest path to it. Nodes without a predecessor have time 0.
+    """Return the earliest time of each node: its longest path from nodes without predecessors, which have time 0.
 
     Raises:
         ValueError: there is a cycle.
@@ -87,7 +87,7 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes without `is_kept` where this adds no edges; longest paths between other nodes keep their lengths.
+    """Remove nodes that need not be kept if this adds no edges; longest paths between kept nodes keep their lengths.
 
     A node with i incoming and o outgoing edges is replaced by at most i·o edges, and only if i·o ≤ i + o. Of parallel
     edges, only the longest is kept.

@@ -1,4 +1,4 @@
-"""Passes amounts from node to node until they reach a final target; the whole numbers add up exactly."""
+"""Pass whole amounts from node to node until they reach a final target, without rounding errors in the sum."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 
 
 class Shares(NamedTuple):
-    """The proportions in which nodes pass on the amounts they receive.
+    """The proportions in which nodes pass on the amounts that they receive.
 
-    first   the rows `first[i]` to `first[i + 1]` of the other columns are the targets of node i
-    target  a node before node i or, if negative, the final target -1 - target
-    weight  proportion of the target; a node without positive weights keeps what it receives
+    first   the rows of node i in the other columns are `first[i]` to `first[i + 1]`
+    target  a node before i; a negative number means the final target -1 - target
+    weight  proportion that the target gets; a node without positive weights keeps what it receives
     """
 
     first: Int64Array
@@ -26,7 +26,7 @@ class Shares(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """The amounts that arrived, one per label and target.
+    """The final amounts, one per label and target.
 
     label     as given
     target    the node that kept the amount; a negative number means a final target, as in `Shares`
@@ -41,9 +41,9 @@ class Arrived(NamedTuple):
 
 
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
-    """Pass on the amount of each label, starting from its `node`; nodes are processed from the last to the first.
+    """Pass on the amount of each label from its `node`; nodes are processed from the last to the first.
 
-    The results of a label add up exactly to its amount, because cumulative sums are rounded, not single results.
+    The results for each label add up exactly to its amount, because running sums are rounded, not single results.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))

@@ -1,4 +1,4 @@
-"""Finds the dependencies between a main thread and threads that work for it, from starts and ends of activities."""
+"""Sort the starts and ends of activities, and find dependencies between a main thread and threads that work for it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NO_LANE = -1
 class Points(NamedTuple):
     """The starts and ends of activities in time order; the first and the last point are the bounds of a window.
 
-    start, end   the points where each activity begins and ends
+    start, end   points where each activity starts and ends
     time_ns      time of each point
     activity     activity of each point; -1 for the first and the last
-    is_start     whether the point is the start of its activity; true for the first point, false for the last
+    is_start     whether each point is the start of its activity; true for the first point, false for the last
     """
 
     start: _Int64
@@ -40,15 +40,15 @@ def sorted_points(start_ns: _Int64, end_ns: _Int64, first_ns: int, last_ns: int)
 
 
 class Ranges(NamedTuple):
-    """Activities, some of which are ranges on threads.
+    """Activities, of which some are ranges on threads.
 
     lane        thread of each range, or a separate lane; `NO_LANE` for activities that are not on a thread
     thread      the thread that recorded the range
-    parent      the enclosing range in the same lane; -1 if there is none
+    parent      the range around each range in the same lane; -1 if there is none
     start_ns
-    is_waiting  whether the thread waits
-    is_call     whether it is a call during which no other thread works for this one
-    ends_on_thread  whether a range in a separate lane ends once its thread has waited for it
+    is_waiting  whether the thread waits during the range
+    is_call     whether the range is a call during which other threads never work for its thread
+    ends_on_thread  whether a range in a separate lane ends when its thread has waited for it
     """
 
     lane: _Int64
@@ -64,8 +64,8 @@ class ThreadEdges(NamedTuple):
     """Edges between points.
 
     source, target  points
-    weight_ns       the least time from source to target
-    owner           the range that this time is attributed to, or -1
+    weight_ns       the minimum time from source to target
+    owner           the range that spends this time; -1 if there is none
     counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
                     end of a range that started before the main thread began to wait for it, along lanes, to the window
     """
@@ -77,7 +77,7 @@ class ThreadEdges(NamedTuple):
     counts: _Int64
 
     def between(self, begin: int, end: int) -> ThreadEdges:
-        """Return the edges in rows `begin` to `end`; `counts` stays as it is."""
+        """Return the edges from row `begin` to row `end`."""
         rows = slice(begin, end)
         columns = (self.source[rows], self.target[rows], self.weight_ns[rows], self.owner[rows])
         return ThreadEdges(*columns, self.counts)
@@ -89,16 +89,16 @@ def thread_edges(ranges: Ranges, points: Points, main_lane: int, works_inside: _
     The starts and ends of the main thread's ranges divide time into segments. Another lane pauses in a gap between its
     ranges if the gap continues into a later segment. Between two pauses, the lane works without interruption.
 
-    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half
-    of the segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes
-    `works_inside` are considered, and their gaps are work too; inside calls (`is_call`), no lane is considered.
-    Segments in which the main thread waits, and the pauses of other lanes, have weight 0.
+    The main thread waits in a segment if another lane ends its work there, and other lanes are busy for at least half of the
+    segment. Inside ranges with `is_waiting`, any busy time is enough. Inside other ranges, only the lanes in
+    `works_inside` are considered, and their gaps count as busy. Inside calls (`is_call`), the main thread does not
+    wait. The main thread's waits and the pauses of other lanes have weight 0.
 
     Args:
         ranges: the activities.
         points: their `sorted_points`.
         main_lane: the lane of the main thread.
-        works_inside: lanes that may work for the main thread even inside ranges in which it does not wait.
+        works_inside: lanes that are also considered inside ranges without `is_waiting`.
         host_end_ns: the end of the last segment.
     """
     of_points = (points.activity, points.is_start, points.time_ns)

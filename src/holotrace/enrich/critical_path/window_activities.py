@@ -90,7 +90,7 @@ class WindowActivities(EqualByContent):
 
     @cached_property
     def launching_row(self) -> npt.NDArray[np.int64]:
-        """The row of the call that launched each activity; -1 on host rows, if unknown, and for calls outside the window."""
+        """The row of the call that launched each activity; -1 on host rows, and if the call is not in the table."""
         return self.rows_of(self.table["launch_index"])
 
     @cached_property

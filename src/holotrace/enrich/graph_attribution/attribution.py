@@ -198,7 +198,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the largest share of the replay that a candidate could explain, judging only by the counts of each kind of work."""
+        """Return the largest share of the replay that a candidate could explain, by the counts of each kind of work."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())

@@ -72,7 +72,7 @@ class Grafts(NamedTuple):
 
 
 class _Template(NamedTuple):
-    """The nodes that one replay adds: their rows in the recording, each node's parent, and the node of each piece of work."""
+    """The nodes that one replay adds: their rows in the recording, their parents, and the node of each kernel."""
 
     rows: _Rows
     above: _Rows

@@ -85,7 +85,7 @@ class _Search:
         self._is_backward = names.str.contains(_BACKWARD).fill_null(value=False).to_numpy()
 
     def rows(self, *parts: tuple[int, int]) -> _Rows:
-        """Return the rows of these replays on the stream with the most work: across streams, the order may change."""
+        """Return the rows of these replays on the busiest stream, because the order across streams may change."""
         rows = np.concatenate([np.arange(*part) for part in parts])
         numbers, counts = np.unique(self._streams[rows], return_counts=True)
         chosen: _Rows = rows[self._streams[rows] == numbers[np.argmax(counts)]]

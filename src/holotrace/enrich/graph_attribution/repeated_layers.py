@@ -135,7 +135,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return candidate anchors: kernels whose count is a multiple of the number of layers, one line per run in a layer."""
+    """Return candidate anchors: kernels that run n times per layer, for a whole number n, with n lines each."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)

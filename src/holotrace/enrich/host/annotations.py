@@ -1,7 +1,7 @@
-"""User annotations on the host and on devices, and the annotation of each piece of device work.
+"""User annotations on the host and on devices, and the annotation of each device activity.
 
 The profiler projects each host annotation onto streams (GPU_USER_ANNOTATION), from the first to the last kernel launched inside
-it. If the profiler did not project them, because the option was off or its version is older, this module does.
+it. If the profiler did not project annotations, because the option was off or its version is older, this module projects them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the host annotations in file order.
 
     Returns:
-        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, self_ns int64: the time in
-        which no shorter annotation runs on the same thread.
+        event_index uint32, name uint32 (string id), start_ns, end_ns int64, track_id uint32, and self_ns int64: the time
+        without a shorter annotation on the same thread.
     """
     return _with_exclusive_time(host_ranges(rank_trace), ["track_id"])
 
@@ -41,12 +41,12 @@ def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the annotations on streams, recorded or projected.
 
     Returns:
-        event_index   uint32  the annotation: the row of the device, or the projected row of the host
+        event_index   uint32  the annotation: the recorded device row, or the host row that was projected
         name          uint32  string id
         start_ns, end_ns  int64
         device        int32   -1 if the file does not say
         stream        int64   -1 if the file does not say
-        self_ns  int64   the time in which no shorter annotation of the same stream runs
+        self_ns  int64   the time without a shorter annotation on the same stream
     """
     return _with_exclusive_time(device_ranges(rank_trace), _STREAM)
 
@@ -70,12 +70,12 @@ def has_recorded_device_annotations(rank_trace: RankTrace) -> bool:
 
 
 def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the innermost annotation of each piece of device work.
+    """Return the innermost annotation of each device activity.
 
-    If annotations on streams were recorded, the innermost one is the shortest on the same device and stream in which the work
-    begins. If no annotations on streams were recorded, the innermost one is the shortest host annotation around the launch on
-    the launching thread. If that thread has no annotation around the launch, the innermost one is the shortest around the
-    launch on another thread of the process, such as a main thread that waits for the backward pass.
+    If annotations on streams were recorded, it is the shortest annotation on the same device and stream in which the work
+    begins. Otherwise, it is the shortest host annotation around the launch on the launching thread. If this thread has no
+    annotation around the launch, it is the shortest around the launch on another thread of the process, such as a main thread
+    that waits for the backward pass.
 
     Returns:
         The rows of `device_work`, in the same order: event_index uint32, annotation_index uint32 (event_index of the
@@ -96,7 +96,7 @@ def annotation_of_work(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _projected(rank_trace: RankTrace) -> pl.DataFrame:
-    """Project each host annotation onto each stream, from the first start to the last end of its work there."""
+    """Project each host annotation onto each stream, from the first start to the last end of its work on the stream."""
     host, work = host_annotations(rank_trace), device_rows(rank_trace)
     parent = nesting(*(host[column].to_numpy() for column in ("track_id", "start_ns", "end_ns"))).parent
     rows = _launching_annotation(rank_trace, host, work["event_index"])
@@ -116,7 +116,7 @@ def _projected(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _launching_annotation(rank_trace: RankTrace, host: pl.DataFrame, event_index: pl.Series) -> npt.NDArray[np.int64]:
-    """For each of these device rows, return the row in `host` of the innermost annotation around its launch."""
+    """Return, for each of these device rows, the row in `host` of the innermost annotation around its launch."""
     launched = of_events(launches(rank_trace), event_index)
     calls = of_events(rank_trace.events_of(LAUNCH_KINDS, ["event_index", "track_id"]), launched["launch_index"])
     moments = calls.with_columns(launched["launch_start_ns"].alias("moment"))
@@ -151,7 +151,7 @@ def innermost_of(annotations: pl.DataFrame, moments: pl.DataFrame, keys: Sequenc
 def _groups(
     table: pl.DataFrame, keys: Sequence[str], chosen: pl.Series | None
 ) -> dict[tuple[object, ...], npt.NDArray[np.int64]]:
-    """Return the rows of each combination of keys, numbered as in the table before it was filtered by `chosen`."""
+    """Return {combination of keys: its rows}, numbered as in the table before it was filtered by `chosen`."""
     original = np.arange(len(table)) if chosen is None else np.flatnonzero(chosen.to_numpy())
     grouped = table.select(keys).with_columns(pl.Series("row", original)).drop_nulls().group_by(keys).agg("row")
     return dict(zip(grouped.select(keys).iter_rows(), (rows.to_numpy() for rows in grouped["row"]), strict=True))

@@ -30,7 +30,7 @@ _Bools = npt.NDArray[np.bool_]
 
 PHASES = ("data loading", "forward and other", "backward", "optimizer", "no operator")
 SEPARATOR = "\x1f"
-"""Separates the parts of a path; no name contains it."""
+"""Separator between the parts of a path; no name contains it."""
 
 SUMS = ("call_count", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
 
@@ -58,16 +58,16 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
         data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
         optimizer          everything inside a range `Optimizer.…`
-        backward           everything under autograd's engine: below the modules of the forward operators, if known
-        forward and other  everything else
-        no operator        device work that belongs to none of the above
+        backward           everything inside autograd's engine, below the modules of the forward operators if they are known
+        forward and other  everything else on the host, and the device work that it launched
+        no operator        device work whose operator, module or range is unknown
 
-    Steps, data-parallel wrappers and other annotations are not part of paths.
+    Paths do not contain steps, data-parallel wrappers and other annotations.
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call is outside all steps. Work without an operator is left out if it
-            was launched outside all steps.
+        in_steps: leave out paths whose outermost call is outside all steps, and work without an operator that was launched
+            outside all steps.
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
@@ -76,10 +76,10 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)
         name     str
-        call_count    int64  for phases, the outermost calls in them; for modules in the backward phase, the forward calls
-                        they belong to
+        call_count    int64  for phases, the number of their outermost calls; for modules in the backward phase, of their
+                        forward calls
         host_total_ns, host_self_ns, device_total_ns, device_self_ns
-                 int64  as in `node_times`; for phases, and modules in the backward phase, the sum of their content
+                 int64  as in `node_times`; totals of phases, and of modules in the backward phase, are sums of their content
     """
     rows = _rows(rank_trace, in_steps=in_steps, with_modules=with_modules)
     parent = rows["parent"].to_numpy()
@@ -96,15 +96,15 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
 
 class _Calls(NamedTuple):
-    """The host nodes, and which of them are part of paths.
+    """The host nodes, and the nodes that are part of paths (calls).
 
     nodes      all of `host_nodes`, with times, `kind` (-1 if a node is not part of paths) and `name`
-    parent     row of the node around each
+    parent     row of the node around each node
     is_call    which nodes are part of paths
-    counted    the calls that count, as rows of nodes
+    counted    rows of the calls to sum: all calls or, with `in_steps`, calls inside steps
     around     the call around each counted call, -1 if there is none
     phase      the phase of each counted call
-    row        row of each node in the table of all rows, -1 if it does not count; the last entry is for row -1
+    row        row of each node in the table of all rows, -1 if it is not counted; the last entry is for row -1
     """
 
     nodes: pl.DataFrame
@@ -149,7 +149,7 @@ def _calls(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool) -> _Cal
 
 
 def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
-    """Return the kind and name id of each node; all data loaders share one name, whose id follows the last string id."""
+    """Return the kind and name id of each node; all data loaders share one name id, which follows the last string id."""
     by_class = np.full(max(NodeClass) + 1, _NO_CALL, np.int64)
     by_class[list(_KIND_OF_CLASS)] = list(_KIND_OF_CLASS.values())
     kind = by_class[nodes["node_class"].to_numpy()]
@@ -162,7 +162,7 @@ def _kinds(rank_trace: RankTrace, nodes: pl.DataFrame) -> list[pl.Series]:
 
 
 def _phases(rank_trace: RankTrace, nodes: pl.DataFrame) -> _Rows:
-    """Return the phase that each node begins if it is the outermost one."""
+    """Return the phase that each node begins if no other call is around it."""
     phase = np.full(nodes.height, _FORWARD, np.int64)
     phase[_is_named(nodes, rank_trace.strings.str.contains(_OF_BACKWARD))] = _BACKWARD
     phase[backward_passes(rank_trace)["node"].to_numpy()] = _BACKWARD
@@ -178,7 +178,7 @@ def _is_named(nodes: pl.DataFrame, chosen: pl.Series) -> _Bools:
 
 
 def _below_modules(rank_trace: RankTrace, calls: _Calls) -> tuple[_Rows, pl.DataFrame]:
-    """Return the parent row of each call, and the modules of the backward phase, one row for each forward call."""
+    """Return the parent row of each counted call, and a row for each module call in the backward phase."""
     is_module = (calls.nodes["kind"] == _MODULE).to_numpy() & calls.is_call
     parts, is_outermost = backward_passes(rank_trace), calls.around == NO_PARENT
     module_of = np.full(calls.nodes.height, NO_PARENT, np.int64)
@@ -203,7 +203,7 @@ def _with_all_above(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 
 
 def _kernels(rank_trace: RankTrace, calls: _Calls, *, in_steps: bool) -> pl.DataFrame:
-    """Return one row for each pair of a device-work name and the call that launched it; the call may be unknown."""
+    """Return one row for each call and each name of device work that it launched; the call may be unknown."""
     work = device_owner(rank_trace).join(device_rows(rank_trace), on="event_index", maintain_order="left")
     launched_in = itself_or_above(calls.parent, calls.is_call, work["node"].to_numpy())
     is_unowned = launched_in == NO_PARENT
@@ -232,7 +232,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Sum the times of phases, and of modules in the backward phase, over their content, because no event records them."""
+    """Set the total times of phases, and of modules in the backward phase, which no event records, to sums of their content."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

@@ -16,8 +16,8 @@ def execution_nodes(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> p
     """Return the node of each operator and annotation that has one.
 
     Both recordings number operator calls: the execution trace as `rf_id`, the profiler as `Record function id` or, if no event
-    has this, as `External id`. The recordings may cover different times; calls that are only in one of them are left out. If
-    several nodes have the same number, the first counts.
+    has this number, as `External id`. The recordings may cover different times; calls that only one of them contains are left
+    out. If several nodes have the same number, the first is used.
 
     Returns:
         In file order: `event_index` (uint32) and all columns of `ExecutionTrace.nodes`.
@@ -35,7 +35,7 @@ def node_rows(rank_trace: RankTrace, execution_trace: ExecutionTrace) -> pl.Data
 
 
 def _numbers(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `event_index` and `record_function_id` of the operators and annotations that have one."""
+    """Return `event_index` and `record_function_id` of the operators and annotations that have this id."""
     events = rank_trace.events_of(_KINDS, ["event_index", "external_id"])
     own = rank_trace.table("operators", ["event_index", "record_function_id"]).filter(pl.col("record_function_id") > 0)
     if len(own):

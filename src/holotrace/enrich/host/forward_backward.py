@@ -17,7 +17,7 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _FLOW_CATEGORIES = ("fwdbwd", "forward_backward", "fwd_bwd")
-"""Names that the arrows' category has had since 2021, in lower case."""
+"""Category names of the arrows since 2021, in lower case."""
 
 
 @derived
@@ -25,10 +25,9 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the forward operator of each backward operator.
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
-    operators are matched by their sequence number and by the thread of the forward operator, which the backward operator names.
-    If several forward operators have the same number, the last one to begin counts, because it creates the node of the backward
-    graph. Operators inside a backward operator do not count as forward operators, because their thread numbers operators
-    independently.
+    operators are matched by their sequence number. If several forward operators have the same number, the last that begins before
+    the backward operator is used, because it creates the node of the backward graph. Operators inside a backward operator are not
+    forward operators, because their thread numbers operators independently.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -43,13 +42,13 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return which threads compute the gradients of which other threads, from arrows only; much faster than `forward_of`.
+    """Return the pairs of threads that arrows join from forward to backward operators; much faster than `forward_of`.
 
     Returns:
-        One row for each pair of threads, unordered:
+        One row for each pair of threads, in any order:
 
-        track_id          uint32  thread on which arrows end
-        forward_track_id  uint32  thread on which they begin
+        track_id          uint32  thread of the backward operators
+        forward_track_id  uint32  thread of the forward operators
     """
     arrows = _arrows(rank_trace, ["flow_id", "is_start", "track_id"])
     leaving = arrows.filter("is_start").select("flow_id", forward_track_id="track_id")
@@ -58,7 +57,7 @@ def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
-    """Return the forward operator (event) of the nearest backward operator around each of these rows of `call_stacks`."""
+    """Return, for each of these rows of `call_stacks`, the forward operator (event) of the backward operator around it."""
     stacks, links = call_stacks(rank_trace), forward_of(rank_trace)
     backward = rows_of_events(stacks, links["event_index"])
     link_of_row = np.full(stacks.height, NO_PARENT, np.int64)
@@ -70,7 +69,7 @@ def forward_of_calls(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _operators(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the operators in file order, with their sequence number (null for -1) and the thread of their forward operator."""
+    """Return the operators in file order, with sequence_number (null for -1) and forward_thread_id."""
     columns = ["event_index", "track_id", "start_ns", "end_ns"]
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     ranges = event_ranges(rank_trace, [EventKind.CPU_OP], columns)
@@ -143,7 +142,7 @@ def _by_sequence_number(rank_trace: RankTrace, operators: pl.DataFrame, with_arr
 
 
 def _outside(rank_trace: RankTrace, candidates: pl.DataFrame, backward: pl.Series) -> pl.DataFrame:
-    """Leave out operators inside backward operators, because their threads number operators independently."""
+    """Leave out operators inside backward operators; see `forward_of`."""
     nodes = host_nodes(rank_trace)
     is_backward = np.zeros(nodes.height, np.bool_)
     is_backward[rows_of_events(nodes, backward)] = True

@@ -1,6 +1,6 @@
-"""Python frames by their names, as PyTorch writes them: `training.py(51): step`, `<built-in function sleep>`.
+"""Classify Python frames by the names that PyTorch records: `training.py(51): step`, `<built-in function sleep>`.
 
-PyTorch strips the folders of `sys.path` from file names, so the file names of an installed library begin with its package.
+PyTorch strips the folders in `sys.path` from file names, so the file names of an installed library begin with its package.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TORCH_WAITING = (
     r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
     r"(pybind11_|PyCapsule)"
 )
-"""Full names of PyTorch's methods in which a thread waits for other ranks; the user's own locks do not match."""
+"""Full names of PyTorch's methods in which a thread waits for other ranks. The user's locks do not match."""
 
 _LIBRARIES = (
     *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
@@ -56,7 +56,7 @@ _REMOVED_FROM_STANDARD = ("asynchat", "asyncore", "cgi", "cgitb", "imp", "pipes"
 _NAMES_OF_SCRIPTS = frozenset(
     {"calendar", "cmd", "code", "graphlib", "profile", "statistics", "test", "timeit", "trace"}
 )
-"""Modules of the standard library that jobs do not call, but whose names a user's script may well have."""
+"""Names of standard modules that jobs rarely use; a file with such a name is probably the user's script."""
 
 _LIBRARY_FOLDERS = (*_LIBRARIES, *_STANDARD_PACKAGES)
 _FOLDER = r"^([^/\\]*)[/\\]"
@@ -69,12 +69,12 @@ _INTERACTIVE = r"^<(ipython-input|stdin)"
 _GENERATED = (
     r"(^|[/\\])(torchinductor_[^/\\]*|\.triton|torch_compile_debug)[/\\]|[/\\][a-z2-7]{2}[/\\]c[a-z2-7]{40,}\.py$"
 )
-"""Files that torch.compile and Triton write; files in a custom cache folder are recognised by their hashes."""
+"""Files that torch.compile and Triton write; in a custom cache folder, the hash in the file name identifies them."""
 
 _INSTALLED = r"[/\\](site-packages|dist-packages)[/\\]|(^|[/\\])lib[/\\]python3"
 _SEPARATORS = "/\\"
 OF_AUTOGRAD = "autograd::engine::evaluate_function: "
-"""Autograd's prefix for the range around a backward operator; the operator's own name suffices."""
+"""Autograd's prefix in the name of the range around a backward operator."""
 _MODULE_NUMBER = rf"^{MODULE_PREFIX}(.*?)_\d+$"
 
 
@@ -83,7 +83,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: more folders that are not the user's, written as at the start of file names: `mylib`, `/opt/mylib`.
+        libraries: additional folders of libraries, as file names begin with them: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]
@@ -103,7 +103,7 @@ _OF_TORCH = ("torch", "torch_xla", "functorch", "triton")
 
 
 def is_library_frame(names: pl.Series) -> pl.Series:
-    """Return whether each name is a frame of an installed library other than PyTorch and Python's own.
+    """Return whether each name is a frame of an installed library, except PyTorch and Python's standard library.
 
     >>> is_library_frame(pl.Series(["transformers/utils.py(5): load", "torch/_ops.py(12): f", "training.py(5): step"])).to_list()
     [True, False, False]

@@ -1,4 +1,4 @@
-"""The class of a host range (step, data loader, optimizer, collective), from the name that PyTorch or Lightning gave it."""
+"""The class of a host range (step, data loader, optimizer, module), from the name that PyTorch or Lightning gave it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HOST_NODE_COLUMNS = {
     "of_parent_ns": pl.Int64,
     "is_counted": pl.Boolean,
 }
-"""Columns of `holotrace.enrich.host.host_nodes.host_nodes`, which describes them."""
+"""Columns of the host trees; see `holotrace.enrich.host.host_nodes.host_nodes`."""
 
 MODULE_PREFIX = "nn.Module: "
 _OBJECT = r"( of .*)?( object)? at 0x[0-9a-fA-F]+(>?)$"
@@ -64,7 +64,7 @@ _NOT_COUNTED = _NAME.str.starts_with("Optimizer.") | _NAME.is_in(
 
 
 def without_addresses(names: pl.Series) -> pl.Series:
-    """Return the names of bound Python functions without their object, because its address differs between processes.
+    """Return the names of bound Python functions without the object, whose address differs between processes.
 
     >>> without_addresses(pl.Series(["<built-in method run_backward of torch._C._EngineBase object at 0x7f3a>"])).item()
     '<built-in method run_backward>'
@@ -73,11 +73,11 @@ def without_addresses(names: pl.Series) -> pl.Series:
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass of each range by its name, else `otherwise`.
+    """Return the NodeClass that the name of each range shows, else `otherwise`.
 
     Args:
         names: string ids.
-        otherwise: for each range, its class if the name shows none.
+        otherwise: the class of each range if its name does not show one.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()
@@ -87,10 +87,10 @@ def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings:
 
 
 def is_counted_name(names: pl.Series, strings: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return, for each string id, whether the analyses count an event with that name as an operator.
+    """Return whether the analyses count events with these names (string ids) as operators.
 
-    Wrappers are not counted, although files from before 2022 record them as operators: `DistributedDataParallel.forward`,
-    `Optimizer.…`.
+    Wrappers such as `DistributedDataParallel.forward` and `Optimizer.…` are not counted, although files from before 2022
+    record them as operators.
     """
     by_id = strings.to_frame("text").select((~_NOT_COUNTED).alias("counted"))["counted"].to_numpy()
     counted: npt.NDArray[np.bool_] = by_id[names.to_numpy()]

@@ -1,4 +1,4 @@
-"""The trees of host calls, and the node that caused each piece of device work."""
+"""The trees of host calls, and the node that caused each device activity."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _BACKWARD_SUFFIX = ".backward"
 def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the nodes of the host trees: the operators, annotations, modules and steps of each thread.
 
-    Nodes nest as in `call_stacks`: a range that begins inside another range but ends after it is a sibling of that range.
+    Nodes nest as in `call_stacks`: a range that begins inside another range but ends after it is a sibling of this other range.
     Module calls are nodes; other Python functions, runtime calls, and annotations inside an operator are not.
 
     Returns:
-        Sorted by tree, start, longest first, so that a node comes after all nodes around it:
+        Sorted by tree and start; of equal starts, the longest comes first. A node therefore comes after all nodes around it:
 
         node          uint32  the row number
         event_index   uint32  null on nodes that are not events: the plugin's roots and backward nodes
@@ -40,7 +40,7 @@ def host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
         name          uint32  string id; null on roots; the module's name on backward nodes
         start_ns      int64
         end_ns        int64
-        of_parent_ns  int64   the part in which no earlier sibling ran: subtracted from the parent's self time
+        of_parent_ns  int64   time in which no earlier sibling ran; it is subtracted from the parent's self time
         is_counted    bool    an operator of the operator tables: not a step, data loader, optimizer or DDP wrapper
     """
     return _with_replayed(rank_trace).nodes if may_graft(rank_trace) else recorded_nodes(rank_trace)
@@ -52,7 +52,7 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     Returns:
         event_index   uint32
         node          int64   row of `host_nodes`; -1 if none is known
-        of_parent_ns  int64   subtracted from the node's self time; 0 for a call inside another call
+        of_parent_ns  int64   time to subtract from the node's self time; 0 for a call inside another call
     """
     return _with_replayed(rank_trace).runtime if may_graft(rank_trace) else recorded_runtime_owner(rank_trace)
 
@@ -60,13 +60,13 @@ def runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 def device_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the node that caused each kernel, copy and memset.
 
-    The innermost node around the launch, on the same thread, caused the work. If no operator is around the launch, or
-    the launch is unknown, the operator with the same external id caused the work.
+    This is the innermost node around the launch on the same thread. If no operator is around the launch, or the launch is
+    unknown, it is the operator with the same external id.
 
     Returns:
         event_index   uint32  of the device row
         node          int64   row of `host_nodes`; -1 if none is known
-        operator      int64   row of the innermost operator: the node itself, or one that encloses it; -1 if there is none
+        operator      int64   row of the innermost operator: the node itself, or an operator around it; -1 if there is none
         launch_index  uint32  the call; null if it is unknown
     """
     return _with_replayed(rank_trace).device if may_graft(rank_trace) else recorded_device_owner(rank_trace)
@@ -123,7 +123,7 @@ def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -
 def _owners(
     nodes: pl.DataFrame, device: pl.DataFrame, replayed: Grafts, row_of: _Rows, recorded_count: int
 ) -> pl.DataFrame:
-    """Return the owners as rows of the new trees; work of a graph belongs to its replayed node, if it has one."""
+    """Return the owners as rows of the new trees; work of a graph is assigned to its replayed node, if it has one."""
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[
         rows_of_events(replayed.owners, device["event_index"])
     ]

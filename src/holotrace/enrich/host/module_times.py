@@ -26,7 +26,7 @@ _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 
 PATH_SEPARATOR = " > "
-"""Separates the modules of a path."""
+"""Separator between the modules of a path."""
 
 SUMMED_TIMES = (
     "operator_call_count",
@@ -50,7 +50,7 @@ class ModuleTimes(NamedTuple):
 
 
 def module_times(rank_trace: RankTrace) -> ModuleTimes:
-    """Sum the calls of each module by its path; a backward operator belongs to the module of its forward operator."""
+    """Sum the calls of each module by its path; the time of a backward operator goes to the module of its forward operator."""
     nodes = host_nodes(rank_trace).hstack(node_times(rank_trace))
     has_modules = (nodes["node_class"] == NodeClass.MODULE).any()
     recorded = NodeClass.MODULE if has_modules else NodeClass.LIGHTNING_MODULE
@@ -93,7 +93,7 @@ def _calls(rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools) -> tup
 
 
 def _operator_calls(nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows) -> _Rows:
-    """Return how many operators each call contains directly, that is, not inside another operator or module."""
+    """Return how many operators each call contains directly: operators inside another operator or module are not counted."""
     is_counted = nodes["is_counted"].to_numpy()
     around = nearest_above(nodes["parent"].to_numpy(), is_module | is_counted, np.flatnonzero(is_counted))
     call = call_of[around]
@@ -111,7 +111,7 @@ def _without_children(parent: _Rows, total_ns: _Rows) -> _Rows:
 def _backward(
     rank_trace: RankTrace, nodes: pl.DataFrame, is_module: _Bools, call_of: _Rows, parent: _Rows
 ) -> list[pl.Series]:
-    """Return the backward time of each call, both with and without the calls inside it."""
+    """Return the backward times of each call, with and without the module calls inside it."""
     parts = backward_passes(rank_trace)
     call = call_of[itself_or_above(nodes["parent"].to_numpy(), is_module, parts["forward"].to_numpy())]
     is_in_module = call != NO_PARENT

@@ -1,4 +1,4 @@
-"""The calls of `nn.Module`s, if the profiler recorded Python, and the operators that belong to them."""
+"""The calls of `nn.Module`s, if the profiler recorded Python, and their forward and backward operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDS = {"node": "event", "forward": "forward"}
 def module_of(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the innermost module call around each operator.
 
-    Modules are Python functions that the profiler calls `nn.Module: Linear_3`; it records them with `with_stack=True`.
+    With `with_stack=True`, the profiler records module calls as Python functions with names such as `nn.Module: Linear_3`.
 
     Returns:
         One row for each operator inside a module; empty if no modules were recorded:
@@ -42,16 +42,16 @@ def module_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the parts of the backward pass that compute the gradients of operators.
+    """Return the ranges of the backward pass that compute the gradients of operators, each with the forward operator.
 
-    A part is autograd's outermost `evaluate_function` around a backward operator whose forward operator is known. If no such
-    function is around the backward operator, the part is the operator itself. Each gradient accumulation belongs to the
-    previous part on the same thread.
+    A range is the outermost `evaluate_function` of autograd around a backward operator with a known forward operator. If no
+    `evaluate_function` is around the backward operator, the range is the operator itself. Each gradient accumulation has the
+    forward operator of the previous range on its thread.
 
     Returns:
         In the order of `host_nodes`:
 
-        node     int64  node of the part
+        node     int64  node of the range
         forward  int64  node of the forward operator
     """
     nodes, links = host_nodes(rank_trace), forward_of(rank_trace)

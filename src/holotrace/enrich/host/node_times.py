@@ -25,23 +25,23 @@ Bools = npt.NDArray[np.bool_]
 def node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of every node of `host_nodes`, in its order.
 
-    The children of a node are the nodes directly inside it; its calls and device work are the ones that `runtime_owner`
-    and `device_owner` assign to it:
+    The children of a node are the nodes directly inside it. `runtime_owner` assigns runtime calls to nodes, and `device_owner`
+    assigns device work:
 
         host_total = end - start
-        host_self = host_total - the part that children and calls take
-        device_self = summed duration of its kernels, copies and memsets; overlapping ones each count in full
+        host_self = host_total - the time of its children and runtime calls
+        device_self = summed duration of its kernels, copies and memsets, even if they overlap
         device_total = device_self + sum of device_total over the children
 
-    A node is eligible for tensor cores if its name says so, if its own kernels used tensor cores, or, for operators, if
+    A node is eligible for tensor cores if its name shows it. An operator is also eligible if its kernels used tensor cores, or if
     a child is eligible.
 
     Returns:
         host_total_ns, host_self_ns                  int64
         device_total_ns, device_self_ns              int64
-        tensor_core_total_ns, tensor_core_self_ns    int64  the part in kernels that use tensor or matrix cores
+        tensor_core_total_ns, tensor_core_self_ns    int64  time in kernels that use tensor or matrix cores
         tensor_core_unknown_total_ns, tensor_core_unknown_self_ns
-                                                     int64  the part in kernels whose names do not show it
+                                                     int64  time in kernels whose names do not show whether they use them
         is_tensor_core_eligible                      bool
     """
     work = timed_work(device_owner(rank_trace), device_durations(rank_trace), uses_tensor_cores(rank_trace))
@@ -72,9 +72,9 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
     """Return the columns of `node_times` for the given trees.
 
     Args:
-        nodes: as `host_nodes` returns them.
-        calls: as `runtime_owner` returns them.
-        work: as `timed_work` returns it.
+        nodes: the result of `host_nodes`.
+        calls: the result of `runtime_owner`.
+        work: the result of `timed_work`.
         eligible: which nodes are eligible for tensor cores by their names.
     """
     parent = nodes["parent"].to_numpy()
@@ -100,7 +100,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return the summed duration of each node's own device work, and its parts on tensor cores and on unknown cores."""
+    """Return the summed duration of each node's own device work: of all, on tensor cores, and on unknown cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()
@@ -117,7 +117,7 @@ def device_durations(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _sum_by(row: _Int64, values: _Int64, count: int) -> _Int64:
-    """Return the sum of the values of each row; values of row -1 are left out."""
+    """Return the sum of the values for each row number; values for row -1 are left out."""
     sums = np.zeros(count, np.int64)
     known = row != NO_PARENT
     np.add.at(sums, row[known], values[known])

@@ -20,7 +20,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 FRAME_SEPARATOR = ";"
-"""Separates the frames of a stack, as in PyTorch."""
+"""PyTorch's separator between the frames of a stack."""
 
 
 _STACK_OF = {"event_index": pl.UInt32, "stack": pl.UInt32}
@@ -29,8 +29,8 @@ _STACK_OF = {"event_index": pl.UInt32, "stack": pl.UInt32}
 class OperatorStacks(NamedTuple):
     """The call stacks of operators.
 
-    stack_of  event_index uint32 of each operator with a known stack, in file order, and stack uint32, a row of texts
-    texts     str, each stack once: its frames joined by `;`, the innermost first
+    stack_of  one row per operator with a known stack, in file order: event_index uint32 and stack uint32 (a row of texts)
+    texts     str, each stack once: its frames, the innermost first, separated by `;`
     """
 
     stack_of: pl.DataFrame
@@ -38,10 +38,10 @@ class OperatorStacks(NamedTuple):
 
 
 def operator_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the call stacks of the operators; operators that graphs replay have the stacks from their capture.
+    """Return the call stacks of the operators; operators that graphs replay have the stacks from their recording.
 
-    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12) or else the Python functions around the
-    operator on its thread. Operators on autograd's threads have no stack, because no Python runs there.
+    A stack is the `Call stack` that the profiler recorded (until PyTorch 1.12) or, without such stacks, the Python functions
+    around the operator on its thread. Operators on autograd's threads have no stack, because these threads do not run Python.
     """
     return _with_replayed(rank_trace) if may_graft(rank_trace) else _of_file(rank_trace)
 
@@ -54,7 +54,7 @@ def _of_file(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
-    """Add the stacks and texts of operators that graphs replay, from the recordings of their capture."""
+    """Add the stacks of operators that graphs replay, from the recordings that explain the replays."""
     nodes, parts = grafts(rank_trace).nodes, [_of_file(rank_trace)]
     for number in nodes["reference"].drop_nulls().unique().sort():
         of_reference = _of_file(references_of(rank_trace)[number])
@@ -71,7 +71,7 @@ def _with_replayed(rank_trace: RankTrace) -> OperatorStacks:
 
 @derived
 def recorded_stacks(rank_trace: RankTrace) -> OperatorStacks:
-    """Return the stacks that the file itself gives."""
+    """Return the stacks that the file contains."""
     sources = rank_trace.table("operator_sources", ["event_index", "call_stack"]).drop_nulls()
     distinct = sources["call_stack"].unique().sort()
     texts = rank_trace.texts(distinct)
@@ -114,7 +114,7 @@ def _innermost_frame(frames: pl.DataFrame, operators: pl.DataFrame) -> _Rows:
 
 
 def _stack_texts(rank_trace: RankTrace, frames: pl.DataFrame, rows: _Rows) -> pl.Series:
-    """For each of these distinct frames, return the text of the stack that ends in it."""
+    """Return a text for each of these frames: the names of the frame and of all frames around it."""
     parent, names = frames["parent_row"].to_list(), rank_trace.texts(frames["name"])
     texts = []
     for row in rows.tolist():

@@ -1,4 +1,4 @@
-"""The operator of each piece of device work."""
+"""The operator that launched each device activity."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _Rows = npt.NDArray[np.int64]
 def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the operators around the launch of every device row.
 
-    The operators are on the thread of the call that launched the row. If no operator contains the call, or the call is
-    unknown, the operator with the same external id and the operators around it are used instead.
+    The operators contain the call that launched the row. If no operator contains this call, or the call is unknown, the operator
+    with the same external id and the operators around it are used instead.
 
     Returns:
         The rows of `launches`, in the same order:
@@ -59,7 +59,7 @@ def launching_operator(rank_trace: RankTrace) -> pl.DataFrame:
 def _replace_by_replayed(
     rank_trace: RankTrace, stacks: pl.DataFrame, work: pl.Series, inner: _Rows, outer: _Rows
 ) -> None:
-    """Replace the operators around a graph launch with the operators that launched each kernel when the graph was captured."""
+    """Replace the operators around a graph launch with the operators that launched each kernel during the capture."""
     replayed = grafts(rank_trace)
     is_operator = (replayed.nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
     graft = np.append(replayed.owners["graft"].to_numpy(), NO_PARENT)[rows_of_events(replayed.owners, work)]

@@ -1,7 +1,7 @@
-"""The line of the user's code that each host thread runs at each time, and the line that launched each piece of device work.
+"""The line of the user's code that each host thread runs at each time, and the line that launched each device activity.
 
-A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, installed libraries or Python
-itself, built-in functions, and modules do not count; see `is_user_frame`. PyTorch records a frame once per call, so a
+A line is the innermost of the user's Python frames on the thread. Frames of PyTorch, of installed libraries and of Python
+itself, built-in functions, and modules are not the user's; see `is_user_frame`. PyTorch records a frame once per call, so a
 line is the first line of its function.
 """
 
@@ -47,7 +47,7 @@ _OF_EVENT = {
 }
 _OF_ENGINE = r"^autograd::engine::evaluate_function"
 _RUNS_BACKWARD = r"^<built-in .*\brun_backward\b"
-"""While this function waits, autograd's own threads compute gradients; without a device, the function computes them itself."""
+"""While this function waits, autograd's threads compute gradients; without a device, the function computes them itself."""
 
 
 class HostLines(NamedTuple):
@@ -57,15 +57,16 @@ class HostLines(NamedTuple):
 
     ranges       event_index, track_id, start_ns, end_ns, kind, name (string id)
     line         row of `lines`; -1 if unknown
-    frame        row of the Python frame with that line or, if the file gives only stacks, of the operator with the stack;
+    frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the stack;
                  -1 if unknown
-    callee       row of what the line called: the operator or function directly below the frame; -1 for the line itself. In
+    callee       row of the operator or function that the line called, directly below the frame; -1 for the line itself. In
                  the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost range
-    is_backward  whether the range is part of a backward pass: the line is that of the forward operator whose gradient it
-                 computes or, if autograd's threads do something else, of the call of `backward`
-    is_wait      whether the thread waits while the range is innermost: for a device, a rank, a thread; not for a data loader
+    is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator
+                 whose gradient it computes or, for other work of autograd's threads, the line that called `backward`
+    is_wait      whether the thread waits for a device, a rank or a thread while the range is innermost; false while it waits
+                 for a data loader
     is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
-    lines        source_line, file, line, function: each line once
+    lines        source_line, file, line, function: one row per line
     by_event     event_index and row of the ranges, in the order of the file
     """
 
@@ -81,7 +82,7 @@ class HostLines(NamedTuple):
 
 
 class _Owners(NamedTuple):
-    """The line to which each range and the ranges inside it belong, and the row of the line's frame; -1 if there is no line."""
+    """The line of each range that determines a line, and the row of the line's frame; -1 for other ranges."""
 
     line: _Rows
     frame: _Rows
@@ -99,7 +100,7 @@ def records_python(rank_trace: RankTrace) -> bool:
 
 
 def host_lines(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> HostLines:
-    """Return, for each host range, the user's line that caused it; lines of files in `libraries` do not count."""
+    """Return the user's line that caused each host range; files in `libraries` are not the user's."""
     return _host_lines(rank_trace, libraries)
 
 
@@ -132,12 +133,12 @@ def line_times(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.Dat
     """Divide the time of every host thread among the lines that it runs.
 
     Returns:
-        Parts that do not overlap, sorted by track and time; together they cover all ranges of the thread:
+        Times that do not overlap, sorted by track and time; together they cover all ranges of each thread:
 
         track_id  uint32
         start_ns  int64
         end_ns    int64
-        row       int64   row of `HostLines.ranges`, whose line, callee and kind apply
+        row       int64   row of `HostLines.ranges` with the line, callee and kind
     """
     return _line_times(rank_trace, libraries)
 
@@ -153,10 +154,9 @@ def _line_times(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.DataFra
 
 
 def lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return the line that launched each device row.
+    """Return the host range whose line launched each device row.
 
-    The line is known from the call that launched the row or, if the call is unknown, from the operator with the same
-    external id.
+    This is the call that launched the row or, if the call is unknown, the operator with the same external id.
 
     Returns:
         The rows of `launches`, in the same order:
@@ -178,16 +178,16 @@ def _lines_of_work(rank_trace: RankTrace, libraries: tuple[str, ...]) -> pl.Data
 
 
 def lines_of_events(rank_trace: RankTrace, event_index: pl.Series) -> pl.DataFrame:
-    """Return the line of each of these events of the host or device, null where it is unknown.
+    """Return the line of each of these events on the host or on a device; null if unknown.
 
     Returns:
         source_line  str   as recorded: `training.py(51): step`
         file         str
         line         int64
         function     str
-        callee       str     what the line called, as in `HostLines`, without addresses
-        is_backward  bool    whether the event is part of the backward pass, as in `HostLines`
-        frame_index  uint32  event of the Python frame or, if the file gives only stacks, of the operator with the stack
+        callee       str     name of the operator or function that the line called, as in `HostLines`, without addresses
+        is_backward  bool    whether autograd runs the event, as in `HostLines`
+        frame_index  uint32  event of the Python frame or, if the file contains only stacks, of the operator with the stack
     """
     if not has_source_lines(rank_trace):
         return pl.DataFrame(schema=_OF_EVENT).clear(len(event_index))
@@ -224,12 +224,12 @@ def _is_python(ranges: pl.DataFrame) -> _Bools:
 
 
 def _names_work(ranges: pl.DataFrame) -> _Bools:
-    """Return which ranges are work of the thread: all except annotations, which only mark a part of the program."""
+    """Return which ranges are work of the thread: all except annotations."""
     return (ranges["kind"] != EventKind.USER_ANNOTATION).to_numpy()
 
 
 def _lines(rank_trace: RankTrace, libraries: Sequence[str]) -> pl.DataFrame:
-    """Return each of the user's lines once, from the Python functions or, if none were recorded, from the recorded stacks."""
+    """Return the user's distinct lines, from the Python functions or, if none were recorded, from the recorded stacks."""
     ids = rank_trace.events_of([EventKind.PYTHON_FUNCTION], ["name"])["name"].unique().sort()
     names = rank_trace.texts(ids) if len(ids) else _frames_of_stacks(rank_trace)["frame"].drop_nulls().unique().sort()
     lines = names.filter(is_user_frame(names, libraries)).rename("source_line")
@@ -243,14 +243,14 @@ def _frames_of_stacks(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _innermost_of_stacks(rank_trace: RankTrace, lines: pl.Series) -> pl.Series:
-    """For each recorded stack, return its innermost frame that is one of the lines; null if there is none."""
+    """Return the innermost frame of each recorded stack that is among `lines`; null if there is none."""
     users = _frames_of_stacks(rank_trace).filter(pl.col("frame").is_in(lines.implode()))
     first = users.unique("stack", keep="first", maintain_order=True)
     return gathered(first["frame"], _positions(first["stack"].to_numpy(), len(recorded_stacks(rank_trace).texts)))
 
 
 def _positions(numbers: npt.NDArray[np.integer], count: int) -> _Rows:
-    """Return the position of each number from 0 to count - 1 among `numbers`, -1 if it is missing."""
+    """Return the position in `numbers` of each number from 0 to count - 1; -1 if it is missing."""
     positions = np.full(count, NO_PARENT, np.int64)
     positions[numbers] = np.arange(len(numbers))
     return positions
@@ -267,7 +267,7 @@ def _owners(
 
 
 def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -> _Owners:
-    """Give each range of the backward pass (`part`) that has no line the line of its caller or of the nearest range around it."""
+    """For each range of the backward pass (`part`) without a line, set the line of its `caller` or of the range around it."""
     around = itself_or_above(parent, owners.line != NO_PARENT, caller)
     known = (around != NO_PARENT) & (owners.line[part] == NO_PARENT)
     part, around = part[known], around[known]
@@ -277,7 +277,7 @@ def _with_backward(owners: _Owners, parent: _Rows, part: _Rows, caller: _Rows) -
 
 
 def _rest_of_backward(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows) -> tuple[_Rows, _Rows]:
-    """Return the outermost ranges of autograd's own threads, and the call of `run_backward` during which each begins."""
+    """Return the outermost ranges on autograd's threads, and the call of `run_backward` during which each range begins."""
     track, start, end = (ranges[name].to_numpy() for name in ("track_id", "start_ns", "end_ns"))
     calls = np.flatnonzero(_is_named(rank_trace, ranges, _RUNS_BACKWARD))
     calls = calls[np.argsort(start[calls], kind="stable")]
@@ -301,14 +301,14 @@ def _own_lines(rank_trace: RankTrace, ranges: pl.DataFrame, lines: pl.Series) ->
 
 
 def _rows_of_texts(lines: pl.Series, texts: pl.Series) -> _Rows:
-    """Return the row in `lines` of each text, -1 if the text is not a line."""
+    """Return the row in `lines` of each text; -1 if the text is not a line."""
     table = pl.DataFrame({"text": lines}).with_row_index("row")
     joined = texts.rename("text").to_frame().join(table, on="text", how="left", maintain_order="left")
     return joined["row"].cast(pl.Int64).fill_null(NO_PARENT).to_numpy().copy()
 
 
 def _backward_parts(rank_trace: RankTrace, by_event: pl.DataFrame) -> tuple[_Rows, _Rows]:
-    """Return the rows of the parts of the backward pass, and of their forward operators."""
+    """Return the rows of the ranges in `backward_passes`, and of their forward operators."""
     events, parts = host_nodes(rank_trace)["event_index"], backward_passes(rank_trace)
     part, forward = (_rows_in(by_event, events.gather(parts[column])) for column in ("node", "forward"))
     known = (part != NO_PARENT) & (forward != NO_PARENT)
@@ -321,13 +321,13 @@ def _in_file_order(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
-    """Return the rows of these events, with `by_event` from `_in_file_order`."""
+    """Return the rows of these events; `by_event` is the result of `_in_file_order`."""
     found: _Rows = np.append(by_event["row"].to_numpy(), NO_PARENT)[rows_of_events(by_event, event_index)]
     return found
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return, for each range, what its line called: the outermost range, except annotations, directly below the line's frame."""
+    """Return `HostLines.callee`: the outermost range around each range, except annotations, below the frame of the line."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)
@@ -338,7 +338,7 @@ def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows)
 
 
 def _changes_line(line: _Rows, around: _Rows) -> _Bools:
-    """Return which ranges have a line, and a different one than the range around them."""
+    """Return whether each range has a line, and this line differs from the line of the range around it."""
     changes: _Bools = (line != NO_PARENT) & (line != np.append(line, NO_PARENT)[around])
     return changes
 
@@ -356,7 +356,7 @@ def _waits(rank_trace: RankTrace, ranges: pl.DataFrame, by_event: pl.DataFrame, 
 
 
 def _begins_anew(known: HostLines, parent: _Rows) -> _Bools:
-    """Return which ranges are outermost, or differ from the range around them in line, callee or kind."""
+    """Return whether each range is outermost, or differs from the range around it in line, callee or kind."""
     begins: _Bools = parent == NO_PARENT
     for values in (known.line, known.callee, known.is_backward, known.is_wait, known.is_python):
         begins = begins | (values[:-1] != values[parent])

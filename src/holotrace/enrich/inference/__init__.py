@@ -1,1 +1,1 @@
-"""Steps of inference: how engines name them, how to find them without names, and their requests and tokens."""
+"""Finds steps of inference, by the names that engines give them or without names, and their requests and tokens."""

@@ -1,4 +1,4 @@
-"""Forward passes of models; they are the steps of inference if no range names the steps."""
+"""Forward passes of models. They are the inference steps if no range names the steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENGINE_FUNCTIONS = (
     ("sglang", r"(^|/)sglang/srt/model_executor/model_runner\.py\(\d+\): forward$"),
     ("tensorrt_llm", r"(^|/)tensorrt_llm/_torch/pyexecutor/py_executor\.py\(\d+\): _forward_step$"),
 )
-"""Functions that run one step of an engine, including engine versions that do not name their steps."""
+"""Functions that run one step of an engine; they also mark steps in engine versions that do not name them."""
 
 _TRAINING = r"^autograd::engine::evaluate_function|^Optimizer\.step"
 _COMPILED = "## Call CompiledFxGraph "
@@ -71,9 +71,9 @@ def denoising_passes(rank_trace: RankTrace, within: pl.DataFrame | None = None, 
 
     Args:
         rank_trace: the rank.
-        within: start_ns and end_ns of ranges, sorted by start; only passes inside count.
-        is_certain: whether these ranges surely hold denoising steps. If False, a compiled graph counts only if it is
-            repeated inside one range, on a rank that embeds no tokens.
+        within: start_ns and end_ns of ranges, sorted by start; only passes inside these ranges are returned.
+        is_certain: whether these ranges certainly contain denoising steps. If False, calls of a compiled graph are returned
+            only if they are repeated inside a range, and if the rank embeds no tokens.
     """
     modules = _outermost(_modules(rank_trace, _DENOISER))
     if len(modules):
@@ -111,7 +111,7 @@ def _outermost(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _most_repeated(ranges: pl.DataFrame) -> pl.DataFrame:
-    """Return the ranges of the name with the most time among names that occur several times."""
+    """Return the ranges with the name that takes the most time in total, among names that occur several times."""
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time")
     repeated = ranges.group_by("name").agg(pl.len().alias("count"), time).filter(pl.col("count") > 1)
     if repeated.is_empty():
@@ -142,7 +142,7 @@ def _repeated_inside(calls: pl.DataFrame, within: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_embeddings(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return a pass from each token embedding to the next on its thread; the last pass ends with the last operator."""
+    """Return the passes from each token embedding to the next on its thread; the last pass ends with the last operator."""
     starts = token_shapes(rank_trace).embeddings.select("start_ns", "track_id")
     if starts.height < 2:  # noqa: PLR2004 -- nothing is repeated
         return NO_PASSES

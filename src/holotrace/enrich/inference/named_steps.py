@@ -1,4 +1,4 @@
-"""Host ranges whose names mark inference steps; nested ranges for the same step count as one."""
+"""Host ranges whose names mark inference steps. Nested ranges that mark the same step are merged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _GENERAL_ENGINES = ("annotation", "pattern")
 
 
 class NamedStep(NamedTuple):
-    """A range that marks a step. Its meaning comes from its name and the names of ranges inside it that mark the same step."""
+    """A range that marks a step.
+
+    said  the facts in its name, and in the names of ranges inside it that mark the same step
+    """
 
     event_index: int
     name: str
@@ -35,8 +38,8 @@ class NamedSteps(NamedTuple):
     """The steps marked by the names of ranges.
 
     steps      sorted by start
-    holders    ranges that hold steps without naming them, such as a whole image; sorted by start
-    unreadable names that begin like those of an engine, but fit no rule
+    holders    ranges that contain unnamed steps, such as all steps of an image; sorted by start
+    unreadable names that begin like the step names of an engine, but match no rule
     """
 
     steps: list[NamedStep]
@@ -47,8 +50,8 @@ class NamedSteps(NamedTuple):
 def named_steps(rank_trace: RankTrace, patterns: tuple[str, ...]) -> NamedSteps:
     """Return the steps marked by the names of ranges.
 
-    Among nested ranges on a thread, a range with a single step inside is the same step: SGLang's `step[…]` may be
-    inside `execute_…`. A range with several steps inside holds steps and is not a step itself.
+    If exactly one step is nested inside a range, both mark the same step: for example, SGLang's `step[…]` may be inside
+    `execute_…`. A range with several steps inside is not a step.
     """
     said = _said(rank_trace, patterns)
     texts = {number: text for number, (text, known) in said.items() if known is not None}
@@ -77,7 +80,7 @@ def _said(rank_trace: RankTrace, patterns: tuple[str, ...]) -> dict[int, tuple[s
 
 
 def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
-    """Return each step once."""
+    """Merge nested ranges that mark the same step."""
     nested = nesting(*(ranges[column].to_numpy() for column in ("track_id", "start_ns", "end_ns")))
     inside: dict[int, list[NamedStep]] = {}
     for row in nested.depth.argsort(kind="stable")[::-1].tolist():
@@ -87,14 +90,14 @@ def _resolved(ranges: pl.DataFrame, rows: list[NamedStep]) -> list[NamedStep]:
 
 
 def _with_inner(outer: NamedStep, steps: list[NamedStep]) -> list[NamedStep]:
-    """Combine a range with the steps inside it: merge it with a single step, drop it if there are several."""
+    """Combine a range with the steps inside it: merge it with a single step, or drop it if there are several steps."""
     if len(steps) != 1 or outer.said.rule.holds_steps != steps[0].said.rule.holds_steps:
         return steps or [outer]
     return [outer._replace(said=_joined(outer.said, steps[0].said))]
 
 
 def _joined(outer: StepName, inner: StepName) -> StepName:
-    """Combine the meanings of both names; if both give a value, the outer one counts, except for the engine."""
+    """Combine the facts in both names. If both give a value, the outer name takes precedence, except for the rule."""
     filled = {name: value for name, value in inner._asdict().items() if getattr(outer, name) is None}
     rule = outer.rule if inner.rule.engine in _GENERAL_ENGINES else inner.rule
     return outer._replace(**filled, rule=rule, sums=outer.sums or inner.sums)

@@ -1,8 +1,8 @@
-"""The names with which inference engines mark their steps, and the numbers in them.
+"""The step names of inference engines, and the numbers in these names.
 
 The first rule whose pattern matches the whole name interprets it. Numbers come from the named groups of the pattern, and
 from pairs such as `bs=32` in the name. Rules in order of priority: patterns passed to the analysis, rules that
-`add_step_name` added, rules from the file that `HOLOTRACE_STEP_NAMES` names, then `RULES`.
+`add_step_name` added, rules from the file at `HOLOTRACE_STEP_NAMES`, then `RULES`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RULES_VARIABLE = "HOLOTRACE_STEP_NAMES"
 """Environment variable with the path of a rule file: a list `rules` of objects with `pattern`, `engine` and `kind`."""
 
 SUMS = tuple(f"{phase}_{name}" for phase in ("c", "g") for name in ("sq", "sk", "sqsq", "sqsk"))
-"""Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they see, and the products q·q and q·k."""
+"""Sums over the requests in prefill (c) and decode (g): new tokens q, tokens k that they attend to, and products q·q and q·k."""
 
 _NUMBERS = (
     *("requests", "prefill_requests", "decode_requests", "tokens", "prefill_tokens", "decode_tokens"),
@@ -44,7 +44,7 @@ _KEYS = {
 
 _PAIR = re.compile(r"\b([a-z_]{1,20})=(\d{1,18})(?:/(\d{1,18}))?\b")
 _LONGEST = 500
-"""Longer names are not read: no engine writes them, and patterns may need more than linear time."""
+"""Longer names are ignored, because no engine writes them, and patterns may need more than linear time."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class StepRule:
 
     pattern      regular expression that matches the whole name
     engine       the engine that writes such names
-    kind         of the step; None if it follows from the numbers, or is unknown
+    kind         kind of the step; None if the numbers in the name show it, or if it is unknown
     versions     versions of the engine with such names
     source       where the engine writes the name
-    is_draft     a step of the draft model of speculative decoding
-    is_verifying a step that checks drafted tokens, so that it has several tokens for each request
-    holds_steps  the range contains several steps, such as all denoising steps of an image
-    is_common    other programs also use the name, so it marks steps only if the work inside is of this kind
-    until_next   work between the range and the next step, such as sampling, belongs to the step
+    is_draft     whether the step runs the draft model of speculative decoding
+    is_verifying whether the step checks drafted tokens: it then has several tokens for each request
+    holds_steps  whether the range contains several steps, such as all denoising steps of an image
+    is_common    whether other programs also use the name: it then marks steps only if the work inside is of this kind
+    until_next   whether the step includes work between the range and the next step, such as sampling
     """
 
     pattern: str
@@ -115,18 +115,18 @@ RULES = (
 LIKE_A_STEP = (
     r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
 )
-"""Prefixes of engines' step names; a name with such a prefix that fits no rule is reported."""
+"""Prefixes of engines' step names. A finding reports names with such a prefix that match no rule."""
 
 
 class StepName(NamedTuple):
-    """The facts in the name of a step; a number is None if the name lacks it.
+    """The facts in the name of a step; a number is None if it is not in the name.
 
-    rule             the rule that reads the name
+    rule             the rule that matches the name
     kind             prefill, decode, mixed or denoising
     request_count, prefill_request_count, decode_request_count
     token_count, prefill_token_count, decode_token_count   new tokens
     padded_token_count   tokens that the step computes, with padding
-    sums             all `SUMS`; empty if the name lacks one
+    sums             all `SUMS`; empty if one of them is unknown
     """
 
     rule: StepRule
@@ -161,7 +161,7 @@ def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = No
     """Read names that match `pattern` as steps, with priority over all other rules.
 
     Args:
-        pattern: regular expression for the whole name. Named groups say what the parts of the name mean: `kind`,
+        pattern: regular expression that matches the whole name. Named groups mark the facts in the name: `kind`,
             `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         engine: name of the engine in results.
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.
@@ -178,10 +178,10 @@ def remove_added_step_names() -> None:
 
 
 def checked_step_pattern(pattern: object, where: str) -> str:
-    """Return a pattern of step names; `where` identifies the pattern in error messages.
+    """Return the pattern if it is valid; `where` is the source of the pattern in error messages.
 
     Raises:
-        InvalidOptionError: it is not a regular expression, or it has a group that is not one of `GROUPS`.
+        InvalidOptionError: the pattern is not a regular expression, or has a group that is not in `GROUPS`.
     """
     checked = checked_pattern(pattern, where)
     unknown = sorted(set(re.compile(checked).groupindex) - set(GROUPS))
@@ -235,7 +235,7 @@ def _read(name: str, groups: Mapping[str, str | None], rule: StepRule) -> StepNa
 def _pairs(name: str, kind: str) -> dict[str, int]:
     """Return the numbers in pairs such as `key=number` or `key=number/padded`.
 
-    A sum that names neither prefill nor decode belongs to the phase of `kind`.
+    A sum without `c_` or `g_` is the sum for the phase of `kind`.
     """
     phase = {"prefill": "c", "decode": "g"}.get(kind, "")
     numbers: dict[str, int] = {}
@@ -277,7 +277,8 @@ def _tokens(
 ) -> tuple[int | None, int | None]:
     """Return the new tokens in prefill and in decode.
 
-    A step that only decodes has one token for each request, unless its name gives another number or it verifies drafts.
+    If the name of a step that only decodes gives no number, the step has one token for each request. The number is unknown for
+    TensorRT-LLM, and for steps that verify drafts.
     """
     prefill = numbers.get("prefill_tokens", numbers.get("c_sq"))
     decode = numbers.get("decode_tokens", numbers.get("g_sq"))
@@ -290,7 +291,7 @@ def _tokens(
 
 
 def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None) -> int | None:
-    """Return the number of tokens including padding, if the name gives more tokens than its requests have."""
+    """Return the number of tokens including padding; None if the name does not show padding."""
     padded = numbers.get("padded_tokens")
     if padded is not None:
         return padded if tokens is None or padded > tokens else None
@@ -300,9 +301,9 @@ def _padded(numbers: Mapping[str, int], requests: int | None, tokens: int | None
 def _all_sums(
     numbers: Mapping[str, int], requests: tuple[int | None, int | None], tokens: tuple[int | None, int | None]
 ) -> dict[str, int]:
-    """Return all sums, or none if one is unknown.
+    """Return all sums, or an empty dict if one is unknown.
 
-    The sums of a phase without requests are 0; `sq` defaults to the number of the phase's new tokens.
+    All sums of a phase without requests are 0. The default of `sq` is the number of new tokens in the phase.
     """
     known = {name: numbers[name] for name in SUMS if name in numbers}
     for phase, request_count, token_count in zip(("c", "g"), requests, tokens, strict=True):

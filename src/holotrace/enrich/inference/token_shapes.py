@@ -22,7 +22,7 @@ _IS_CAUSAL = 5
 """Position of `is_causal` in https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html."""
 
 _LARGEST = 1 << 31
-"""No dimension of a real tensor of tokens is larger, and a product of two dimensions still fits into a column."""
+"""Real tensors of tokens have smaller dimensions; products of two smaller dimensions fit into int64."""
 
 _EMBEDDINGS = {"start_ns": pl.Int64, "track_id": pl.UInt32, "batch": pl.Int64, "length": pl.Int64}
 _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_causal": pl.Boolean}
@@ -31,8 +31,9 @@ _ATTENTIONS = {"start_ns": pl.Int64, "queries": pl.Int64, "keys": pl.Int64, "is_
 class TokenShapes(NamedTuple):
     """Calls whose shapes show tokens, sorted by start.
 
-    embeddings   start_ns, track_id, batch (sequences; null if all tokens are joined) and length (tokens of each sequence, or
-                 of all together): lookups in the largest table of the rank, so not those of positions or token types
+    embeddings   lookups in the largest embedding table of the rank, because smaller tables may embed positions or token types:
+                 start_ns, track_id, batch (sequences; null if all sequences are joined into one) and length (tokens of each
+                 sequence, or of the joined one)
     attentions   start_ns, queries and keys of each sequence, is_causal
     """
 
@@ -93,7 +94,7 @@ def _calls(rank_trace: RankTrace, pattern: str, inputs: Sequence[str]) -> pl.Dat
 
 
 def _shapes(dims: str | None) -> list[list[int]]:
-    """Return the shapes of the inputs that have one; inputs without a shape are empty lists."""
+    """Return the shape of each input; an empty list for inputs without a shape."""
     parsed = recorded_list(dims)
     return [shape if isinstance(shape, list) and all(map(_is_size, shape)) else [] for shape in parsed]
 

@@ -1,4 +1,4 @@
-"""Which device work belongs to attention, and which to a mixture of experts, by the names of operators and kernels."""
+"""Recognise the device work of attention and of mixtures of experts by the names of operators and kernels."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PATTERNS = {
 
 
 def is_of_family(rank_trace: RankTrace, family: str, kernels: pl.Series, operators: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return whether each piece of work belongs to a family, by its name or its operator's name.
+    """Return whether the name of each kernel, or of its operator, shows a family of work.
 
     Args:
         rank_trace: the rank.
         family: `attention` or `moe`.
-        kernels: name of each piece of work, a string id.
-        operators: name of the operator whose work it is, a string id; null if unknown.
+        kernels: names of kernels, copies or memsets (string ids).
+        operators: names of their operators (string ids); null if unknown.
     """
     named = (_matches(rank_trace, family, names) for names in (kernels, operators))
     result: npt.NDArray[np.bool_] = np.logical_or(*named)

@@ -1,1 +1,1 @@
-"""Facts about all ranks of a job."""
+"""Computes facts about all ranks of a job."""

@@ -18,7 +18,7 @@ RANGES = tuple(kind for kind in EventKind if kind not in _NO_RANGES)
 
 
 def origin_ns(trace: Trace) -> int:
-    """Return the start of the first range of any rank, ignoring selections; HTA counts times from it."""
+    """Return the start of the first range of any rank, ignoring selections; HTA's times are relative to it."""
     return min((span[0] for span in trace.map(_whole_span).values() if span), default=0)
 
 

@@ -1,7 +1,7 @@
-"""Reasons why the traces of a folder may not be one whole job.
+"""Finds reasons why the traces of a folder may not be one complete job.
 
-A folder may mix files of different jobs, and files may be cut off or unreadable. A verdict on such a folder would look
-like a verdict on one job, so the reasons to doubt it are shown first.
+A folder may contain files of different jobs, and files may be cut off or unreadable. The results for such a folder
+would look like results for one job, so the reasons to doubt them are shown first.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CUT_OFF_KINDS = ("truncated_json", "truncated_compression")
 """Kinds of findings about a file that ends too early, within an event."""
 
 _NO_END = "missing_end"
-"""Kind of the finding about a file that breaks off after its last event."""
+"""Kind of finding about a file that ends after an event, but before the end of the document."""
 
 _RUNTIMES = {"cuda_runtime_version": "CUDA", "hip_runtime_version": "HIP"}
 _TIME_OF_DAY_NS = 10**17
-"""Larger times are Unix times; smaller ones count from the start of the recording or the boot of the machine."""
+"""Larger times are Unix times; smaller ones are relative to the start of the recording or the boot of the machine."""
 
 _PROPERTIES: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the world sizes": lambda of_rank: of_rank.world_size,
@@ -46,22 +46,22 @@ HARDWARE: dict[str, Callable[[FileFacts], Hashable | None]] = {
     "the GPUs": lambda of_rank: " and ".join(of_rank.gpus) or None,
     "the runtimes": lambda of_rank: of_rank.runtime or None,
 }
-"""Properties that all ranks of a job share; in rare cases, the hardware differs within a job."""
+"""Hardware properties, which all ranks of a job usually share."""
 
 _MONTH = re.compile(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)(?=[_-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class Wholeness:
-    """The reasons why the traces may not be one whole job; all fields are empty if no reason is known.
+    """The reasons why the traces may not be one complete job; all fields are empty if there are none.
 
-    unrelated   why the ranks do not look like one job, in one sentence
-    jobs        if unrelated, the ranks and the files of each job, in words
+    unrelated   a sentence that explains why the ranks do not look like one job
+    jobs        if unrelated, a text with the ranks and the files of each job
     foreign     sentences about files that PyTorch's profiler did not write
     is_foreign  whether PyTorch's profiler wrote none of the files
-    cut_off     one sentence for each file that ends too early, by its rank
-    cpu_only    ranks among `cut_off` whose file ends before any device work
-    left_out    files that exist but are missing from the trace, in sentences
+    cut_off     {rank: a sentence about its file, which ends too early}
+    cpu_only    ranks in `cut_off` whose files end before any device work
+    left_out    sentences about files that exist but are missing from the trace
     """
 
     unrelated: str = ""
@@ -74,12 +74,12 @@ class Wholeness:
 
     @property
     def has_diagnosis(self) -> bool:
-        """Whether the diagnosis covers the traces: they belong to one job, and PyTorch's profiler wrote them."""
+        """Whether the traces can be diagnosed: they are one job, and PyTorch's profiler wrote them."""
         return not self.unrelated and not self.is_foreign
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """All reasons, the most important first; if many files are cut off, only the first few of them."""
+        """All reasons, the most important first; if many files are cut off, only a few of them are listed."""
         cut = list(self.cut_off.values())
         more_count = len(cut) - MOST_NAMED
         are = "file is" if more_count == 1 else "files are"
@@ -91,7 +91,7 @@ class Wholeness:
 
 @dataclass(frozen=True)
 class FileFacts:
-    """Facts in one file about its job and its end; None or empty if unknown."""
+    """Facts from one file, about its job and its end; None or empty if unknown."""
 
     world_size: int | None
     backend: str | None
@@ -106,13 +106,13 @@ class FileFacts:
 
 
 def wholeness(trace: Trace, *, executor: Executor = IN_PROCESS) -> Wholeness:
-    """Return the reasons why the traces may not be one whole job."""
+    """Return the reasons why the traces may not be one complete job."""
     visit = trace.visit(file_facts, executor)
     return wholeness_from(visit.results, visit.trace)
 
 
 def wholeness_from(facts: Mapping[int, FileFacts], trace: Trace) -> Wholeness:
-    """Return `wholeness` from the `file_facts` of each rank; the skipped files of the trace also count."""
+    """Return `wholeness` from the `file_facts` of each rank, and from the skipped files of the trace."""
     cut_off = {rank: of_rank.cut_off for rank, of_rank in facts.items() if of_rank.cut_off}
     mixed = unrelated(facts)
     return Wholeness(
@@ -134,7 +134,7 @@ def _jobs_in_words(facts: Mapping[int, FileFacts], trace: Trace) -> tuple[str, .
 
 
 def _foreign(facts: Mapping[int, FileFacts], trace: Trace) -> tuple[str, ...]:
-    """Name the files that another program wrote, in one sentence for each program."""
+    """Name the files that other programs wrote, in one sentence per program."""
     ranks: dict[str, list[int]] = {}
     for rank, of_rank in facts.items():
         if of_rank.other_writer:
@@ -181,7 +181,7 @@ def _number(value: Any) -> int | None:  # noqa: ANN401 -- what Polars gives for 
 
 
 def cut_off_text(rank_trace: RankTrace) -> str:
-    """Return a sentence that says where the file was cut off; empty if it is complete."""
+    """Return a sentence about where the file was cut off; empty if it is complete."""
     by_kind = {finding.kind: finding for finding in rank_trace.health.findings}
     named = next((by_kind[kind] for kind in CUT_OFF_KINDS if kind in by_kind), None)
     if named is None and rank_trace.header.raw:  # a file that is only a list of events may leave its bracket open
@@ -211,7 +211,7 @@ def unrelated(facts: Mapping[int, FileFacts]) -> str:
 
 
 def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
-    """Return the ranks of each job in a folder of unrelated traces; ranks whose known facts agree belong to the same job."""
+    """Divide the ranks of unrelated traces into jobs; ranks whose known facts agree are one job."""
     times = _recorded_together(facts)
     jobs: list[tuple[dict[str, Hashable], list[int]]] = []
     for rank, of_rank in facts.items():
@@ -230,13 +230,13 @@ def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
 
 
 def _single(facts: Mapping[int, FileFacts]) -> str:
-    """Report if several files each claim to be a job with a single rank."""
+    """Report several files that each claim to be a job of one rank."""
     alone = [rank for rank, of_rank in facts.items() if of_rank.world_size == 1]
     return f"each of {ranks_text(sorted(alone))} is a job of one rank" if len(alone) > 1 else ""
 
 
 def _is_surely_one_job(facts: Mapping[int, FileFacts]) -> bool:
-    """Whether all ranks report the same world size, which is large enough for them; their hardware may then differ."""
+    """Return whether all ranks report the same, large enough world size; then different hardware raises no doubt."""
     sizes = {of_rank.world_size for of_rank in facts.values()}
     return None not in sizes and len(sizes) == 1 and (sizes.pop() or 0) >= len(facts)
 
@@ -260,7 +260,7 @@ def _times(facts: Mapping[int, FileFacts]) -> str:
 
 
 def _recorded_together(facts: Mapping[int, FileFacts]) -> dict[int, int]:
-    """Group recordings that are close in time; return {rank: start of the first recording in its group}, in order of time."""
+    """Group recordings that are close in time; return {rank: start of its group's first recording}, by time."""
     spans = {rank: (of_rank.first_ns, of_rank.last_ns) for rank, of_rank in facts.items()}
     known = sorted(
         (first, last, rank) for rank, (first, last) in spans.items() if first is not None and last is not None
@@ -305,7 +305,7 @@ def _reason(file: SkippedFile) -> str:
 
 
 def _doubles(trace: Trace) -> list[str]:
-    """Warn about ranks that several files claim, unless the file names suggest that one process recorded all of them."""
+    """Warn if several files claim to be the same rank, unless their names suggest that one process wrote them."""
     named = {rank: name_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
     others = {
         file.rank: name_of(file.path)
@@ -320,5 +320,5 @@ def _doubles(trace: Trace) -> list[str]:
 
 
 def _unnumbered(path: str) -> str:
-    """Return the worker name of a file without its numbers, because these differ between recordings."""
+    """Return the worker name of a file without numbers, because numbers differ between recordings."""
     return re.sub(r"\d+", "", _MONTH.sub("", worker_of(path)))

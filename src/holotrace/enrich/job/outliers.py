@@ -9,24 +9,24 @@ import polars as pl
 FEWEST_PEERS = 4
 LARGEST_Z = 5.0
 LEAST_RATIO = 1.25
-"""Of at least 4 peers, a value stands out if it exceeds their median by 25 % and by 5 robust standard deviations."""
+"""A value stands out from at least 4 peers if it exceeds their median by 25 % and by 5 robust standard deviations."""
 
 _TO_SIGMA = 1.4826
 """The median absolute deviation of a normal distribution, multiplied by this factor, is its standard deviation."""
 
 _LEAST_SPREAD = 0.02
-"""Least spread to assume, as a fraction of the median: smaller differences between peers are noise."""
+"""The spread is at least this fraction of the median, because smaller differences between peers are noise."""
 
 
 def stands_out(table: pl.DataFrame, value: str, peers: Sequence[str]) -> pl.Series:
-    """Return whether each value is far above its peers, the rows with equal values in the columns `peers`.
+    """Return whether each value is far above its peers: the rows with equal values in the columns `peers`.
 
-    Let m be the median of the peers, and s their median absolute deviation times 1.4826, but at least 2 % of m:
+    m is the median of the peers; s is their median absolute deviation times 1.4826, but at least 2 % of m:
 
         value > 1.25 m  and  value > m + 5 s
 
-    The median of deviations, unlike their mean, does not grow with the outliers themselves. Source: B. Iglewicz and
-    D. Hoaglin, "How to Detect and Handle Outliers", 1993, chapter 3.
+    Outliers increase the mean of the deviations, but hardly their median. Source: B. Iglewicz and D. Hoaglin, "How to Detect
+    and Handle Outliers", 1993, chapter 3.
     """
     keys, values = list(peers), pl.col(value)
     known = table.with_columns(values.median().over(keys).alias("_median"), pl.len().over(keys).alias("_count"))

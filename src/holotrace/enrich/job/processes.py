@@ -9,7 +9,7 @@ from holotrace.store.trace import RankTrace
 
 
 def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
-    """Return the machine, from the file or its name, and the process that ran the most operators; None if unknown."""
+    """Return the machine, from the file or the file name, and the process that ran the most operators; None if unknown."""
     tracks = rank_trace.events_of([EventKind.CPU_OP], ["track_id"])["track_id"]
     processes = rank_trace.table("tracks", ["process_id"])["process_id"].gather(tracks).drop_nulls().mode()
     process = int(processes.to_list()[0]) if len(processes) else None
@@ -18,8 +18,8 @@ def host_and_process(rank_trace: RankTrace) -> tuple[str | None, int | None]:
 
 
 def host_and_process_by_name(rank_trace: RankTrace) -> tuple[str, int | None]:
-    """Return the host and process of a worker named `<host>_<process>`, else the name of the worker as the host."""
-    from holotrace.ingest.worker_names import worker_of  # noqa: PLC0415 -- loads what reads remote files
+    """Return the host and process of a worker named `<host>_<process>`, else the name of the worker and None."""
+    from holotrace.ingest.worker_names import worker_of  # noqa: PLC0415 -- also loads code for remote files
 
     worker = worker_of(rank_trace.source)
     named = re.fullmatch(r"(.+)_(\d+)", worker)

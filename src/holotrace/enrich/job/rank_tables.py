@@ -14,7 +14,7 @@ def of_all_ranks(tables: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     >>> of_all_ranks({0: pl.DataFrame({"step": [3]}), 5: pl.DataFrame({"step": [3]})}).rows()
     [(3, 0), (3, 5)]
     """
-    # Add the column once for all ranks: a separate Polars query for each of thousands of ranks takes seconds.
+    # Add the column for all ranks at once, because a separate Polars query for each of thousands of ranks takes seconds.
     ranks = np.repeat(np.array(list(tables), np.int32), [table.height for table in tables.values()])
     return pl.concat(tables.values()).with_columns(pl.Series("rank", ranks))
 

@@ -1,1 +1,1 @@
-"""The graphs of all ranks joined where ranks wait for each other."""
+"""Joins the graphs of all ranks at the calls in which ranks wait for each other."""

@@ -35,8 +35,8 @@ def expansion(
 ) -> pl.DataFrame:
     """Divide the path's legs within a rank into segments: the events on the path, and the gaps between them.
 
-    A leg is an edge of the job's critical path; see `holotrace.enrich.job_graph.job_path.legs`. A leg within a rank
-    represents a chain of binding edges of `EventGraph`.
+    A leg is an edge of the job's critical path, defined in `holotrace.enrich.job_graph.job_path.legs`. A leg within a
+    rank represents a chain of binding edges of `EventGraph`.
 
     Args:
         rank_trace: the rank.

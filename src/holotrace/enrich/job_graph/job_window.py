@@ -80,7 +80,7 @@ def job_window(trace: Trace, options: WindowOptions, executor: Executor) -> JobW
     """Return the joined graph of all ranks.
 
     Each rank is read twice: first for its communication and then, once the clocks are known, for its graph. The job's
-    window begins when the first rank begins its own. The graph of a rank that begins later therefore also contains the
+    window begins when the first rank's window begins. The graph of a rank that begins later therefore also contains the
     end of its previous step.
 
     Raises:
@@ -160,7 +160,7 @@ def _on_one_clock(
 ) -> tuple[dict[int, PathWindow], tuple[str, ...]]:
     """Return the window of each rank's graph, on its clock: from the start of the job's window to the end of its own.
 
-    Ranks without steps get the part of their window that lies within the other ranks' windows.
+    The windows of ranks without steps are clipped to the windows of the other ranks.
     """
     offsets = {rank: _offset_ns(job, rank, window.start_ns) for rank, window in own.items()}
     known = {rank: offset for rank, offset in offsets.items() if offset is not None} or {next(iter(own)): 0}

@@ -18,7 +18,7 @@ _FOREVER_NS = 2**62
 
 
 def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64, time_ns: _Int64) -> pl.DataFrame:
-    """Return the calls in the graph, and the other ranks' calls of the same communications.
+    """Return the calls in the graph, and the calls with the same `instance` on other ranks.
 
     arrives_ns and ends_ns are on the reference clock. arrival, start and end are points of the graph; they are null for
     calls outside the windows.
@@ -53,7 +53,7 @@ def placed_calls(of_ranks: Mapping[int, RankGraph], job: JobCalls, first: _Int64
 
 
 def _awaited_ns(graph: RankGraph) -> _Int64:
-    """Return how long each call continued after its own rank no longer delayed its end; `_FOREVER_NS` if it never did.
+    """Return how long each call continued after its own rank stopped delaying it; `_FOREVER_NS` if the rank never did.
 
     If a thread begins to wait late, its wait does not show when the message arrived.
     """

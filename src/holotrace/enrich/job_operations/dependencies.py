@@ -160,7 +160,7 @@ _SPANS = {
     "embedding-grads-all-reduce": ("step", "dp_rank", LANE),
     "optimizer-clip-main-grad": ("step",),
 }
-"""For each kind of communication, the columns in which its ranks agree."""
+"""For each kind of communication, the columns that are equal on all its ranks."""
 
 
 def _instances(operations: pl.DataFrame, matched: Messages) -> pl.Series:

@@ -72,9 +72,10 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """End the send and the receive of a message at the same time, when the first of them ended after both had begun.
+    """End the send and the receive of a message at the first end after both have begun; keep earlier ends.
 
-    A host that waits for a message late, perhaps at the end of the step, also records the end of the call too late.
+    If a host waits for the message only later, perhaps at the end of the step, the recorded end of its call is too
+    late.
     """
     end, last_start = pl.col("start_ns") + pl.col("duration_ns"), pl.col("start_ns").max().over("instance")
     marked = calls.with_columns(end.alias("end_ns"), last_start.alias("last_start")).with_columns(
@@ -165,7 +166,7 @@ def _named(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame, ax
 
 
 def _directions(calls: pl.DataFrame, computed: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
-    """Return the direction of each message, from the pass before its send or else from the stages."""
+    """Return the direction of each message, from the pass before its send or else from the order of stages."""
     messages = calls.filter(pl.col("collective").is_in(POINT_TO_POINT))
     ended = computed.filter(pl.col("kind").is_in(["forward-compute", "backward-compute", "weight-compute"])).select(
         "rank", pl.col("end_ns").alias("time"), pl.col("kind").alias("pass")

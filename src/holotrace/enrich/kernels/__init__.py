@@ -1,1 +1,1 @@
-"""The kind of work of each kernel, and how well the kernel uses its device."""
+"""Classifies kernels, and measures how well each kernel uses its device."""

@@ -18,10 +18,10 @@ _COLUMNS = ("event_index", "registers_per_thread", "shared_memory_bytes", "block
 GRID, BLOCK = ("grid_x", "grid_y", "grid_z"), ("block_x", "block_y", "block_z")
 
 _GRID_COUNTS_THREADS = "^hip(Ext|Hcc)ModuleLaunchKernel"
-"""Calls whose grid counts threads ("work-items"); the grids of all other calls count blocks.
+"""Launch calls that give the grid in threads ("work-items"); all other calls give it in blocks.
 
-Kineto writes the arguments of the call unchanged into the row of the call and, by correlation, into the row of the
-kernel, so the name of the call decides for both rows. https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
+Kineto copies the arguments of the call unchanged into the rows of the call and of the kernel, so the name of the call
+shows the unit in both rows. https://github.com/ROCm/HIP/blob/rocm-6.2.x/include/hip/hip_ext.h
 https://github.com/pytorch/kineto/blob/main/libkineto/src/RocprofActivity_inl.h
 """
 
@@ -39,7 +39,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         device             int32   -1 if the file does not say
         uses_tensor_cores  bool    null if the name does not show it
 
-        and the columns of `kernel_shapes`, null (is_estimated false) for a kernel without a shape.
+        and the columns of `kernel_shapes`, null (is_estimated: false) for a kernel without a known shape.
     """
     return described_calls(_kernels(rank_trace), kernel_shapes(rank_trace), uses_tensor_cores(rank_trace))
 
@@ -57,9 +57,9 @@ def described_calls(kernels: pl.DataFrame, shapes: pl.DataFrame, uses_tensor_cor
 def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the known launch shapes of kernels, and how well each kernel fills its device.
 
-    The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA's devices. For other devices, both
-    are computed here in the same way, if the file gives the launch shape and the device's properties. The limits that registers
-    and shared memory set are unknown, so the computed occupancy is an upper bound:
+    The profiler writes blocks per SM and the estimated achieved occupancy only for NVIDIA devices. For other devices,
+    both are computed here if the file gives the launch shape and the device's properties. Registers and shared memory
+    may limit the occupancy further, so the computed value is an upper bound:
 
         blocks_per_sm = blocks / SMs (or compute units)
         occupancy     = blocks · threads per block / SMs / maximum threads per SM, at most 1
@@ -73,14 +73,14 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         shared_memory_bytes   int64    null if the file does not say
         blocks_per_sm         float64  null if unknown, 0 or infinite
         occupancy_fraction    float64  0..1, null if unknown
-        is_estimated          bool     whether the two columns above were computed here
+        is_estimated          bool     whether blocks_per_sm and occupancy_fraction were computed here
     """
     return _shapes(rank_trace.unselected)  # shapes may come from launches that are not selected
 
 
 @derived
 def written_shapes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the columns of `kernel_shapes` as the file has them."""
+    """Return the columns of `kernel_shapes` as the file gives them."""
     return _described(rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK]))
 
 
@@ -113,7 +113,7 @@ def _described(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the args of all kernels; kernels without a grid get the args of their launch, where older ROCm writes them."""
+    """Return the args of all kernels; a kernel without a grid (older ROCm versions) gets the args of its launch."""
     table = rank_trace.table("kernels", [*_COLUMNS, *GRID, *BLOCK])
     on_host = table.filter(rows_of_events(device_rows(rank_trace), table["event_index"]) < 0)
     if on_host.is_empty():
@@ -130,7 +130,7 @@ def _with_shapes_of_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _in_blocks(rank_trace: RankTrace, table: pl.DataFrame) -> pl.DataFrame:
-    """Convert the grids that count threads, so that all grids count blocks."""
+    """Convert grids in threads to grids in blocks."""
     named = launches(rank_trace).select("event_index", "launch_name").drop_nulls()
     counts_threads = rank_trace.texts(named["launch_name"]).str.contains(_GRID_COUNTS_THREADS)
     is_counted = pl.col("event_index").is_in(named.filter(counts_threads)["event_index"].implode())
@@ -158,7 +158,7 @@ def _estimated(rank_trace: RankTrace, table: pl.DataFrame, shapes: pl.DataFrame)
 
 
 def _processors(rank_trace: RankTrace, used: pl.Series) -> pl.DataFrame:
-    """Return how many SMs each device has, and how many threads fit on an SM; traces spell the key of the latter in two ways."""
+    """Return the number of SMs of each device, and the maximum threads per SM, which has two spellings in traces."""
     devices = used.drop_nulls().unique().to_list()
     rows = [
         (

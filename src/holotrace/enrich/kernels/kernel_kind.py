@@ -1,9 +1,9 @@
 """The kind of device work: computation, communication, memory, or other.
 
-The profiler does not record the kind. The first of these rules that applies decides:
+The profiler does not record the kind. The first rule that applies decides:
 
 1. the kind of the event: copies and memsets are memory, collective rows are communication;
-2. collective arguments: a kernel that has them is communication;
+2. collective arguments: a kernel with them is communication;
 3. the name: the user's rules, then the rules of the file that `HOLOTRACE_KERNEL_RULES` names, then `RULES`;
 4. otherwise the work is computation.
 """
@@ -24,7 +24,7 @@ from holotrace.store.rule_table import RuleTable, checked_pattern
 T = TypeVar("T")
 
 _SCANNED_LENGTH = 1_000
-"""Patterns read at most this many characters of a name, because some need more than linear time."""
+"""Patterns search at most this many characters of a name, because some take more than linear time."""
 
 RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 """Environment variable with the path of a rule file."""
@@ -35,9 +35,9 @@ class Rule:
     """A pattern of kernel names, and the kind of the kernels that match it.
 
     pattern  regular expression, searched in `holotrace.algorithms.signatures.function_name(name)`
-    kind     the kind; None for rows that wait or mark without occupying a device
+    kind     the kind; None for rows that are not work, such as waits and markers
     reason   where such names come from
-    only     the only kind of event to which the rule applies; None if it applies to all kinds
+    only     the kind of event to which the rule applies; None for all kinds
     """
 
     pattern: str
@@ -54,7 +54,7 @@ _PREPARATIONS = (
     r"indices|build_(block_row_)?i(ndex|dx)|align_block|send_reqs|expert_?count|token_?count|rank_?count|cum_?sum|"
     r"sparse_to_dense|dense_to_sparse|_scan_kernel|lamport_?init|local_(dispatch|combine|copy$)"
 )
-"""Parts of the names of kernels that prepare an exchange or process its result on one device."""
+"""Words in the names of kernels that prepare an exchange or process its result on one device."""
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -236,11 +236,11 @@ RULES: tuple[Rule, ...] = (
 
 
 def add_rule(pattern: str, kind: KernelKind | str | None, *, reason: str = "") -> None:
-    """Classify kernels whose name contains `pattern`, with priority over all other rules.
+    """Classify kernels whose name contains `pattern`; this rule overrides all others.
 
     Args:
-        pattern: regular expression, searched for in the name up to its template and call arguments.
-        kind: a KernelKind or its name, such as "communication"; None if such rows are not work.
+        pattern: regular expression, searched for in the name without its template and call arguments.
+        kind: a KernelKind or its name, such as "communication"; None if the rows are not work.
         reason: a note for the reader of the rules.
 
     Raises:
@@ -255,23 +255,23 @@ def remove_added_rules() -> None:
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
+    """Return the active rules in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
-    """Return the kind of a name under the rules in force; None for rows that are not work."""
+    """Return the kind of a name by the active rules; None for rows that are not work."""
     return matcher(active_rules(), event_kind)(name)
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return a fast `kind_of_name` for many names of one kind of event, under the rules now in force."""
+    """Return a fast `kind_of_name` for many names of one kind of event; it keeps the rules that are active now."""
     return matcher(active_rules(), event_kind)
 
 
 @lru_cache(maxsize=16)
 def matcher(rules: tuple[Rule, ...], event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return the function `kind_of_name` under these rules."""
+    """Return `kind_of_name` for these rules."""
     compiled = [(re.compile(rule.pattern), rule.kind) for rule in rules if rule.only in (None, event_kind)]
 
     def kind(name: str) -> KernelKind | None:

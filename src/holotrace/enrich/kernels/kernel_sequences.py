@@ -1,4 +1,4 @@
-"""The kernels of each call as a sequence that can be compared and counted."""
+"""Join the kernels of each call into a sequence that can be compared and counted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 SEQUENCE_SEPARATOR = " -> "
-"""Separates kernel names in a sequence shown to people."""
+"""Separates kernel names in shown sequences."""
 
 _BETWEEN_IDS = ","
 
@@ -22,7 +22,7 @@ def sequences(kernels: pl.DataFrame, by: str) -> pl.DataFrame:
     Returns:
         One row for each owner, in the order of their first kernels: `by`, then
 
-        sequence      str    string ids joined by commas: equal for equal sequences
+        sequence      str    string ids, joined by commas
         kernel_count  int64
         kernel_ns     int64  summed duration
     """

@@ -1,10 +1,10 @@
 """Which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could use them.
 
-The profiler does not record which cores a kernel uses. The kernel's name often shows the cores, in words that change with every
-generation of hardware and libraries. A table of rules lists the words with their sources. The first rule that matches decides:
-the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then `RULES`. Kernels that
-communicate or move memory use ordinary cores, as do kernels named after work without matrix products. For all other names, the
-cores are unknown.
+The profiler does not record which cores a kernel uses. The kernel's name often shows it, but the words change with
+every generation of hardware and libraries. A table of rules lists these words with their sources. The first rule that
+matches decides: the user's rules come first, then the rules of the file that `HOLOTRACE_TENSOR_CORE_RULES` names, then
+`RULES`. If no rule matches, kernels that communicate, move memory or are named after work without matrix products use
+ordinary cores. For all other names, the cores are unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
 SCANNED_LENGTH = 8_000
-"""Patterns read at most this many characters of a name, because some need quadratic time."""
+"""Patterns search at most this many characters of a name, because some take quadratic time."""
 
 _REMEMBERED_NAMES = 4_096
 """Number of names whose answers are cached; the ranks of a job run the same kernels."""
@@ -46,10 +46,10 @@ RULES_VARIABLE = "HOLOTRACE_TENSOR_CORE_RULES"
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern of kernel names, and the cores on which the kernels that match it run.
+    """A pattern of kernel names, and the cores that matching kernels use.
 
-    pattern  regular expression, searched in the whole name with template arguments, which contain the instruction
-    cores    where such kernels run: "tensor" (or matrix) cores, "ordinary" ones, "unknown" if the name does not show it
+    pattern  regular expression, searched for in the whole name; template arguments may contain the instruction
+    cores    "tensor" for tensor or matrix cores, "ordinary" for other cores, "unknown" if the name does not show it
     reason   where such names come from
     """
 
@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Parts of the names of functions that may multiply matrices; which cores they use is unknown."""
+"""Words in the names of functions that may multiply matrices, on unknown cores."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -75,7 +75,7 @@ _NO_PRODUCTS = (
     r"batch_?norm|bn_(fw|bw)|nchwTo|nhwcTo|add_tensor|TensorOpWith|lookup|hash|compare|clamp|abs_|exp_|pow_|sqrt|"
     r"barrier|signal|prepare|initiali[sz]e|init_|layout|swizzle|pack_|unpack|shuffle|delay|sleep|increment|advance_step"
 )
-"""Parts of the names of functions that do not multiply matrices, unless the name also contains one of `_PRODUCTS`."""
+"""Words in the names of functions that multiply no matrices if the name contains none of `_PRODUCTS`."""
 
 RULES: tuple[Rule, ...] = (
     Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL only move and add data"),
@@ -278,8 +278,8 @@ RULES: tuple[Rule, ...] = (
         "layouts, normalisation, caches, activations and embedding tables of cuDNN, vLLM and FBGEMM",
     ),
 )
-"""The rules that come with holotrace; the first that matches decides. Without a match, kernels that move or send data, and
-functions whose name contains `_NO_PRODUCTS`, use ordinary cores; for all others, the cores are unknown."""
+"""The rules that come with holotrace; the first that matches decides. If none matches, kernels that move or send data and
+functions with one of `_NO_PRODUCTS` in their name use ordinary cores; for all others, the cores are unknown."""
 
 PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"
@@ -302,11 +302,11 @@ _OPERATORS = (
     r"(flash_attn\w*|xformers|vllm|aiter)::.*(attn|attention|fmha).*",
     # matrix products in libraries
     r"(vllm|_C|aiter|fbgemm|torchao|deep_gemm|transformer_engine|trtllm)::.*(gemm|_mm|linear|matmul).*",
-    # autograd's nodes, with the number that PyTorch 1.10 and later append
+    # autograd nodes, with the number that PyTorch appends since version 1.10
     r"(Addm[mv]|Addbmm|Baddbmm|Bmm|M[mv]|Linear|Convolution|CudnnConvolution(Transpose)?|MiopenConvolution)Backward\d*",
     r"(CudnnRnn|(Scaled)?GroupedMm|ScaledDotProduct\w*Attention|FlashAtt\w*|EfficientAttention)Backward\d*",
 )
-"""Patterns of whole operator names that the plugin lacks."""
+"""Patterns of whole operator names that are missing in the plugin."""
 
 
 @derived_under_rules
@@ -323,17 +323,17 @@ def uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
-    """Return, by name, whether tensor cores could do the work of each operator, given suitable types and sizes."""
+    """Return, for each operator name, whether tensor cores could do the work, given suitable types and sizes."""
     return names.str.contains(rf"^(?:{'|'.join([PLUGIN_OPERATORS, *_OPERATORS])})$")
 
 
 def answer_of_name(name: str) -> bool | None:
-    """Return whether a kernel of this name uses tensor cores, under the rules in force; None if the name does not show it."""
+    """Return whether a kernel with this name uses tensor cores by the active rules; None if unknown."""
     return _answer_in_force()(name)
 
 
 def add_rule(pattern: str, cores: Cores, *, reason: str = "") -> None:
-    """Set the cores of kernels whose name contains `pattern`, with priority over all other rules.
+    """Set the cores of kernels whose name contains `pattern`; this rule overrides all others.
 
     Raises:
         InvalidOptionError: the pattern is not a regular expression, or `cores` is none of "tensor", "ordinary", "unknown".
@@ -347,12 +347,12 @@ def remove_added_rules() -> None:
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
+    """Return the active rules in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 
 def kernel_answers(rank_trace: RankTrace, answer: Answer) -> pl.DataFrame:
-    """Return the table of `uses_tensor_cores`, calling `answer` once for each distinct name."""
+    """Return the table of `uses_tensor_cores`; `answer` is called once for each distinct name."""
     rows = device_rows(rank_trace).filter(pl.col("kind") == EventKind.KERNEL)
     kernels = rows.select("event_index", "name").sort("event_index")
     distinct = kernels["name"].unique()
@@ -382,7 +382,7 @@ def _matcher(rules: tuple[Rule, ...], kernel_rules: tuple[kernel_kind.Rule, ...]
 
 
 def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | None:
-    """Return False for kernels that send or move data or do not multiply matrices, else None."""
+    """Return False for kernels that send data, move data or multiply no matrices, else None."""
     function = function_name(name)[:SCANNED_LENGTH]
     if _MAY_MULTIPLY.search(function):
         return None
@@ -390,7 +390,7 @@ def _by_work(name: str, kind_of: Callable[[str], KernelKind | None]) -> bool | N
 
 
 def _scanned(name: str) -> str:
-    """Return the part of a name that patterns search; a mangled name that cannot be demangled stays as it is."""
+    """Return the part of a name that patterns search; names are demangled if possible."""
     readable = demangled(name)
     return (readable if "(" in readable or not name.startswith("_Z") else name)[:SCANNED_LENGTH]
 

@@ -1,1 +1,1 @@
-"""Memory events and the blocks they describe."""
+"""Reads memory events, and the blocks that they allocate and free."""

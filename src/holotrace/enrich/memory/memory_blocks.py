@@ -11,7 +11,7 @@ from holotrace.enrich.memory.memory_events import DEVICE_KEYS
 
 
 class TimeWindow(NamedTuple):
-    """A part of the recording, in ns since the Unix epoch, including both ends; None for an open end."""
+    """A time window, in ns since the Unix epoch, that includes both ends; None for an open end."""
 
     start_ns: int | None
     end_ns: int | None
@@ -35,14 +35,14 @@ def blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
 
 
 def memory_blocks(events: pl.DataFrame) -> pl.DataFrame:
-    """Return which events allocated and released each block of memory; `events` are all or some of `memory_events`.
+    """Return which events allocated and released each block of memory, given all or some of `memory_events`.
 
-    A free releases the last block allocated at its address on its device.
+    A free releases the block that was last allocated at the same address on the same device.
 
     Returns:
         Rows of `events`:
 
-        allocated  uint32  null if the block was allocated before the events
+        allocated  uint32  null if the block was allocated before these events
         released   uint32  null if the block is not freed
     """
     changes = changes_by_address(events, [*DEVICE_KEYS, "address"])
@@ -55,8 +55,8 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
     """Return the events that allocate or free memory at a known address, in order of time.
 
     Returns:
-        `keys`, row uint32 of `events`, is_allocation, allocated (the row of the previous event with these keys, if it
-        is an allocation; else null), is_followed_by_allocation (null if no event follows).
+        `keys`, row (uint32, in `events`), is_allocation, allocated (row of the previous event with the same keys if
+        this is an allocation, else null), is_followed_by_allocation (null if no event follows).
     """
     is_allocation, row = pl.col("change_bytes") > 0, pl.col("row")
     known = events.with_row_index("row").filter(pl.col("address").is_not_null() & (pl.col("change_bytes") != 0))
@@ -70,7 +70,7 @@ def changes_by_address(events: pl.DataFrame, keys: Sequence[str]) -> pl.DataFram
 
 
 def frees_and_kept(frees: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per block: first the freed blocks in `frees`, then the blocks in `kept`, which were never freed."""
+    """Return one row per block: first the blocks in `frees`, then the blocks in `kept`, which were never freed."""
     ended = frees.select("allocated", pl.col("row").alias("released"))
     return pl.concat([ended, kept.select(pl.col("row").alias("allocated"), released=None).cast(pl.UInt32)])
 
@@ -79,8 +79,8 @@ def described_blocks(events: pl.DataFrame, blocks: pl.DataFrame) -> pl.DataFrame
     """Describe each block by the event that allocated it, or by the free if the allocation is unknown.
 
     Args:
-        events: `memory_events` with the node of operator and caller, -1 if there is none.
-        blocks: as `memory_blocks` returns them.
+        events: `memory_events` with the nodes of operator and caller; -1 if there is none.
+        blocks: the result of `memory_blocks`.
 
     Returns:
         DEVICE_KEYS, operator, caller, block_bytes, freed_bytes, allocated_ns, released_ns, release_index.

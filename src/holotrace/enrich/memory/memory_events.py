@@ -48,10 +48,10 @@ _DEVICE_TYPES = {
 
 @derived
 def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the memory events, each with the total after it.
+    """Return the memory events with the total memory after each event.
 
-    The total comes from the file. Files from before 2022 have no totals; the total is then the sum of all changes, plus the
-    smallest initial amount that keeps all totals from being negative.
+    The total comes from the file. In files from before 2022, which have no totals, the total is the sum of all changes,
+    plus the smallest initial amount with which no total is negative.
 
     Returns:
         Sorted by device_type, device, time_ns:
@@ -91,15 +91,15 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
-    """Return the row of `host_nodes` of the innermost node around each of `memory_events`, -1 if there is none.
+    """Return the row in `host_nodes` of the innermost node around each memory event; -1 if there is none.
 
-    The node is on the thread of the event, and has begun but not ended; intervals are half-open.
+    The node is on the event's thread and is running at the time of the event; intervals are half-open.
     """
     return _nodes(rank_trace)
 
 
 def _total() -> pl.Expr:
-    """Return the total after each event, for the events of one device, from the file or else as the sum of the changes."""
+    """Return the total after each event of one device, from the file or else as the sum of the changes."""
     total = pl.col("change_bytes").cum_sum()
     known_before = pl.min_horizontal(total.min(), 0)
     return pl.when(pl.col("total_allocated").is_null().any()).then(total - known_before).otherwise("total_allocated")
@@ -112,9 +112,10 @@ def _nodes(rank_trace: RankTrace) -> Rows:
 
 
 def innermost_nodes(nodes: pl.DataFrame, tree: npt.NDArray[np.integer], time_ns: Rows) -> Rows:
-    """Return the innermost node of a tree at each time, -1 if there is none.
+    """Return the innermost node of a tree at each time; -1 if there is none.
 
-    The innermost node is the last node that has begun or, if that has ended, the nearest node above it that is still open.
+    The innermost node is the last node that has begun or, if this node has ended, its nearest ancestor that is still
+    open.
     """
     if nodes.is_empty():
         return np.full(len(time_ns), NO_PARENT, np.int64)

@@ -1,1 +1,1 @@
-"""What one call of an operator costs: floating-point operations, bytes moved, and precision, from its recorded inputs."""
+"""Computes the cost of a call from its recorded inputs: floating-point operations, bytes moved, and precision."""

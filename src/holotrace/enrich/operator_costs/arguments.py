@@ -1,4 +1,4 @@
-"""The recorded inputs of one call of an operator, as cost formulas read them."""
+"""The recorded inputs of one operator call, in the form that cost formulas use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TENSOR_LISTS = ("TensorList", "GenericList", "OptionalTensorList")
 
 @dataclass(frozen=True)
 class Arguments:
-    """The inputs of one call; `index` counts from 0 and, if negative, from the last input.
+    """The inputs of one call; a negative `index` counts from the end.
 
     operator   name of the operator
     dims       shape of each input: a list of sizes or, for a list of tensors, a list of shapes
@@ -25,10 +25,11 @@ class Arguments:
     strides    strides of each input
     values     text of each scalar; empty for tensors
     kernels    names of kernels that the call launched
-    recorded   what the compiler recorded: `flops` and `bytes` of a generated kernel
+    recorded   `flops` and `bytes` of a generated kernel, recorded by the compiler
     sums       sums over the requests of an inference step: `c_sqsk`, …
-    related    other operators, as `Rule.reads` says
-    product_count  kernels on tensor cores that the call launched, for rules that read the forward call; None if unknown
+    related    other operators that the rule reads; see `Rule.reads`
+    product_count  for rules that read the forward call, how many kernels on tensor cores the call launched; None if
+                   unknown
     """
 
     operator: str
@@ -60,7 +61,7 @@ class Arguments:
         )
 
     def is_given(self, index: int) -> bool:
-        """Whether an optional tensor was given; an undefined tensor has an empty type or no sizes."""
+        """Whether an optional tensor was given; otherwise, its type is empty or it has no sizes."""
         return self.has_tensor(index) and bool(self.dims[index])
 
     def tensors(self) -> list[int]:
@@ -68,7 +69,7 @@ class Arguments:
         return [index for index in range(self.count) if self.has_tensor(index)]
 
     def shape(self, index: int, dimensions: int | None = None) -> Shape:
-        """Return the shape of a tensor; `dimensions` is how many it must have.
+        """Return the shape of a tensor; `dimensions` is the required number of dimensions.
 
         Raises:
             UnknownCostError: the input is not a tensor, or its shape was not recorded or is symbolic, or it is sparse.
@@ -95,8 +96,8 @@ class Arguments:
         """Return the shapes of a list of tensors.
 
         Raises:
-            UnknownCostError: the input is not a list of shapes, or it is empty: the profiler leaves out lists of more than 30
-                tensors, https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
+            UnknownCostError: the input is not a list of shapes, or it is empty, because the profiler omits lists of
+                more than 30 tensors, https://github.com/pytorch/pytorch/blob/main/torch/csrc/profiler/util.h
         """
         listed = self.dims[index] if -self.count <= index < self.count else None
         if not isinstance(listed, list) or not all(_is_shape(shape) for shape in listed):
@@ -124,11 +125,11 @@ class Arguments:
         return size
 
     def bytes(self, index: int) -> int:
-        """Return the bytes of a tensor; elements that a stride of 0 repeats count once."""
+        """Return the bytes of a tensor; elements that are repeated by a stride of 0 count once."""
         return self._stored(index) * self.element_bytes(index)
 
     def precision(self, index: int) -> str | None:
-        """Return the element type of a tensor as PyTorch calls it, such as `bfloat16`."""
+        """Return PyTorch's name of a tensor's element type, such as `bfloat16`."""
         return type_name(self.type(index)) if element_bytes(self.type(index)) is not None else None
 
     def text(self, index: int) -> str:
@@ -164,7 +165,7 @@ class Arguments:
         return listed if isinstance(listed, list) and all(isinstance(number, int) for number in listed) else None
 
     def factors(self, index: int) -> list[float]:
-        """Return a list of finite positive numbers, such as `[2., 0.5]`; empty if it was not recorded as such."""
+        """Return a list of finite positive numbers, such as `[2., 0.5]`; empty if no such list was recorded."""
         parts = self.text(index).strip("[]").split(",")
         try:
             listed = [float(part) for part in parts] if self.text(index).startswith("[") else []
@@ -173,7 +174,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides, though strides were recorded; oneDNN's packed tensors also have none."""
+        """Whether a tensor has no strides although strides were recorded; oneDNN's packed tensors have none either."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

@@ -8,22 +8,22 @@ from typing import Literal
 from holotrace.errors import HolotraceError
 
 Work = Literal["matrix", "vector", "copy"]
-"""Arithmetic that tensor cores could do (matrix), arithmetic for ordinary cores (vector), or no arithmetic (copy)."""
+""""matrix": arithmetic that tensor cores could do; "vector": arithmetic for ordinary cores; "copy": no arithmetic."""
 
 
 @dataclass(frozen=True)
 class Cost:
     """The smallest numbers of operations and bytes that one call needs.
 
-    flops         operations on elements, including additions of a bias and the like; under a causal mask, half of a
-                  square product; None if unknown
+    flops         operations on elements, including additions of a bias; under a causal mask, half of a square product;
+                  None if unknown
     bytes         bytes that any implementation has to read and write: every input and output once; None if unknown
     work          see `Work`; None if unknown
     precision     element type of the arithmetic, such as `bfloat16`; None if unknown
-    dense_flops   2 x multiplications of the products alone, without bias and mask, as PyTorch's FlopCounterMode counts
-                  them; 0 for operators without products
-    reason        why a value is unknown; empty if none is
-    repeated_flops  part of flops that recomputes the forward pass
+    dense_flops   2 x multiplications in matrix products, without bias and mask, as in PyTorch's FlopCounterMode; 0 for
+                  operators without matrix products
+    reason        why a value is unknown; empty if all are known
+    repeated_flops  how many of the flops recompute the forward pass
     """
 
     flops: int | None
@@ -36,7 +36,7 @@ class Cost:
 
 
 class UnknownCostError(HolotraceError, ValueError):
-    """The recorded inputs do not determine the cost of a call; the message says what is missing."""
+    """The recorded inputs do not determine the cost of a call; the message names the missing input."""
 
 
 def unknown(reason: str) -> Cost:

@@ -1,8 +1,8 @@
-"""The calls of operators that cause the work of a rank, each with its cost and its time.
+"""Find the operator calls that cause the work of a rank, with the cost and the time of each call.
 
-On a rank with a device, a call counts if it launched kernels, copies or memsets. The time of a call is then the time in which
-any of its kernels, copies or memsets ran. On a rank without a device, every call that itself does work counts, with its self
-time on the host.
+On a rank with a device, these calls launched kernels, copies or memsets. The time of a call is then the time in which
+any of its device work ran. On a rank without a device, these calls did work on the host themselves, and their time is
+their self time.
 """
 
 from __future__ import annotations
@@ -79,16 +79,17 @@ class CostedCalls(NamedTuple):
         row                int64   row in `call_stacks`; -1 for device work without a known operator
         event_index        uint32  the call; null for row -1
         phase              str     see `holotrace.enrich.operator_costs.phases`
-        busy_ns            int64   time in which its work ran on the device; on ranks without one, its time on the host
-        tensor_core_ns     int64   part of the summed time of its kernels on tensor cores
-        other_core_ns      int64   part on ordinary cores; the cores of the rest are unknown
+        busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, its time
+                                   on the host
+        tensor_core_ns     int64   summed time of its kernels on tensor cores
+        other_core_ns      int64   summed time of its kernels on ordinary cores; other kernels run on unknown cores
         key                uint32  row in `keys`
 
-    keys       one row per operator, inputs and kernel: name (string id), the recorded inputs (string ids), kernel (string
-               id of the longest kernel; null without one), flops, bytes_moved, work, precision in which the kernel
-               computes, dense_flops, reason, repeated_flops
+    keys       one row per combination of operator, inputs and kernel: name (string id), the recorded inputs (string
+               ids), kernel (string id of the longest kernel; null if there is none), flops, bytes_moved, work,
+               precision in which the kernel computes, dense_flops, reason, repeated_flops
     on_device  whether the rank has a device
-    earlier_ns summed time of the work that was launched before the recording, whose operators are thus unknown
+    earlier_ns summed time of work with unknown operators, because it was launched before the recording
     """
 
     calls: pl.DataFrame
@@ -99,7 +100,7 @@ class CostedCalls(NamedTuple):
 
 @derived_under_rules
 def costed_calls(rank_trace: RankTrace) -> CostedCalls:
-    """Return the calls of a rank with their costs; communication does not count."""
+    """Return the calls of a rank with their costs, without communication."""
     work = device_work(rank_trace)
     asked_ns = of_work(asked_for(rank_trace), work)["asked_ns"]
     computes = work["kernel_kind"] != KernelKind.COMMUNICATION
@@ -134,7 +135,7 @@ def _calls_on_device(rank_trace: RankTrace, all_work: pl.DataFrame, counted: pl.
 
 
 def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
-    """Return, for each piece of work, whether a CUDA or HIP graph replayed it and its operator is unknown."""
+    """Return, for each row of work, whether a CUDA or HIP graph replayed it and its operator is unknown."""
     if not may_graft(rank_trace):
         return np.zeros(work.height, np.bool_)
     nodes, owners = grafts(rank_trace)
@@ -146,27 +147,27 @@ def _in_graph(rank_trace: RankTrace, work: pl.DataFrame) -> _Bools:
 
 
 def _longest(names: pl.Series, lengths: _Rows, group: _Rows, count: int) -> pl.Series:
-    """Return the name of the longest piece of work in each group."""
+    """Return the name of the longest work in each group."""
     longest = np.zeros(count, np.int64)
     np.maximum.at(longest, group, lengths)
     at = np.flatnonzero(lengths == longest[group])
     chosen = np.zeros(count, np.int64)
-    chosen[group[at[::-1]]] = at[::-1]  # written in reverse, so that the first of several equal values stays
+    chosen[group[at[::-1]]] = at[::-1]  # written in reverse, so the first of several equal values stays
     return names.gather(pl.Series(chosen))
 
 
 def owners_of_work(rank_trace: RankTrace, work: pl.DataFrame) -> _Rows:
-    """For each piece of work, return the row in `call_stacks` of the call to which it belongs; -1 if no operator is known."""
+    """Return, for each row of work, the row in `call_stacks` of the call that caused it; -1 if no operator is known."""
     stacks = call_stacks(rank_trace)
     operators = of_work(launching_operator(rank_trace), work)["operator_index"]
     return owning_call(rank_trace, stacks, rows_of_events(stacks, operators))
 
 
 def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -> _Rows:
-    """Return, for each call, the call whose cost rule applies to its work: the call itself, or one around it.
+    """Return, for each call, the call whose cost includes its work: the call itself, or one around it.
 
-    The first choice is the outermost call whose cost includes the calls inside it, then the innermost call with a rule, then
-    the call itself.
+    The result is the outermost call whose cost includes the calls inside it; if there is none, the innermost call with
+    a rule; if there is none, the call itself.
     """
     has_rule, is_whole = _rules_of(rank_trace, stacks)
     parent = stacks["parent_row"].to_numpy()
@@ -178,12 +179,12 @@ def owning_call(rank_trace: RankTrace, stacks: pl.DataFrame, innermost: _Rows) -
 
 @derived_under_rules
 def _known_rules(rank_trace: RankTrace) -> dict[str, Rule | None]:
-    """Return the rule of each name in `call_stacks`; None if there is none."""
+    """Return {name in `call_stacks`: its rule, or None}."""
     return rules_of(rank_trace.texts(called_names(rank_trace)))
 
 
 def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Bools]:
-    """Return whether each call has a rule, and whether the rule includes the calls inside the call."""
+    """Return whether each call has a rule, and whether the rule covers the calls inside it."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
@@ -196,11 +197,11 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call, or a call inside it, calls its own operator again; all matrix products count as one operator.
+    """Return whether each call, or a call inside it, calls its own operator again, treating all matrix products as one.
 
-    An operator on a DTensor is recorded with the shapes of the whole tensor; inside, it calls itself on this rank's part. In
-    `torch.vmap`, an operator is recorded with the shapes of one example; inside, it calls itself, or another product, on the
-    whole batch. The inner call does the work.
+    An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's shard. In
+    `torch.vmap`, an operator is recorded with the shapes of one example, and calls itself or another product on the
+    whole batch. In both cases, the inner call does the work.
     """
     parent, name, whole = stacks["parent_row"].to_numpy(), stacks["name"].to_numpy(), np.flatnonzero(is_whole)
     around = nearest_above(parent, is_whole, whole)
@@ -215,7 +216,7 @@ def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools)
 
 
 def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
-    """Return a number for each string id, the same for all products that `torch.vmap` turns into one another."""
+    """Return a number for each string id; products that `torch.vmap` converts into each other have the same number."""
     names = called_names(rank_trace)
     products = names.filter(rank_trace.texts(names).is_in(_PRODUCTS))
     operator: _Rows = np.arange(len(rank_trace.strings))
@@ -224,7 +225,7 @@ def _with_products_as_one(rank_trace: RankTrace) -> _Rows:
 
 
 def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that do work on the host; a call's time includes inner calls that are not counted themselves."""
+    """Return the calls that do work on the host; their times include inner calls that are not in the result."""
     stacks = call_stacks(rank_trace)
     is_operator = (stacks["kind"] == EventKind.CPU_OP).to_numpy()
     operators = np.flatnonzero(is_operator)
@@ -260,7 +261,7 @@ def _calls_on_host(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _Bools:
-    """Whether each call contains a call with a rule; the inner call then counts instead of the outer one."""
+    """Return whether each call contains a call with a rule, which then replaces it in the result."""
     leaves = np.zeros(len(parent), np.bool_)
     above = nearest_above(parent, is_operator, with_rule)
     while len(above):
@@ -272,7 +273,7 @@ def _leaves_to_inner(parent: _Rows, is_operator: _Bools, with_rule: _Rows) -> _B
 
 
 def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame, RelatedOperators]:
-    """Number the calls by key: calls with the same key cost the same.
+    """Number the calls by key; calls with equal keys have equal costs.
 
     Return the calls with these numbers, the keys, and the other operators that the rules of the calls read.
     """
@@ -303,7 +304,7 @@ def _numbered(rank_trace: RankTrace, calls: pl.DataFrame) -> tuple[pl.DataFrame,
 
 
 def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[RelatedOperators, pl.Series]:
-    """Return the other operators that the rules of the calls read, and which calls have a rule that reads the forward operator."""
+    """Return the operators that the calls' rules read, and which calls have a rule that reads the forward operator."""
     numbers = pl.Series("related", [None], dtype=pl.UInt32).new_from_index(0, len(rows))
     lists: list[tuple[tuple[str | None, ...], ...]] = []
     of_forward = pl.Series([False]).new_from_index(0, len(rows))
@@ -318,7 +319,7 @@ def _related(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows) -> tuple[
 
 
 def _read(rank_trace: RankTrace, stacks: pl.DataFrame, rows: _Rows, reads: str) -> pl.Series:
-    """Return whether the rule of each call reads other operators: `inside` the call, or its `forward` operator."""
+    """Return whether the rule of each call reads these operators: `inside` the call, or its `forward` operator."""
     names, known = called_names(rank_trace), _known_rules(rank_trace)
     rules = [known[text] for text in rank_trace.texts(names)]
     reading = names.filter(pl.Series([rule is not None and rule.reads == reads for rule in rules], dtype=pl.Boolean))
@@ -398,7 +399,7 @@ def _cost(  # noqa: PLR0913 -- the columns of a key
 def _arguments(
     name: str | None, dims: str | None, types: str | None, values: str | None, strides: str | None = None
 ) -> Arguments:
-    """Return the inputs of a call, from their texts in the file."""
+    """Parse the inputs of a call from the texts in the file."""
     return Arguments(
         name or "",
         tuple(recorded_list(dims)),
@@ -409,10 +410,10 @@ def _arguments(
 
 
 def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tensor_cores: bool) -> str | None:
-    """Return the precision in which a kernel computes, given the precision of its inputs.
+    """Return the precision of a kernel's arithmetic, given the precision of its inputs.
 
-    float32 on NVIDIA's tensor cores is TF32, since they do not compute in float32; AMD's matrix cores do. Types with 8,
-    6 and 4 bits are named by their width alone, whatever their exponent.
+    float32 inputs on NVIDIA's tensor cores mean TF32, because these cores, unlike AMD's matrix cores, do not compute in
+    float32. Types with 8, 6 and 4 bits are named by their width alone.
     """
     if of_inputs is None:
         return None
@@ -423,6 +424,6 @@ def computed_precision(of_inputs: str | None, kernel: str | None, *, is_on_tenso
 
 
 def _bounded(cost: Cost) -> Cost:
-    """Return the cost; it is unknown if a count is too large for its column, because no device holds such tensors."""
+    """Return the cost, or an unknown cost if a count is too large for its column."""
     counts = (cost.flops or 0, cost.bytes or 0, cost.dense_flops or 0, cost.repeated_flops)
     return cost if all(0 <= count <= _LARGEST for count in counts) else unknown("the sizes exceed those of any device")

@@ -12,7 +12,7 @@ from holotrace.enrich.operator_costs.cost import UnknownCostError
 from holotrace.errors import InvalidOptionError
 
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
-"""Names that a formula may use: an input's elements, bytes, one of its sizes, bytes of one element, an argument's number."""
+"""Functions for formulas: an input's elements, bytes, one of its sizes, bytes per element, an argument's number."""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant, ast.Name, ast.Load),
@@ -24,7 +24,7 @@ def checked_formula(text: object, where: str) -> str:
     """Return the text of a formula if it is valid; `where` names its rule in error messages.
 
     Raises:
-        InvalidOptionError: it is not arithmetic with numbers and `FUNCTIONS`.
+        InvalidOptionError: the text is not arithmetic with numbers and `FUNCTIONS`.
     """
     try:
         _compiled(str(text))
@@ -61,13 +61,13 @@ def _compiled(text: str) -> CodeType:
 def _check(node: ast.AST) -> None:
     if not isinstance(node, _ALLOWED):
         message = f"{type(node).__name__} is not allowed"
-        raise ValueError(message)  # noqa: TRY004 -- of the text, not of a type
+        raise ValueError(message)  # noqa: TRY004 -- the text is wrong, not a type
     if isinstance(node, ast.Name) and node.id not in FUNCTIONS:
         message = f"the name {node.id} is unknown"
         raise ValueError(message)
     if isinstance(node, ast.Constant) and not isinstance(node.value, (int, float)):
         message = f"{node.value!r} is not a number"
-        raise ValueError(message)  # noqa: TRY004 -- of the text, not of a type
+        raise ValueError(message)  # noqa: TRY004 -- the text is wrong, not a type
 
 
 def _names(arguments: Arguments) -> dict[str, Callable[..., int]]:

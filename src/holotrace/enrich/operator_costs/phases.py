@@ -1,4 +1,4 @@
-"""The phase of training in which an operator runs: forward, backward, recompute or optimizer."""
+"""Find the training phase in which each operator runs: forward, backward, recompute or optimizer."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _Bools = npt.NDArray[np.bool_]
 def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
     """Return the phase of each of these rows of `call_stacks`; null for row -1.
 
-    Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators
-    again: they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
-    `create_graph=True`, operators that compute gradients look the same, so an operator counts as recomputation only if a
-    call outside the backward pass has the same name and shapes.
+    Activation checkpointing repeats the forward pass inside the backward pass. Autograd records the repeated operators:
+    they are inside a backward operator and have a sequence number, but no `forward_thread_id`. With
+    `create_graph=True`, operators that compute gradients look the same. Therefore, an operator is recomputation only if
+    a call outside the backward pass also has the same name and shapes.
 
-    Autograd does not record a compiled backward pass. An operator in a compiled backward pass counts as recomputation if a
-    forward call has the same shapes and strides. The matrix multiplications of a gradient transpose one factor, so their
-    strides differ.
+    Autograd does not record a compiled backward pass. An operator in a compiled backward pass is recomputation if a
+    forward call has the same shapes and strides. Gradients are computed with one factor transposed, so their strides
+    differ.
     """
     stacks, at = call_stacks(rank_trace), rows.to_numpy()
     parent = stacks["parent_row"].to_numpy()
@@ -63,7 +63,7 @@ def phases(rank_trace: RankTrace, rows: pl.Series) -> pl.Series:
 
 
 def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools:
-    """Whether each row is an operator that has a sequence number and does not name the thread of a forward operator."""
+    """Return whether each row is an operator with a sequence number but without the thread of a forward operator."""
     details = rank_trace.table("operators", ["event_index", "sequence_number", "forward_thread_id"])
     numbered = (pl.col("sequence_number") >= 0) & (pl.col("forward_thread_id").fill_null(0) == 0)
     rows = rows_of_events(stacks, details.filter(numbered)["event_index"])
@@ -73,7 +73,7 @@ def _records_for_autograd(rank_trace: RankTrace, stacks: pl.DataFrame) -> _Bools
 
 
 def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
-    """Return, for each of `rows`, the outermost row around it that is wanted; the row itself if there is none."""
+    """Return the outermost wanted row around each of `rows`, or the row itself if there is none."""
     furthest = furthest_above(parent, wanted, rows)
     return np.where(furthest == NO_PARENT, rows, furthest)
 
@@ -81,10 +81,10 @@ def _furthest(parent: _Rows, wanted: _Bools, rows: _Rows) -> _Rows:
 def _repeats_forward(
     rank_trace: RankTrace, stacks: pl.DataFrame, is_backward: _Bools, rows: _Rows, inputs: list[str]
 ) -> _Bools:
-    """Whether each row is inside a backward operator and repeats, with the same name and inputs, a call outside the backward pass.
+    """Return which rows in a backward operator have the name and inputs of a call outside the backward pass.
 
-    Calls that another `aten` operator makes are not compared. `aten::linear`, for instance, calls `aten::mm` with a
-    transposed weight, which may look like a matrix multiplication of its gradient.
+    Calls inside another `aten` operator are not compared. For instance, `aten::linear` calls `aten::mm` with a
+    transposed weight, which may look like a matrix multiplication in the gradient.
     """
     parent = stacks["parent_row"].to_numpy()
     in_backward = itself_or_above(parent, is_backward, np.arange(len(parent))) != NO_PARENT
@@ -106,7 +106,7 @@ def _named(rank_trace: RankTrace, stacks: pl.DataFrame, pattern: str) -> _Bools:
 
 
 def _inside(parent: _Rows, wanted: _Bools, *, rows: _Rows) -> _Bools:
-    """Whether each row is one of the wanted rows or inside one."""
+    """Return whether each row is a wanted row or inside one."""
     if not wanted.any():
         return np.zeros(len(rows), np.bool_)
     inside: _Bools = itself_or_above(parent, wanted, rows) != NO_PARENT

@@ -1,4 +1,4 @@
-"""Operators on which the cost of a call depends: operators inside it, or the operator whose gradient it computes."""
+"""Find operators on which the cost of a call depends: operators inside it, or its forward operator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Rows = npt.NDArray[np.int64]
 class RelatedOperators(NamedTuple):
     """The operators on which the cost of each call depends.
 
-    numbers  for each call, the row of its operators in `lists`; null if it has none
+    numbers  for each call, the row in `lists` with its operators; null if it has none
     lists    distinct lists of operators: name, shapes, types and values of each, as texts
     """
 
@@ -39,13 +39,13 @@ class RelatedOperators(NamedTuple):
 def operators_inside(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
     """Return the operators inside these calls (rows of `call_stacks`) that take expert weights or choose experts.
 
-    If a graph replays the call, the operators inside come from the recording of the graph's capture.
+    If a graph replays the call, the operators come from the recording of the capture.
     """
     return _listed(rows, pl.concat([_inside(rank_trace, rows), *_inside_replayed(rank_trace, rows)]))
 
 
 def forward_operators(rank_trace: RankTrace, rows: _Rows) -> RelatedOperators:
-    """Return the forward operator of each of these calls (rows of `call_stacks`) of the backward pass."""
+    """Return the forward operators of these calls of the backward pass (rows of `call_stacks`)."""
     stacks, calls = call_stacks(rank_trace), pl.Series("row", rows)
     forward = forward_of_calls(rank_trace, calls)
     names = gathered(stacks["name"], rows_of_events(stacks, forward)).alias("name")

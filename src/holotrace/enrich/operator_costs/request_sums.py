@@ -1,8 +1,8 @@
-"""Sums over the requests of an inference step, from the names of step annotations.
+"""Read sums over the requests of an inference step from the name of its annotation.
 
-vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The name
-gives the number of requests in prefill (context) and in decode (generation). In parentheses are sums over these
-requests: of new tokens q (sq), of tokens k in the cache (sk), of q·q and of q·k.
+vLLM and SGLang name a step `execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37…)`. The
+numbers after context and generation are the requests in prefill and in decode. In parentheses are sums over these
+requests: of new tokens q (sq), of tokens k in the cache (sk), of q·q (sqsq) and of q·k (sqsk).
 `holotrace.enrich.inference.step_names` reads the names.
 """
 

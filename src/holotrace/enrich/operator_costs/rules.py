@@ -1,4 +1,4 @@
-"""The registry of costs: one line for each rule, with the names of its operators, its formula and its source.
+"""The registry of cost rules: one line for each rule, with the names of its operators, its formula and its source.
 
 Users add rules with `add_rule`, or in a JSON or TOML file that `HOLOTRACE_COST_RULES` names:
 
@@ -54,8 +54,8 @@ class Rule:
     pattern   regular expression that matches the whole name of the operator
     formula   computes the cost from the recorded inputs; its docstring states the formula
     source    where the formula comes from
-    is_whole  the operator's cost includes that of all operators inside
-    reads     other operators that the formula reads: those inside the call, or the forward call of a gradient
+    is_whole  whether the cost includes the cost of all operators inside
+    reads     other operators that the formula reads: operators inside the call, or the forward call of a gradient
     """
 
     pattern: str
@@ -67,7 +67,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class TextFormula:
-    """The formulas of a user's rule, as text; see `holotrace.enrich.operator_costs.formula_text`."""
+    """The text formulas of a user's rule; see `holotrace.enrich.operator_costs.formula_text`."""
 
     flops: str
     bytes: str
@@ -281,7 +281,7 @@ RULES = (
 
 
 def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
-    """Return the rule in force for each of these names; None if there is none."""
+    """Return {name: its active rule, or None}."""
     names, known = dict.fromkeys(operators.drop_nulls()), _rules_found(_TABLE.own())
     new = [name for name in names if name not in known]
     found = _first_matches(new)
@@ -292,12 +292,12 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return a cache {operator name: rule} for callers to fill; it is empty again after a change of the users' rules."""
+    """Return a cache {operator name: rule} that callers fill; a change of the users' rules empties it."""
     return {}
 
 
 def _first_matches(names: Sequence[str]) -> dict[str, Rule | None]:
-    """Return the first rule whose pattern matches each name; None if there is none."""
+    """Return {name: the first rule whose pattern matches it, or None}."""
     unmatched, rules = pl.Series(names, dtype=pl.String), dict[str, Rule | None].fromkeys(names)
     for rule in active_rules():
         if unmatched.is_empty():
@@ -309,12 +309,12 @@ def _first_matches(names: Sequence[str]) -> dict[str, Rule | None]:
 
 
 def cost_of(arguments: Arguments) -> Cost:
-    """Return the cost of a call under the rules in force; unknown values come with a reason."""
+    """Return the cost of a call by the active rules, with a reason if values are unknown."""
     return cost_by(rules_of(pl.Series([arguments.operator])).get(arguments.operator), arguments)
 
 
 def cost_by(rule: Rule | None, arguments: Arguments) -> Cost:
-    """Return the cost of a call according to a rule; unknown values come with a reason."""
+    """Return the cost of a call by a rule, with a reason if values are unknown."""
     if rule is None:
         return unknown("no rule covers the operator")
     if not arguments.count:
@@ -337,15 +337,16 @@ def add_rule(  # noqa: PLR0913 -- the columns of the table
     is_whole: bool = True,
     source: str = "",
 ) -> None:
-    """Set the cost of operators whose whole name matches `pattern`; the rule takes priority over all others.
+    """Set the cost of operators whose whole name matches `pattern`; this rule overrides all others.
 
     Args:
         pattern: a regular expression.
-        formula: a function that takes `Arguments` and returns a `Cost`; must be picklable if worker processes read ranks.
-        flops: instead of `formula`, the operations of one call as text: `"2 * elements(0)"`.
-        bytes: the bytes that one call moves, as text.
+        formula: a function that takes `Arguments` and returns a `Cost`; it must be picklable if worker processes are
+            used.
+        flops: instead of `formula`: the operations of one call, as text such as `"2 * elements(0)"`.
+        bytes: instead of `formula`: the bytes that one call moves, as text.
         work: "matrix" if tensor cores can do the arithmetic, "vector" if they cannot, "copy" if there is no arithmetic.
-        is_whole: the cost includes the costs of all operators inside.
+        is_whole: whether the cost includes the costs of all operators inside.
         source: where the formula comes from.
 
     Raises:
@@ -367,12 +368,12 @@ def remove_added_rules() -> None:
 
 
 def active_rules() -> tuple[Rule, ...]:
-    """Return the rules in force in order of priority: added rules, rules from the rule file, then `RULES`."""
+    """Return the active rules in order of priority: added rules, rules from the rule file, then `RULES`."""
     return _TABLE.active()
 
 
 def _matches(pattern: str, operators: pl.Series) -> pl.Series:
-    """Return whether the pattern matches each whole name; polars compiles a pattern much faster than Python does."""
+    """Return whether the pattern matches each whole name; Polars compiles patterns much faster than Python."""
     try:
         return operators.str.contains(f"^(?:{pattern})$")
     except pl.exceptions.ComputeError:  # polars has no lookahead

@@ -1,1 +1,1 @@
-"""Calls on the host as a file records them: their nesting and their trees."""
+"""Reads how calls on the host nest, from the events in the file alone."""

@@ -1,4 +1,4 @@
-"""The nesting of operators, annotations, runtime and driver calls on each thread, as a file records them."""
+"""Nest the operators, annotations, runtime and driver calls in a file, thread by thread."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PYTHON_KINDS = (EventKind.PYTHON_FUNCTION,)
 
 @derived
 def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the caller of each operator, annotation, runtime and driver call.
+    """Return the operators, annotations, runtime and driver calls, each with its caller.
 
-    One event contains another of the same process and thread if it begins no later and ends no earlier. If two events are
-    equal, the first in the file contains the second. The parent is the innermost event that contains the whole event. If an
-    event begins inside another one but ends after it, the two are siblings. Python functions are in a separate table,
-    `recorded_frames`, so that depths do not depend on whether Python was recorded.
+    One event contains another event of the same process and thread if it begins no later and ends no earlier. If two
+    events are equal, the first in the file contains the second. The parent of an event is the innermost event that
+    contains it. If an event begins inside another event but ends after it, the two are siblings. Python functions are
+    in a separate table, `recorded_frames`, so depths are the same with and without recorded Python functions.
 
     Returns:
         In file order:
@@ -36,14 +36,14 @@ def recorded_calls(rank_trace: RankTrace) -> pl.DataFrame:
         end_ns          int64
         parent_row      int64   row of the parent in this table; -1 if no event contains it
         depth           int32   number of events around this one; 0 for roots
-        is_overlapping  bool    whether the event began inside a sibling that ended sooner
+        is_overlapping  bool    whether the event began inside a sibling that ended earlier
     """
     return _stacks(rank_trace, CALL_KINDS)
 
 
 @derived
 def recorded_frames(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the caller of each Python function, with the columns of `recorded_calls`."""
+    """Return the calls of Python functions, each with its caller, in the columns of `recorded_calls`."""
     return _stacks(rank_trace, PYTHON_KINDS)
 
 

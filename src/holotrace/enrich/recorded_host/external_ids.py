@@ -1,4 +1,4 @@
-"""The operator with the same external id as a piece of device work."""
+"""Find the operator with the same external id as device work."""
 
 from __future__ import annotations
 

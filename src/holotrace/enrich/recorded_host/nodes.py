@@ -1,4 +1,4 @@
-"""The trees of host calls as a file records them, and the node that caused each piece of device work."""
+"""Build the trees of host calls in a file, and find the node that caused each device row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLASS_OF_KIND = {
 
 @derived
 def recorded_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return `host_nodes` without the nodes that graphs replay."""
+    """Return `host_nodes` without nodes from graph replays."""
     ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(is_node)
@@ -59,7 +59,7 @@ def recorded_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """For each runtime or driver call, return the innermost node (a row of `recorded_nodes`) around it, like `runtime_owner`."""
+    """Return the innermost node (row of `recorded_nodes`) around each runtime or driver call; see `runtime_owner`."""
     ranges = _nested_ranges(rank_trace)
     is_node = ranges["is_node"].to_numpy()
     rows = np.flatnonzero(_is_call(ranges))
@@ -69,7 +69,7 @@ def recorded_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
-    """For each device row, return the node (a row of `recorded_nodes`) around its launch, like `device_owner`."""
+    """Return the node (row of `recorded_nodes`) around the launch of each device row; see `device_owner`."""
     nodes, calls = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     launched = launches(rank_trace)
     is_operator = (nodes["node_class"] == NodeClass.OPERATOR).to_numpy()
@@ -85,9 +85,9 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls and modules, each after everything that contains it, with the row of its parent and whether it is a node.
+    """Return calls and modules, parents first, with the row of each one's parent and whether it is a node.
 
-    An annotation inside an operator is not a node: work launched there belongs to the operator.
+    An annotation inside an operator is not a node; the operator owns the work that is launched there.
     """
     columns = ["event_index", "track_id", "kind", "name", "start_ns", "end_ns"]
     ranges = pl.concat([_module_calls(rank_trace, columns), event_ranges(rank_trace, CALL_KINDS, columns)])
@@ -113,7 +113,7 @@ def _extents(ranges: pl.DataFrame) -> tuple[_Rows, _Rows, _Rows]:
 def _is_within_operator(
     parent: _Rows, node_class: npt.NDArray[np.uint8], is_call: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Return which annotations are inside an operator, directly or with only annotations and calls in between."""
+    """Return which annotations are inside an operator, with only annotations and calls in between."""
     is_annotation = (node_class == NodeClass.ANNOTATION) & ~is_call
     rows = np.flatnonzero(is_annotation)
     around = nearest_above(parent, ~is_annotation & ~is_call, rows)
@@ -123,7 +123,7 @@ def _is_within_operator(
 
 
 def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
-    """Return the module calls; they precede other ranges, so that the module is the outer one of two equal ranges."""
+    """Return the module calls; they precede other ranges, so a module is the outer one of two equal ranges."""
     ids = rank_trace.strings.str.starts_with(MODULE_PREFIX).arg_true().cast(pl.UInt32)
     if ids.is_empty():
         return event_ranges(rank_trace, (), columns)
@@ -131,7 +131,7 @@ def _module_calls(rank_trace: RankTrace, columns: list[str]) -> pl.DataFrame:
 
 
 def _taken_from_parent(ranges: pl.DataFrame, parent: _Rows, is_overlapping: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the time (ns) that each range takes from its parent's self time: its length without overlap with earlier siblings."""
+    """Return how much of its parent's self time (ns) each range takes, without overlap with earlier siblings."""
     start_ns, end_ns = ranges["start_ns"].to_numpy(), ranges["end_ns"].to_numpy()
     taken: _Rows = end_ns - start_ns
     if is_overlapping.any():

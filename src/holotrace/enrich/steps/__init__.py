@@ -1,1 +1,1 @@
-"""Training steps, and the step of each event."""
+"""Finds training steps, and the step of each event."""

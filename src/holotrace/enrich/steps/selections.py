@@ -1,4 +1,4 @@
-"""Selections of events for `Trace.where`; bind their options with `functools.partial`."""
+"""Selections of events for `Trace.where`; set their options with `functools.partial`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.store.trace import RankTrace
 def in_steps(rank_trace: RankTrace, *, steps: Collection[int]) -> npt.NDArray[np.bool_]:
     """Return whether each event belongs to one of these steps: `trace.where(partial(in_steps, steps=[3]))`.
 
-    Host events belong to the step in which they begin, device work to the step in which it was launched.
+    A host event belongs to the step in which it begins; device work belongs to the step in which it was launched.
     """
     return is_in_steps(rank_trace, steps)
 

@@ -1,4 +1,4 @@
-"""Which training step each event belongs to."""
+"""Find the training step of each event."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _OUTSIDE = -1
 def step_of_event(rank_trace: RankTrace) -> pl.Series:
     """Return the step of every row of `events`.
 
-    Host events belong to the step in which they begin, device work to the step in which it was launched. Work launched
-    before the recording belongs to no step; other device work without a known launch belongs to the step in which it
-    starts. If several threads record a step, it spans all their ranges.
+    A host event belongs to the step in which it begins; device work belongs to the step in which it was launched. Work
+    that was launched before the recording belongs to no step. Other device work without a known launch belongs to the
+    step in which it starts. If several threads record a step, it spans all their ranges.
 
     Returns:
-        `step`, int64, in the order of `rank_trace.table("events")`; null outside every step.
+        `step`, int64, in the order of `rank_trace.table("events")`; null outside all steps.
     """
     rows = pl.Series(_step_rows(rank_trace)).cast(pl.UInt32, strict=False)  # `_OUTSIDE` becomes null
     return _windows(rank_trace)["window"].gather(rows).alias("step")
 
 
 def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -> npt.NDArray[np.bool_]:
-    """Return whether each row of `events` belongs to one of these steps, by default to any step; see `step_of_event`."""
+    """Return whether each row of `events` belongs to one of these steps (by default, any step); see `step_of_event`."""
     rows, is_chosen = step_rows(rank_trace, numbers)
     chosen: npt.NDArray[np.bool_] = np.append(is_chosen, [False])[
         rows
@@ -42,7 +42,7 @@ def is_in_steps(rank_trace: RankTrace, numbers: Collection[int] | None = None) -
 def step_rows(
     rank_trace: RankTrace, numbers: Collection[int] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the row of the step of each row of `events`, -1 outside all steps, and whether each step is selected."""
+    """Return the row of each event's step, -1 outside all steps, and whether each step is selected."""
     known = _windows(rank_trace)["window"]
     is_chosen = np.ones(len(known), np.bool_) if numbers is None else known.is_in(list(numbers)).to_numpy()
     return _step_rows(rank_trace), is_chosen
@@ -50,7 +50,7 @@ def step_rows(
 
 @derived
 def _step_rows(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the row in `_windows` of the step of every event."""
+    """Return the row of each event's step in `_windows`."""
     known = _windows(rank_trace)
     start_ns = rank_trace.table("events", ["start_ns"])["start_ns"].to_numpy()
     rows = rows_of_windows(known, start_ns)

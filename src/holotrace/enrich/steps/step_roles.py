@@ -1,4 +1,4 @@
-"""When a rank computes, copies, communicates, loads data or runs operators: the roles of the step time breakdown."""
+"""Finds when a rank computes, copies, communicates, loads data or runs operators, for the step time breakdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.store.derived import derived_under_rules
 from holotrace.store.trace import RankTrace
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu")
-"""The roles in order of priority: if several apply at once, the time counts towards the first one."""
+"""The roles in order of priority: if several apply at once, the time is assigned to the first one."""
 
 _HOST_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
 _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
@@ -25,13 +25,13 @@ _HOST_COLUMNS = ("name", "start_ns", "end_ns", "track_id")
 
 @derived_under_rules
 def roles(rank_trace: RankTrace) -> dict[str, Intervals]:
-    """Return when the rank was in each of the `ROLES`, on any thread, stream or device: disjoint intervals in order.
+    """Return the times of each of the `ROLES`, on any thread, stream or device, as disjoint intervals in order.
 
     kernel          kernels that compute
     memcpy, memset  copies and memsets on the devices
-    communication   kernels that communicate, and collectives that the host carries out itself (gloo)
+    communication   kernels that communicate, and collectives that the host performs (gloo)
     runtime         runtime and driver calls
-    dataloader      the main process waits for its data loader
+    dataloader      waits of the main process for its data loader
     cpu             operators
     """
     return {
@@ -45,7 +45,7 @@ def times_within(
 ) -> dict[str, Int64Array]:
     """Return the time of each role, and the remaining time (`other`), in each row of `within` (start_ns, end_ns).
 
-    The time of a role is the length of the union of this role and all earlier roles, minus the times of the earlier roles.
+    The time of a role is the time in which this role applies, but no earlier role.
 
     Args:
         intervals: the intervals of the `ROLES`.
@@ -67,7 +67,7 @@ def times_within(
 
 
 def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
-    """Return the events of each of the `ROLES`, with device and host events in separate tables.
+    """Return the events of each of the `ROLES`; device and host events are in separate tables.
 
     Both tables have name, start_ns and end_ns; the table of host events also has track_id.
     """
@@ -92,7 +92,7 @@ def role_events(rank_trace: RankTrace) -> dict[str, list[pl.DataFrame]]:
 
 
 def _is_region(rank_trace: RankTrace, names: pl.Series) -> pl.Series:
-    """Return whether each operator only annotates the work inside it; files from before 2022 list annotations as operators."""
+    """Return whether each operator is only an annotation; files from before 2022 record annotations as operators."""
     strings = rank_trace.unselected.strings
     return pl.Series(~is_counted_name(names, strings)) | strings.str.contains(COLLECTIVE_CALL).gather(names)
 

@@ -18,10 +18,10 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _STEP_KINDS = (EventKind.CPU_OP, EventKind.USER_ANNOTATION)
-"""Only host kinds: the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later starts and ends."""
+"""Only host kinds, because the profiler repeats steps on the device (GPU_USER_ANNOTATION) with later times."""
 
 _ENOUGH_WORK = 0.8
-"""The last window counts as cut short if it launches less than this share of the work of the window before it."""
+"""The last window was cut short if it launched less than this fraction of the work of the window before it."""
 
 _BEFORE_ALL = np.iinfo(np.int64).min
 """A time before all other times."""
@@ -52,11 +52,12 @@ def windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFram
 
     Args:
         rank_trace: the rank.
-        annotation: name of host annotations (or operators) to use instead of steps, numbered from 0 by their starts.
-            By default, the steps or, if there are none, the whole recording as window 0.
+        annotation: name of host annotations (or operators) to use instead of steps, numbered from 0 in order of start.
+            By default, the windows are the steps or, if there are none, the whole recording as window 0.
 
     Returns:
-        Sorted by start_ns, one row for each window even if several threads record it; empty if nothing is named `annotation`:
+        One row for each window, even if several threads record it, sorted by start_ns; empty if nothing is named
+        `annotation`:
 
         window    int64  the number of the step, or of the annotation
         start_ns  int64
@@ -83,13 +84,13 @@ def annotation_names(rank_trace: RankTrace) -> tuple[str, ...]:
 def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
     """Return the `windows`, each extended until all device work that it launched has ended.
 
-    Work belongs to the window in which the call that launched it begins. A window begins only when the device work of
-    the previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched
-    no work are dropped. The last window is also dropped if it launched less than 80 % of the previous window's work,
-    because the recording probably ended before that work did. If no window launched work, all windows stay unchanged.
+    Work belongs to the window in which the call that launched it begins. A window begins when the device work of the
+    previous window has ended; the first window begins when earlier work has ended. Windows at the end that launched no
+    work are dropped. The last window is also dropped if it launched less than 80 % of the previous window's work,
+    because the recording probably ended too early. If no window launched work, all windows stay unchanged.
 
     Returns:
-        The columns of `windows`, sorted by start_ns; the results overlap only if the windows on the host do.
+        The columns of `windows`, sorted by start_ns; they overlap only if the host windows overlap.
     """
     host = windows(rank_trace, annotation)
     work = device_rows(rank_trace).select("event_index", "start_ns", "end_ns")
@@ -102,7 +103,7 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         host: window, start_ns, end_ns; sorted by start_ns.
-        work: start_ns, end_ns and row: the row in `host` of the window that launched it, or null.
+        work: start_ns, end_ns and row (in `host`, of the window that launched the work, or null).
     """
     per_row = (
         work.drop_nulls("row")
@@ -119,45 +120,45 @@ def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
 
 def _one_after_the_other(within: pl.DataFrame, before_ns: int | None) -> pl.DataFrame:
-    """Begin every window when the previous one has ended, and end it when its own work ends."""
+    """Begin every window when the previous window has ended, and end it when its work ends."""
     ends = pl.max_horizontal("start_ns", "end_ns", "last_ns", pl.lit(before_ns, pl.Int64)).cum_max()
     starts = pl.max_horizontal("start_ns", ends.shift(1), pl.lit(before_ns, pl.Int64))
     return within.select("window", starts, ends.alias("end_ns"))
 
 
 def _kept_count(counts: list[int]) -> int:
-    """Return how many windows to keep; windows at the end that were cut short are dropped."""
+    """Return how many windows to keep, dropping windows at the end that were cut short."""
     last = max(row for row, count in enumerate(counts) if count)
     is_cut_short = last > 0 and _ENOUGH_WORK * counts[last - 1] > counts[last]
     return 1 if len(counts) == 1 else last + (not is_cut_short)
 
 
 def window_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
-    """Return the number of the window that contains each time (int64 ns), null outside of all.
+    """Return the number of the window that contains each time (int64 ns); null outside all windows.
 
-    If windows overlap, choose the one that began last.
+    If windows overlap, choose the window that began last.
     """
     return within["window"].gather(_row_of(within, times_ns))
 
 
 def _row_of(within: pl.DataFrame, times_ns: pl.Series) -> pl.Series:
-    """Return the row of the window that contains each time, null outside of all; named `row`."""
+    """Return, as `row`, the row of the window that contains each time; null outside all windows."""
     times = (times_ns.fill_null(_BEFORE_ALL) if times_ns.null_count() else times_ns).to_numpy()
     return pl.Series("row", rows_of_windows(within, times)).cast(pl.UInt32, strict=False)  # -1 becomes null
 
 
 def rows_of_windows(within: pl.DataFrame, times_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the row of the window that contains each time, -1 outside of all; see `window_of`."""
+    """Return the row of the window that contains each time, -1 outside all windows; see `window_of`."""
     return holding(intervals_of(within), times_ns)
 
 
 @dataclass(frozen=True)
 class BeforeLastStep:
-    """A selection for `Trace.where`: the events before the last step.
+    """Select the events before the last step, for `Trace.where`.
 
-    The last step is the one that begins last. This step is often cut short, or slowed down by the profiler. With fewer than two
-    distinct steps, every event is kept. Host events, and device work without a known launch, are kept if they begin before the
-    last step. Other device work is kept if it was launched before the last step.
+    The step that begins last is often cut short, or slowed down by the profiler. Device work is kept if it was launched
+    before this step. Host events, and device work without a known launch, are kept if they begin before this step. With
+    fewer than two distinct steps, every event is kept.
     """
 
     def __call__(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
@@ -187,7 +188,7 @@ def _start_of_last_step(known: pl.DataFrame) -> int | None:
 
 
 def asked_for_ns(rank_trace: RankTrace, start_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the start of every event; for device rows, the time of the host's request; see `asked_rows`."""
+    """Return the start of every event, or for device rows the time of the host's request; see `asked_rows`."""
     rows, asked_ns = asked_rows(rank_trace)
     starts = start_ns.copy()
     starts[rows] = asked_ns

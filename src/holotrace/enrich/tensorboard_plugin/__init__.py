@@ -1,1 +1,1 @@
-"""Events, trees, steps and communication as PyTorch's TensorBoard plugin saw them; only for `compat="torch_tb_profiler"`."""
+"""Reproduces events, trees, steps and communication of PyTorch's TensorBoard plugin (`compat="torch_tb_profiler"`)."""

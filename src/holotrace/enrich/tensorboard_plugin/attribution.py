@@ -1,7 +1,7 @@
-"""The TensorBoard plugin's attribution: it overrides every method in which the plugin differs from holotrace.
+"""Attribute time as the TensorBoard plugin does, by overriding every method in which the plugin differs from holotrace.
 
-This attribution follows the last version of the plugin, including its mistakes, so that users see the same numbers. The
-differences and their reasons are in docs/explanation/differences_from_torch_tb_profiler.md.
+The attribution follows the last version of the plugin, including its mistakes, so users see the same numbers.
+docs/explanation/differences_from_torch_tb_profiler.md explains the differences.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _NO_VIEW = (
 )
 
 _NO_FACTS = RankFacts(host="", world_size=None, groups=())
-"""The plugin matches nodes by their order alone."""
+"""The plugin matches nodes only by their order."""
 
 
 @dataclass(frozen=True)
@@ -62,23 +62,23 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop most annotations, and ranges that end after their parents; join threads of the same number; add roots."""
+        """Drop most annotations, and ranges that end after their parents; join threads of equal number; add roots."""
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Sum the times over the trees as they were before the plugin moved backward operators to their modules."""
+        """Sum the times over the trees before backward operators are moved to their modules."""
         return plugin_node_times(rank_trace)
 
     def device_owner(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Assign device work by the external id of the launch alone.
+        """Assign device work only by the external id of the launch.
 
         Kernels without a known launch belong to every thread with steps; copies without a known launch belong to no
-        thread. The column `operator` holds the node, whether or not it is an operator.
+        thread. The column `operator` contains the node even if it is not an operator.
         """
         return plugin_device_owner(rank_trace)
 
     def operator_stacks(self, rank_trace: RankTrace) -> OperatorStacks:
-        """Return the stacks in the file; the plugin did not compute any from Python functions."""
+        """Return the stacks in the file, because the plugin computed none from Python functions."""
         return recorded_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
@@ -96,11 +96,11 @@ class PluginAttribution(Attribution):
         return plugin_is_eligible(names)
 
     def input_shapes(self, texts: pl.Series) -> pl.Series:
-        """Show an empty list instead of shapes that were not recorded."""
+        """Show an empty list if no shapes were recorded."""
         return texts.fill_null("[]")
 
     def module_times(self, rank_trace: RankTrace) -> ModuleTimes:
-        """List modules by their Python parents, each with the totals over all its calls, without Lightning hooks."""
+        """List modules by their Python parents, with totals over all calls, without Lightning hooks."""
         listed = plugin_modules(rank_trace)
         return ModuleTimes(listed, listed.clear())
 
@@ -111,7 +111,7 @@ class PluginAttribution(Attribution):
         return plugin_kernel_calls(rank_trace)
 
     def kernels_by_name(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Use the durations in the file: the plugin computed durations from float times only in its sums by operator."""
+        """Use the durations in the file, because the plugin used float times only in its sums by operator."""
         recorded = rank_trace.events_of([EventKind.KERNEL], ["event_index", "duration_ns"])
         return kernels.drop("duration_ns").join(recorded, on="event_index", how="left", maintain_order="left")
 
@@ -120,12 +120,12 @@ class PluginAttribution(Attribution):
         return kernels.drop_nulls("operator")
 
     def mean_by_duration(self, column: str) -> pl.Expr:
-        """Return the mean weighted by duration, with 0 for unknown values, and 0 if all weights are 0."""
+        """Return the mean weighted by duration, taking unknown values as 0; 0 if all weights are 0."""
         value, weight = pl.col(column), pl.col("duration_ns")
         return pl.when(weight.sum() > 0).then((value.fill_null(0) * weight).sum() / weight.sum()).otherwise(0.0)
 
     def kernels_on_tensor_cores(self, rank_trace: RankTrace, kernels: pl.DataFrame) -> pl.DataFrame:
-        """Return the kernels that operators launched; the plugin's share of tensor cores refers to these kernels only."""
+        """Return the kernels that operators launched; the plugin's tensor-core share covers only these."""
         counted = self.host_nodes(rank_trace).filter("is_counted")["node"].cast(pl.Int64)
         owners = self.device_owner(rank_trace).filter(pl.col("operator").is_in(counted.implode()))
         return owners.select("event_index").join(kernels, on="event_index")
@@ -137,7 +137,7 @@ class PluginAttribution(Attribution):
     # Steps
 
     def check_annotation(self, annotation: str | None) -> None:
-        """Refuse any annotation: the plugin had only its own steps."""
+        """Reject any annotation, because the plugin had only its own steps."""
         if annotation is not None:
             message = (
                 f"annotation={annotation!r} cannot be combined with compat='torch_tb_profiler': the plugin has its own "
@@ -154,7 +154,7 @@ class PluginAttribution(Attribution):
         return plugin_roles(rank_trace)
 
     def role_times(self, intervals: Mapping[str, Intervals], steps: pl.DataFrame) -> dict[str, Int64Array]:
-        """Repeat the plugin's mistake: once the earlier roles fill all steps, count the next role in full."""
+        """Repeat the plugin's mistake: if the earlier roles fill all steps, count the next role in full."""
         return times_within(intervals, steps, restarts=True)
 
     def series_edges(self, rank_trace: RankTrace, _whole: Int64Array, _parts: int) -> Int64Array:
@@ -168,7 +168,7 @@ class PluginAttribution(Attribution):
         return OfRank(plugin_communication_ranges(rank_trace, steps), _NO_FACTS)
 
     def job_ranges(self, of_ranks: Mapping[int, OfRank], _: pl.DataFrame) -> JobRanges:
-        """Match ranges by node and number within the node; if any range is missing on a rank, all waiting is unknown."""
+        """Match ranges by node and number in the node; if a range is missing on any rank, all waiting is unknown."""
         table = matched_plugin_ranges({rank: of_rank.calls for rank, of_rank in of_ranks.items()})
         return JobRanges(table, (_NO_VIEW,) if table["wait_ns"].null_count() else ())
 
@@ -181,11 +181,11 @@ class PluginAttribution(Attribution):
         return counts
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Count the time outside the steps as a step."""
+        """Treat the time outside the steps as a step."""
         return per_step
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Count the time outside the steps as a step, and steps with the same number as one step."""
+        """Treat the time outside the steps as a step, and join steps with the same number."""
         return per_step.unique(["rank", "step"], maintain_order=True)
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:
@@ -196,7 +196,7 @@ class PluginAttribution(Attribution):
         return devices.drop_nulls().unique().sort().to_list()
 
     def host_and_process(self, rank_trace: RankTrace) -> tuple[str, int | None]:
-        """Return the host and process in the file name; the plugin ignored the file's content."""
+        """Return the host and process from the file name, because the plugin ignored the file's content."""
         return host_and_process_by_name(rank_trace)
 
     def numbered_processes(self, devices: pl.DataFrame) -> pl.DataFrame:
@@ -208,17 +208,17 @@ class PluginAttribution(Attribution):
         return pl.concat([devices.filter(~unknown), devices.filter(unknown).with_columns(process_id=counted)])
 
     def communication_findings(self, _findings: tuple[str, ...], of_matching: tuple[str, ...]) -> tuple[str, ...]:
-        """Return only the finding that the plugin shows no distributed view, if that is the case."""
+        """Return only one finding: that the plugin shows no distributed view, if this is the case."""
         return of_matching
 
     # Memory
 
     def nodes_of_memory_events(self, rank_trace: RankTrace) -> Rows:
-        """Find the nodes by the thread's number alone and with float times, as the plugin did."""
+        """Find the nodes only by thread number, with float times."""
         return plugin_nodes_of_memory_events(rank_trace)
 
     def operator_and_caller(self, parent: Rows, is_counted: Bools, node: Rows) -> tuple[Rows, Rows]:
-        """Return the node itself, if it is an operator, and the node directly around it, whatever its kind."""
+        """Return the node itself if it is an operator, and its direct parent of any kind."""
         operator = np.where(is_counted[node], node, NO_PARENT)
         return operator, parent[operator]
 
@@ -227,7 +227,7 @@ class PluginAttribution(Attribution):
         return events.filter(pl.col("device_number").is_in(SHOWN_DEVICES))
 
     def blocks_in_window(self, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-        """Pair allocations and frees by address alone, within the window."""
+        """Pair allocations and frees in the window only by address."""
         return plugin_blocks_in_window(events, window)
 
     def nodes_in_window(self, nodes: pl.DataFrame, events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
@@ -236,13 +236,13 @@ class PluginAttribution(Attribution):
         return nodes.filter(visited_nodes(nodes, events, is_in_window))
 
     def names_around(self, around: pl.DataFrame) -> pl.DataFrame:
-        """Count a memory change once for every operator around it, even if nested calls have the same name."""
+        """Count a memory change for every operator around it, even if nested operators have the same name."""
         return around
 
     # Findings
 
     def graph_findings(self, _: RankTrace) -> tuple[str, ...]:
-        """Return nothing: the plugin did not analyse CUDA graphs."""
+        """Return nothing, because the plugin did not analyse CUDA graphs."""
         return ()
 
     def shown_findings(self, _: tuple[str, ...]) -> tuple[str, ...]:

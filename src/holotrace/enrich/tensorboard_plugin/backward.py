@@ -1,6 +1,6 @@
-"""The TensorBoard plugin's backward pass of modules, which moves nodes of its trees; only for `compat`.
+"""Move backward nodes in the trees as the TensorBoard plugin does; only for `compat`.
 
-`holotrace.enrich.host.modules` has holotrace's own definition, which moves no nodes.
+`holotrace.enrich.host.modules` computes holotrace's own backward times, without moving nodes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONTAINERS = (NodeClass.ROOT, NodeClass.STEP)
 
 @dataclass(eq=False)
 class _Node:
-    """A node of the trees while they are rebuilt; `row` is its row in the table, -1 for nodes that the plugin added."""
+    """A node of the trees while they are rebuilt; `row` is its row in the table, -1 for added nodes."""
 
     row: int
     name: int | None
@@ -51,10 +51,10 @@ class _Node:
 
 
 def with_backward_modules(rank_trace: RankTrace, summed: pl.DataFrame) -> pl.DataFrame:
-    """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, or -1 if it is new.
+    """Return the trees with the plugin's backward nodes; `summed_row` is each node's row in `summed`, -1 for new nodes.
 
     If an arrow connects a node under autograd's `evaluate_function` to an operator of a module, the node moves from its
-    thread to a node `<module>.backward` on the main thread. The plugin dropped backward nodes that no arrow connects to a module.
+    thread to a node `<module>.backward` on the main thread. Backward nodes without such an arrow are dropped.
     """
     unchanged = summed.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("summed_row"))
     links = _links(rank_trace)
@@ -102,7 +102,7 @@ def _trees(summed: pl.DataFrame) -> list[_Node]:
 
 
 def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node], list[_Node]]:
-    """Return the outermost modules, and the backward passes, below roots and steps; passes with the same parent are adjacent."""
+    """Return the outermost modules, and the backward passes below roots and steps, grouped by parent."""
     modules: list[_Node] = []
     passes: defaultdict[_Node, list[_Node]] = defaultdict(list)
     open_nodes = [(tree, child) for tree in reversed(trees) for child in reversed(tree.children)]
@@ -120,7 +120,7 @@ def _top_nodes(trees: list[_Node], backward_ids: set[int]) -> tuple[list[_Node],
 def _main_tree(summed: pl.DataFrame, trees: list[_Node], passes: list[_Node]) -> _Node:
     """Return the last tree with steps.
 
-    Without steps, return the longest tree, ignoring the first one that has a backward pass unless it is the only tree.
+    Without steps, return the longest tree, ignoring the first tree with a backward pass if there are other trees.
     """
     with_steps = set(summed.filter(pl.col("node_class") == NodeClass.STEP)["tree"])
     tree_of = summed["tree"].to_list()
@@ -158,7 +158,7 @@ def _by_forward(
 ) -> dict[int, list[_Node]]:
     """Return {start of a forward operator: its group of backward nodes}.
 
-    The plugin failed on files in which two arrows point to one group; here, the first arrow gets the group.
+    If two arrows point to one group, the first arrow gets the group; the plugin failed on such files.
     """
     parent_at: dict[int, _Node] = {}
     for node in passes:
@@ -197,7 +197,7 @@ def _backward_of(module: _Node, by_forward: dict[int, list[_Node]], counted: set
 
 
 def _insert(root: _Node, backward: list[_Node]) -> None:
-    """Insert each backward node below the innermost node that is running when it begins; drop it if there is none."""
+    """Insert each backward node below the innermost node that is running at its start; drop it if there is none."""
     around: list[tuple[_Node, int]] = []
     place: tuple[_Node, int] | None = (root, 0)
     for node in backward:

@@ -1,8 +1,8 @@
-"""The communication nodes of torch_tb_profiler: host events with the names of five collectives, and their kernels.
+"""Find the communication nodes of torch_tb_profiler: host events named after five collectives, and their kernels.
 
-The plugin counts a kernel as communication if it has the external id of one of these host events. Since PyTorch 1.13, the external
-ids of the kernel and the event differ, so NCCL kernels count as computation; `holotrace.enrich.collectives.collectives`
-uses names and arguments instead.
+To the plugin, a kernel is communication if it has the external id of one of these host events. Since PyTorch 1.13, the
+external ids of kernel and event differ, so the plugin takes NCCL kernels for computation;
+`holotrace.enrich.collectives.collectives` uses names and arguments instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BYTES = {
     "c10::BFloat16": 2,
     "unsigned char": 1,
 }
-"""Bytes per element; every other element type counts as 0 bytes, even `double`."""
+"""Bytes per element; all other element types have 0 bytes, even `double`."""
 
 
 @derived
@@ -38,8 +38,8 @@ def communication_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events that the plugin considers collectives.
 
     Returns:
-        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64, null if
-        there is none, name str.
+        In the order of `plugin_events`: event_index uint32, start_ns and end_ns int64, external_id int64 or null, name
+        str.
     """
     ids = rank_trace.strings.is_in(list(COLLECTIVE_NAMES)).arg_true().cast(pl.UInt32)
     events = plugin_events(rank_trace).filter(pl.col("type").is_in(_HOST_TYPES) & pl.col("name").is_in(ids.implode()))
@@ -60,9 +60,9 @@ def communication_kernels(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the communication nodes, one for each external id; if events have the same id, the last one counts.
+    """Return the communication nodes, one for each external id; of events with the same id, only the last one is used.
 
-    A rank that uses both NCCL and gloo has no nodes, because the plugin cannot tell the two apart.
+    A rank that uses both NCCL and gloo has no nodes, because the plugin does not distinguish them.
 
     Returns:
         Sorted by start, longest first: event_index uint32, name str, start_ns, end_ns int64, external_id int64 or
@@ -72,7 +72,7 @@ def communication_nodes(rank_trace: RankTrace) -> pl.DataFrame:
     if events["name"].str.slice(0, 4).n_unique() > 1:
         return _with_bytes(rank_trace, events.clear())
     nodes = events.unique("external_id", keep="last", maintain_order=True)
-    # Nodes are in the order in which their id first occurs, and sorting keeps that order for equal ranges.
+    # Nodes are in the order in which their ids first occur; sorting keeps this order for equal ranges.
     first = events.unique("external_id", keep="first", maintain_order=True).select("external_id").with_row_index("met")
     ordered = nodes.join(first, on="external_id", nulls_equal=True)
     by_time = ordered.sort("start_ns", "end_ns", "met", descending=[False, True, False]).drop("met")
@@ -127,9 +127,9 @@ def plugin_communication_ranges(rank_trace: RankTrace, steps: pl.DataFrame) -> p
 def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
     """Return the ranges of all ranks as the table of `JobRanges`.
 
-    Ranges of different ranks match if they have the same node and the same number within it (`place`). The duration of the
-    shortest matching range counts as transfer; the remainder of a longer range counts as waiting. If a range is missing on any
-    rank, all waiting is unknown.
+    Ranges of different ranks match if they have the same node and the same number within it (`place`). The duration of
+    the shortest matching range is the transfer time; the remainder of a longer range is waiting. If a range is missing
+    on any rank, all waiting is unknown.
     """
     ranges = of_all_ranks(of_ranks)
     duration = pl.col("end_ns") - pl.col("start_ns")
@@ -139,7 +139,7 @@ def matched_plugin_ranges(of_ranks: Mapping[int, pl.DataFrame]) -> pl.DataFrame:
 
 
 def step_of_nodes(nodes: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Return, for each node, the number of the step that contains it entirely (int64); null if no step does.
+    """Return the number (int64) of the step that contains each whole node; null if there is none.
 
     `steps` is the result of `holotrace.enrich.tensorboard_plugin.steps.plugin_steps`.
     """
@@ -164,7 +164,7 @@ def _with_bytes(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _byte_count(dims: str | None, types: str | None) -> int:
-    """Return the bytes of all inputs as the plugin counts them."""
+    """Return the bytes of all inputs, counted like the plugin."""
     if dims is None or types is None:
         return 0
     shapes, kinds = json.loads(dims), json.loads(types)

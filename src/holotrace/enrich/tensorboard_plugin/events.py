@@ -1,4 +1,4 @@
-"""The events as the TensorBoard plugin read them: with its types, its order and its float times."""
+"""Read events like the TensorBoard plugin: with its types, its order and its float times."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ _TYPE_OF_CATEGORY = {
     "user_annotation": PluginType.USER_ANNOTATION,
     "gpu_user_annotation": PluginType.USER_ANNOTATION,
 }
-"""Types by category in lower case; the plugin ignored all others, such as driver calls."""
+"""Types by category in lower case; the plugin ignored all other categories, such as driver calls."""
 
 _COLUMNS = [
     *("event_index", "start_ns", "duration_ns", "category", "name", "track_id", "device", "correlation", "external_id"),
 ]
 _LATE_END_NS = 86_400_000_000
-"""86.4 s: a day in milliseconds, which the plugin compared with microseconds."""
+"""A day in milliseconds, which the plugin mistook for microseconds (86.4 s)."""
 
 _STEP_NUMBER = r"#(\d+)"
 
@@ -76,7 +76,7 @@ _STEP_NUMBER = r"#(\d+)"
 def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the events with a duration that the plugin kept.
 
-    The plugin's times are microseconds as floats, without `baseTimeNanoseconds`. At the size of today's timestamps,
+    The plugin's times are microseconds as floats, without `baseTimeNanoseconds`. Today's timestamps are so large that
     neighbouring floats are 0.25 µs apart, so events that are nested in the file can overlap here. The thread of a
     device row is its stream.
 
@@ -87,12 +87,12 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
         type                uint8    PluginType
         name                uint32   string id
         start_us, end_us    float64
-        start_ns, end_ns    int64    the same to the nearest nanosecond
+        start_ns, end_ns    int64    start_us and end_us, rounded to nanoseconds
         track_id            uint32
         thread              int64    tid; null if it is not a number
         device              int32    null if there is none
         correlation         int64    null if there is none
-        external_id         int64    null if there is none, and on modules
+        external_id         int64    null on modules, and if there is none
         step                int64    N of ProfilerStep#N; null on other types
     """
     events = _without_late_end(rank_trace, rank_trace.table("events", _COLUMNS))
@@ -123,10 +123,10 @@ def plugin_events(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_launches(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the runtime call of each kernel, copy and memset as the plugin finds it.
+    """Return the runtime call that the plugin finds for each kernel, copy and memset.
 
-    The plugin takes the last call with the same correlation that begins no later than the work or, if there is none,
-    the first call after it. Work without a correlation matches calls without a correlation.
+    This is the last call with the same correlation that begins no later than the work or, if there is none, the first
+    call after it. Work without a correlation matches calls without a correlation.
 
     Returns:
         In the order of `plugin_events`:
@@ -159,14 +159,14 @@ def rounded_ns(rank_trace: RankTrace, time_ns: npt.NDArray[np.int64]) -> npt.NDA
 
 
 def is_lightning(rank_trace: RankTrace) -> bool:
-    """Whether the file says that PyTorch Lightning wrote it; the plugin then ignored Python functions."""
+    """Whether PyTorch Lightning wrote the file; if so, the plugin ignored Python functions."""
     return rank_trace.header.raw.get("Framework") == "pytorch-lightning"
 
 
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     """Drop the event that marks the end of the recording if it is more than 86.4 s after the start.
 
-    The plugin meant to drop it after a day, but took the file's microseconds for milliseconds.
+    The plugin was meant to drop it after a day, but took the file's microseconds for milliseconds.
     """
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)
@@ -180,9 +180,9 @@ def _ids(chosen: pl.Series) -> pl.Series:
 
 
 def _float_microseconds(written_ns: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return times in microseconds as Python's JSON reader gives them: the double nearest to the decimal number.
+    """Return times in microseconds as Python's JSON reader returns them: the double nearest to the decimal number.
 
-    Whole microseconds fit a double and the fraction is correctly rounded, so the sum is also correctly rounded.
+    Whole microseconds fit into a double, and the fraction is correctly rounded, so the sum is correctly rounded too.
     """
     times: npt.NDArray[np.float64] = written_ns // 1_000 + (written_ns % 1_000) / 1_000
     return times
@@ -222,7 +222,7 @@ def _types(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.uint8]
 
 
 def _type_of_categories(rank_trace: RankTrace, category: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the type of each string id that is a category; the last entry is for events without a category."""
+    """Return the type for each string id as a category; the last entry is for events without a category."""
     by_id = np.zeros(len(rank_trace.strings) + 1, np.uint8)
     for string_id in category.unique().drop_nulls():
         by_id[string_id] = _TYPE_OF_CATEGORY.get(rank_trace.strings[string_id].lower(), PluginType.IGNORED)

@@ -1,4 +1,4 @@
-"""The kernels as the plugin saw them: with its float times and the launch shapes in the file."""
+"""Return the kernels with the plugin's float times and the launch shapes in the file."""
 
 from __future__ import annotations
 

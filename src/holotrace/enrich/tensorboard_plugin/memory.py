@@ -1,4 +1,4 @@
-"""The blocks of memory as the plugin paired them, and the nodes to which it assigned memory events."""
+"""Pair allocations and frees, and assign memory events to nodes, as the plugin does."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 SHOWN_DEVICES = (0, 1)
-"""Numbers of CPU and CUDA: the only devices whose memory the plugin showed; HIP has another number."""
+"""The numbers of CPU and CUDA, the only devices whose memory the plugin showed; HIP has another number."""
 
 
 @derived
 def plugin_nodes_of_memory_events(rank_trace: RankTrace) -> Rows:
     """Return the plugin's `nodes_of_memory_events`.
 
-    The plugin identifies threads by their numbers alone and uses float times.
+    The plugin identifies threads only by their numbers, and uses float times.
     """
     events, nodes = memory_events(rank_trace), plugin_host_nodes(rank_trace)
     return innermost_nodes(nodes, _trees(rank_trace, events), rounded_ns(rank_trace, events["time_ns"].to_numpy()))
 
 
 def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.DataFrame:
-    """Return the blocks of the window; only events in the window are paired.
+    """Return the blocks in the window, pairing only events in the window.
 
-    The operator and caller of a block that was allocated before the window still come from its allocation. As in the plugin,
-    the size of a block comes from the event that frees it.
+    If a block was allocated before the window, its operator and caller still come from the allocation. The size of a
+    block comes from the event that frees it.
     """
     of_all = described_blocks(events, plugin_blocks(events))
     seen = events.filter(window.holds("time_ns"))
@@ -51,8 +51,9 @@ def plugin_blocks_in_window(events: pl.DataFrame, window: TimeWindow) -> pl.Data
 def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
     """Return the plugin's `memory_blocks`.
 
-    The plugin pairs allocations and frees by address alone, on any device. The plugin forgets an allocation if the address is
-    allocated again before a free. Of several frees of an address without an allocation, it keeps only the last.
+    The plugin pairs allocations and frees only by address, on any device. It forgets an allocation if the address is
+    allocated again before a free. If an address is freed several times without an allocation, it keeps only the last
+    free.
     """
     changes = changes_by_address(events, ["address"])
     frees = changes.filter(~pl.col("is_allocation"))
@@ -62,7 +63,7 @@ def plugin_blocks(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return which nodes in the window the plugin visited: roots, and children of roots and of nodes with memory events inside.
+    """Return which nodes in the window the plugin visited: roots, and children of roots or of nodes with events.
 
     Args:
         nodes: the host trees.
@@ -82,7 +83,7 @@ def visited_nodes(nodes: pl.DataFrame, events: pl.DataFrame, is_in_window: pl.Se
 
 
 def _trees(rank_trace: RankTrace, events: pl.DataFrame) -> npt.NDArray[np.int32]:
-    """For each event, return the tree whose thread has the same number as the event's; -1 if there is none."""
+    """Return, for each event, the tree whose thread has the same number; -1 if there is none."""
     threads = plugin_trees(rank_trace).select("thread", "tree").unique("thread", keep="first")
     numbers = rank_trace.table("tracks", ["thread_id"])["thread_id"].gather(events["track_id"]).alias("thread")
     trees = numbers.to_frame().join(threads, on="thread", how="left", maintain_order="left")["tree"]

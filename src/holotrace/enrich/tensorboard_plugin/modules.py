@@ -1,4 +1,4 @@
-"""The module list of the last version of the TensorBoard plugin; only for `compat`."""
+"""List modules as in the last version of the TensorBoard plugin; only for `compat`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Module(NamedTuple):
 
 
 def plugin_modules(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the rows of the plugin's module view, every module after the module around it.
+    """Return the rows of the plugin's module view, each module after the module around it.
 
-    The hierarchy comes from the Python parents or, for Lightning, from the dots in the names; a module called twice
-    inside another is listed twice. The times are summed over all forward calls with the same name and id.
-    The plugin failed on files in which a module of the hierarchy is missing from the trees; here, its row is left out.
+    The hierarchy comes from the Python parents or, for Lightning, from the dots in the names. A module that another
+    module calls twice is listed twice. The times are summed over all forward calls with the same name and id. If a
+    module of the hierarchy is missing in the trees, its row is left out; the plugin failed on such files.
 
     Returns:
         path, module, module_id, depth, call_count, operator_call_count, the times of forward calls, and the times of

@@ -1,4 +1,4 @@
-"""Total and self time of the nodes of the plugin's trees."""
+"""Compute the total and self times of the nodes in the plugin's trees."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from holotrace.store.trace import RankTrace
 def plugin_node_times(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the times of the plugin's nodes.
 
-    The times are first summed over the trees as they are before the plugin moves backward operators, and then filled in for
-    the backward nodes that the plugin adds.
+    The times are summed over the trees before backward operators are moved. Then the times of the added backward nodes
+    are filled in.
     """
     summed = _summed(rank_trace)
     trees = plugin_trees(rank_trace)
@@ -43,7 +43,7 @@ def _summed(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _with_backward_nodes(trees: pl.DataFrame, times: pl.DataFrame, is_made: Bools) -> pl.DataFrame:
-    """Fill in the backward nodes: device times are sums over the children, host times come from the lengths of the nodes."""
+    """Fill in the added nodes: device times are sums over the children; host times are the lengths of the nodes."""
     parent, columns = trees["parent"].to_numpy(), {name: times[name].to_numpy().copy() for name in times.columns}
     length_ns = (trees["end_ns"] - trees["start_ns"]).to_numpy()
     for name, values in columns.items():

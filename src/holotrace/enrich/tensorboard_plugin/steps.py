@@ -18,10 +18,10 @@ _MOST_BUCKETS = 100
 def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the steps as the plugin showed them.
 
-    Every range named ProfilerStep#N counts, also on streams. Without step ranges, step 0 lasts from the start of the first
-    operator or Python range to the end of the last. A step lasts until all work that it launched has ended, and the next step
-    begins then. Steps at the end that launched nothing are left out. The last step is also left out if it launched less than
-    80 % of the previous step's work.
+    Every range named ProfilerStep#N is a step, even on streams. Without step ranges, step 0 lasts from the start of the
+    first operator or Python range to the end of the last one. A step lasts until all work that it launched has ended;
+    then the next step begins. Steps at the end that launched nothing are left out. The last step is also left out if it
+    launched less than 80 % of the previous step's work.
 
     Returns:
         Sorted by start:
@@ -39,7 +39,7 @@ def plugin_steps(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def bucket_edges(rank_trace: RankTrace) -> npt.NDArray[np.int64]:
-    """Return the edges of a time series' buckets; each is a power of ten µs long, except the last one, which may be longer."""
+    """Return the edges of a time series' buckets; each is a power of ten µs long, but the last may be longer."""
     events = plugin_events(rank_trace)
     spans = events.filter(pl.col("type") == PluginType.TRACE)
     named = spans.filter(rank_trace.texts(spans["name"]) == "PyTorch Profiler (0)").tail(1)
@@ -62,9 +62,9 @@ def _host_steps(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _step_of_runtime(events: pl.DataFrame, host: pl.DataFrame) -> pl.Series:
-    """Return the row in `host` of the step that contains each event, if it is a runtime call; else null.
+    """Return the row in `host` of the step that contains each runtime call; null for other events.
 
-    Only the first step that ends after a call begins is considered; the call belongs to it if the step contains the whole call.
+    Only the first step that ends after the start of a call can contain it; it must contain the whole call.
     """
     starts, ends = host["start_ns"].to_numpy(), host["end_ns"].to_numpy()
     step_rows = np.full(len(events), -1, np.int64)

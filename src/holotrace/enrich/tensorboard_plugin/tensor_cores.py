@@ -1,4 +1,4 @@
-"""Kernels and operators that use tensor cores, according to the plugin."""
+"""Find kernels and operators that use tensor cores according to the plugin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KERNELS = re.compile(
     r"direct_group|xmma_implicit_gemm|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|"
     r"xmma_sparse_gemm|c1688"
 )
-"""Parts of the names of kernels that use tensor cores; AMD's kernels, and NVIDIA's after early Ampere, are missing."""
+"""Words in the names of kernels that use tensor cores; AMD and NVIDIA kernels after early Ampere are missing."""
 
 
 @derived
@@ -25,7 +25,7 @@ def plugin_uses_tensor_cores(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def plugin_is_eligible(names: pl.Series) -> pl.Series:
-    """Return whether tensor cores could do the work of each operator (by name), according to the plugin."""
+    """Return, for each operator name, whether tensor cores could do the work according to the plugin."""
     return names.str.contains(f"^(?:{PLUGIN_OPERATORS})$")
 
 

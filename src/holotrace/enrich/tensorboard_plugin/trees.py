@@ -1,6 +1,6 @@
-"""The trees of the last version of the TensorBoard plugin, and its attribution; see `holotrace.enrich.attribution`.
+"""Build trees and owners of work as in the last version of the TensorBoard plugin; see `holotrace.enrich.attribution`.
 
-The trees keep the plugin's quirks, so that users see the same numbers; `host_nodes` has the default trees.
+The trees keep the plugin's quirks, so users see the same numbers; `host_nodes` has holotrace's own trees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holotrace.store.trace import RankTrace
 _Rows = npt.NDArray[np.int64]
 
 _DISCARDED = -2
-"""The parent row of a range that the plugin discarded from the tree."""
+"""The parent row of a range that the plugin discarded."""
 
 _CLASS_OF_TYPE = {
     PluginType.OPERATOR: NodeClass.OPERATOR,
@@ -50,8 +50,8 @@ def plugin_host_nodes(rank_trace: RankTrace) -> pl.DataFrame:
 def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the plugin's final trees.
 
-    The plugin sums over the trees, then removes the backward operators from their position and, if their module is
-    known, inserts them elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
+    After summing over the trees, the plugin removes the backward operators and, if their module is known, inserts them
+    elsewhere. `summed_row` (int64) is the row of each node in `summed_trees`, -1 on backward nodes.
     """
     return with_backward_modules(rank_trace, summed_trees(rank_trace))
 
@@ -60,7 +60,7 @@ def plugin_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the trees that the plugin sums over.
 
-    If the only child of an operator has the same name, only the operator remains.
+    If the only child of an operator has the same name, the child is removed.
 
     Returns:
         The columns of `host_nodes`, and thread, int64: the tid.
@@ -81,9 +81,9 @@ def summed_trees(rank_trace: RankTrace) -> pl.DataFrame:
 def summed_runtime_owner(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the owners of runtime calls as `runtime_owner` does, but as rows of `summed_trees`.
 
-    All calls with an external id belong to the first host range with this id, in the order of threads and then of starts,
-    even if the range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0
-    also belong to the root of their thread.
+    A call belongs to the first host range with the same external id, in order of thread and then start, even if the
+    range is on another thread. Calls without an id belong to the first range without an id. Calls with id 0 also belong
+    to the root of their thread.
     """
     calls = plugin_events(rank_trace).filter(pl.col("type") == PluginType.RUNTIME)
     columns = ["event_index", "node", (pl.col("end_ns") - pl.col("start_ns")).alias("of_parent_ns")]
@@ -123,7 +123,7 @@ def plugin_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def plugin_durations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return event_index uint32 and duration_ns int64 of every device row, by the plugin's times."""
+    """Return event_index uint32 and duration_ns int64 of every device row, from the plugin's times."""
     rows = plugin_events(rank_trace).filter(pl.col("type").is_in(DEVICE_TYPES))
     return rows.select("event_index", (pl.col("end_ns") - pl.col("start_ns")).alias("duration_ns"))
 
@@ -169,7 +169,7 @@ def _placed(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the events that become nodes, in the plugin's order, with the tree each belongs to."""
+    """Return the events that become nodes, in the plugin's order, with the number of their tree."""
     events = plugin_events(rank_trace).filter(
         pl.col("type").is_in([int(plugin_type) for plugin_type in _CLASS_OF_TYPE])
     )
@@ -189,7 +189,7 @@ def _host_ranges(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
-    """Number the threads as they appear; Lightning's ranges form separate trees with higher numbers."""
+    """Number the threads in order of appearance; Lightning's ranges form separate trees with higher numbers."""
     is_lightning = (pl.col("type") == PluginType.LIGHTNING_PROFILE).alias("is_lightning")
     keys = ranges.select(is_lightning, pl.col("thread").fill_null(-1))
     threads = keys.unique(maintain_order=True).sort("is_lightning", maintain_order=True).with_row_index("tree")
@@ -199,7 +199,8 @@ def _tree_numbers(ranges: pl.DataFrame) -> pl.Series:
 def _parents(rows: pl.DataFrame) -> _Rows:
     """Return the row of the parent of each range, found with a stack of open ranges.
 
-    Whether a range is discarded depends on earlier discards, which needs a slow Python loop; only `compat` runs it.
+    This needs a slow Python loop, because whether a range is discarded depends on earlier ranges; only `compat` runs
+    it.
     """
     starts, ends = rows["start_us"].to_list(), rows["end_us"].to_list()
     parent = [NO_PARENT] * rows.height
@@ -258,7 +259,7 @@ def _remains(placed: pl.DataFrame) -> npt.NDArray[np.bool_]:
 
 
 def _row_that_remains(placed: pl.DataFrame) -> _Rows:
-    """Return the row in `summed_trees` of each row, or of the row that it was merged into; the last entry is for row -1."""
+    """Return the row in `summed_trees` of each row or of the row that replaced it; the last entry is for row -1."""
     parent, remains = placed["parent"].to_numpy(), _remains(placed)
     known = np.where(parent == _DISCARDED, NO_PARENT, np.arange(len(parent)))
     rows = itself_or_above(np.maximum(parent, NO_PARENT), remains, known)

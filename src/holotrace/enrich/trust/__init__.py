@@ -1,1 +1,1 @@
-"""Reasons to doubt a trace: what the profiler lost, added or timed wrongly."""
+"""Finds reasons to doubt a trace: events that the profiler lost, added or timed wrongly."""

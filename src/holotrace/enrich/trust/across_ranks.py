@@ -1,4 +1,4 @@
-"""Doubts about a job: ranks whose recordings differ in job, time, clock or software."""
+"""Find ranks whose recordings differ in job, time, clock or software."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holotrace.enrich.trust.start_up import TIMES_MEDIAN
 from holotrace.units import duration_text, percent_text
 
 LARGEST_END_DIFFERENCE = 0.1
-"""Ranks leave a collective nearly together. If their ends differ by more than this share of the longest duration, the
-calls are not the same or the clocks differ.
+"""Ranks leave a collective at nearly the same time. If the ends differ by more than this fraction of the longest
+duration, the calls belong to different collectives, or the clocks differ.
 """
 
 LEAST_CLOCK_DIFFERENCE_NS = 1_000_000
-"""Smaller contradictions between clocks do not change the tables about whole collectives."""
+"""Clocks that contradict each other by less than this do not change the tables about collectives."""
 
 _LATE_START = "profiler_start_skew"
 
@@ -29,10 +29,10 @@ JobDoubts = Iterator[tuple[int, Doubt]]
 
 
 def different_jobs(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt that the files belong to one job, because they differ in a way that ranks of one job cannot.
+    """Doubt that the files belong to one job, if they differ in facts that are equal on all ranks of a job.
 
-    World sizes, backends, GPUs or runtimes differ, several files are each a job of one rank, or the recordings are more than
-    10 s apart.
+    Reasons: world sizes, backends, GPUs or runtimes differ, several files have a world size of 1, or the recordings are
+        more than 10 s apart.
 
     Source: `holotrace.enrich.job.one_job`.
     """
@@ -62,7 +62,7 @@ def different_software(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def missing_ranks(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt waiting times if the files state a larger world size than the number of examined ranks."""
+    """Doubt waiting times if the world size in the files is larger than the number of examined ranks."""
     sizes = {known.file.world_size for known in ranks.values() if known.file.world_size}
     missing = sorted(set(range(max(sizes, default=0))) - set(ranks))
     if missing:
@@ -105,7 +105,7 @@ def windows_apart(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt comparisons of times across ranks if one rank leaves a collective more than 1 ms before another enters it.
+    """Doubt comparisons of times across ranks if a rank leaves a collective more than 1 ms before another enters it.
 
     Source: no rank can leave an all-reduce before all have entered it; see docs/reference/analyses/collectives.md.
     """
@@ -131,9 +131,9 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if the recording of another rank, for which it may wait, begins during it.
+    """Doubt a rank's first collective if another rank, for which it may wait, begins to record during it.
 
-    Only calls that end together are compared, and only calls more than 10 times as long as the shortest one are doubted.
+    Only calls that end together are compared, and only calls over 10 times as long as the shortest are doubted.
 
     Source: https://github.com/vllm-project/vllm/pull/57001, where one all-gather takes 30.4, 4.1, 0.04 and 3.8 ms on four
     ranks because their profilers start one after the other.
@@ -177,11 +177,11 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
     different_software,
     profiler_start_skew,
 )
-"""The rules about several ranks; if the files belong to different jobs, only the first rule is useful."""
+"""The rules about several ranks; if the first rule finds different jobs, the others are skipped."""
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
-    """Return all doubts about whether the recordings of a job fit together, each with the rank to look at."""
+    """Return all doubts that the recordings of a job fit together, each with the rank to look at."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank fits itself
         return []
     mixed = list(different_jobs(ranks))
@@ -201,7 +201,7 @@ def _by_value(of_ranks: Mapping[int, str | None]) -> dict[str, list[int]]:
 
 
 def _most_common_time(spans: Mapping[int, tuple[int, int]]) -> int:
-    """Return a time at which as many ranks as possible were being recorded."""
+    """Return a time when as many ranks as possible were being recorded."""
     starts = sorted(first for first, _ in spans.values())
     return max(starts, key=lambda moment: sum(first <= moment <= last for first, last in spans.values()))
 

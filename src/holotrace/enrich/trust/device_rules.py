@@ -1,4 +1,4 @@
-"""Doubts about device work: work that overlaps on one stream, or begins before its launch."""
+"""Find device work that overlaps on one stream, or begins before its launch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, percent_text, times_text
 
 LONGEST_OVERLAP_NS = 2_000
-"""Shorter overlaps come from the resolution of the device's clock."""
+"""Shorter overlaps are due to the resolution of the device's clock."""
 
 _STREAM = ("device", "stream")
 _MAY_OVERLAP = r"(?i)LaunchKernelEx|LaunchAttribute"
@@ -24,11 +24,11 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 
 
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the time in which two pieces of work overlap on one stream, which runs its work in order.
+    """Doubt times when work overlaps on one stream, because a stream runs its work in order.
 
-    A sum of durations counts overlaps twice; busy time, which is a union, does not. Kernels of one graph replay may overlap.
-    Kernels that programmatic dependent launch may have started early may also overlap; on CUDA, these include kernels without
-    a recorded launch. Overlaps of up to 2 µs, the resolution of clocks, are ignored.
+    A sum of durations counts overlaps twice; busy time, which is a union, does not. Two kinds of kernels may overlap:
+    kernels of one graph replay, and kernels that programmatic dependent launch may have started early (on CUDA, this
+    includes kernels without a recorded launch). Overlaps of up to 2 µs, the resolution of clocks, are ignored.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/669, kernels on ROCm whose durations overlap the next kernel.
     """
@@ -87,7 +87,7 @@ def starts_before_launch(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _that_should_not(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.DataFrame:
-    """Drop the kernels that may overlap the previous one, because the call that launched them can start them early."""
+    """Drop kernels whose launch call can start them early, because they may overlap the previous kernel."""
     launched = launches(rank_trace).filter(pl.col("event_index").is_in(rows["event_index"].implode()))
     names = rank_trace.texts(launched["launch_name"])
     may = names.str.contains(_MAY_OVERLAP).fill_null(value=not is_rocm(rank_trace))

@@ -1,4 +1,4 @@
-"""One reason to doubt a trace: the broken rule, where and when it is broken, and a sentence about it."""
+"""A reason to doubt a trace: which rule is broken, where and when, and a sentence about it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Doubt:
     sentence     what was found and what it means
     count        events or intervals that break the rule
     event_index  the event to look at first; None if the rule is not about events
-    times        when the numbers of the trace may be wrong; empty if the doubt concerns no particular time
-    device, stream  None if the rule applies to all of them, or to the host
+    times        when the numbers of the trace may be wrong; empty if the doubt has no particular time
+    device, stream  None if the doubt is about the host, or all devices or streams
     from_ns, to_ns  where to look, if `times` is empty; None if there is no such time
     """
 
@@ -38,28 +38,28 @@ class Doubt:
 
     @property
     def doubtful_ns(self) -> int | None:
-        """Total length of `times`; None if the doubt concerns no particular time."""
+        """Total length of `times`; None if `times` is empty."""
         return covered_length(*self.times) if len(self.times[0]) else None
 
     @property
     def span(self) -> tuple[int | None, int | None]:
-        """Start and end of `times`; `from_ns` and `to_ns` if `times` is empty."""
+        """Start and end of `times`, or `from_ns` and `to_ns` if `times` is empty."""
         if not len(self.times[0]):
             return self.from_ns, self.to_ns
         return int(self.times[0].min()), int(self.times[1].max())
 
 
 def all_times(doubts: Iterable[Doubt]) -> Intervals:
-    """Return the times at which at least one of the doubts applies: disjoint intervals in order."""
+    """Return the times when at least one doubt applies, as disjoint intervals in order."""
     return union(*concatenated([NO_INTERVALS, *(doubt.times for doubt in doubts)]))
 
 
 def times_of(events: pl.DataFrame, start: str = "start_ns", end: str = "end_ns") -> Intervals:
-    """Return the times that these events cover: disjoint intervals in order."""
+    """Return the times that these events cover, as disjoint intervals in order."""
     return union(events[start].to_numpy(), events[end].to_numpy())
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Write the first few names and how many more there are."""
+    """Return the first few names as text, with the number of remaining names."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

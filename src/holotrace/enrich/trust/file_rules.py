@@ -1,4 +1,4 @@
-"""Doubts about files of other programs, files that end early, and files with parts that could not be read."""
+"""Find files of other programs, files that end early, and files with unreadable parts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from holotrace.units import counted
 
 
 def other_program(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file that PyTorch's profiler did not write: the job may have done work that the file does not show."""
+    """Doubt a file that PyTorch's profiler did not write, because it may not show all work of the job."""
     writer = other_writer(rank_trace)
     if writer:
         yield Doubt("other_program", f"The file was {other_writer_text(writer)}")
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the end of a file that stops within its events; device work, which the profiler writes last, may be missing."""
+    """Doubt a file that ends within its events; device work, which the profiler writes last, may be missing."""
     text = cut_off_text(rank_trace)
     if text:
         has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)

@@ -1,4 +1,4 @@
-"""Doubts about the host: waits that end too early, ambiguous gradients, and gaps in the recording."""
+"""Find waits of the host that end too early, ambiguous gradients, and gaps in the host's recording."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""Work may seem to end this much after a wait for it, since the clocks of host and device are only compared now and
-then; a healthy MI300 shows 8 µs."""
+"""Work may seem to end this much after a wait for it, because the clocks of host and device are compared only from time
+to time; a healthy MI300 shows 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
 SHORTEST_GAP_NS = 1_000_000
-"""A gap in the host recording counts if it lasts at least `SHORTEST_GAP_NS` and lacks at least `FEWEST_LOST_LAUNCHES` launches."""
+"""A gap is reported if it is at least this long and at least `FEWEST_LOST_LAUNCHES` launches are missing."""
 
 _DEVICE_WAIT = r"(?i)(device|ctx)_?synchroni[sz]e"
 _BACKWARD = "autograd::engine::evaluate_function: "
@@ -31,7 +31,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Report waits of the host, for a stream or device, that end while work launched before the wait still runs.
+    """Doubt waits for a stream or device that end while work that was launched before the wait still runs.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -55,7 +55,7 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt which forward operator some backward operators belong to, because they share a sequence number.
+    """Doubt the forward operators of backward operators that share a sequence number.
 
     Source: rule `backward_seq_id_uniqueness` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -86,11 +86,11 @@ def shared_sequence_numbers(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt periods in which no host event begins, although the device later runs work launched in them.
+    """Doubt periods in which no host event begins, although device work was launched in them.
 
-    Correlation numbers ascend as the host launches work. If device work has a number between those of two successive
-    recorded calls, the call that launched it was lost. If no operator or frame begins for at least 1 ms between the two
-    calls, all host events of that time were lost, for instance because a ring buffer overflowed.
+    Correlation numbers ascend as the host launches work. If device work has a number between the numbers of two
+    successive recorded calls, the call that launched it was lost. If no operator or Python function begins for at least
+    1 ms between the two calls, all host events of this period were lost, for instance because a ring buffer overflowed.
     """
     calls = event_ranges(rank_trace, LAUNCH_KINDS, ["start_ns", "correlation"]).filter(pl.col("correlation") > 0)
     orphans = device_rows(rank_trace).filter(
@@ -127,7 +127,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits that the profiler recorded, with device and stream; waits for a whole device have no stream."""
+    """Return the waits that the profiler recorded, with device and stream (none for waits for a whole device)."""
     details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
     columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
     rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")
@@ -148,7 +148,7 @@ def _waits_by_name(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _running_after(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Add `last_ns`, the time at which all work launched before each wait has ended; null without such work."""
+    """Add `last_ns`, when all work that was launched before each wait has ended; null if there is none."""
     rows = device_rows(rank_trace).select("device", "stream", "end_ns")
     launched = rows.hstack(launches(rank_trace).select("launch_start_ns"))
     work = launched.drop_nulls("launch_start_ns").sort("launch_start_ns")

@@ -32,12 +32,12 @@ DOUBTS = pl.Schema(
 
 
 class ExaminedRank(NamedTuple):
-    """The doubts about one rank, and the facts about it that the doubts about the job need.
+    """The doubts about one rank, and facts about it for the doubts about the job.
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks
-    busy_ns        time in which a device of the rank works
-    doubtful_busy  the busy times at which a rule is broken
+    busy_ns        time in which any device of the rank works
+    doubtful_busy  the part of the busy time in which a rule is broken
     """
 
     doubts: tuple[Doubt, ...]

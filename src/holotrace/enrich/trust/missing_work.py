@@ -1,4 +1,4 @@
-"""Doubts about device work that the trace lacks: incomplete graph replays, and launches without work."""
+"""Find device work that is missing in the trace: incomplete graph replays, and launches without work."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGINS = r"(?i)begin_?capture"
 
 
 def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time during graph replays that have no device rows, or fewer than other replays of the same graph.
+    """Doubt idle time during graph replays with no device rows, or with fewer than other replays of the graph.
 
     Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
     """
@@ -55,10 +55,11 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time after calls that launched a kernel for which the trace has no row.
+    """Doubt idle time after calls that launched a kernel that is missing in the trace.
 
-    Launches before the first launch with recorded work, or after the last, are ignored, because a recording often lacks device
-    work at its edges. Launches during a capture are also ignored, because they add nodes to a graph and run nothing.
+    Launches before the first launch with recorded work, or after the last one, are ignored, because a recording often
+    lacks device work at its start and end. Launches during a capture are also ignored, because they only add nodes to a
+    graph.
 
     Source: https://github.com/pytorch/pytorch/issues/192021, kernels that the profiler dropped.
     """
@@ -88,7 +89,7 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt all idle time between the first and the last work if most launches, with their work, are missing from the file.
+    """Doubt all idle time between the first and the last work if most launches and their work are missing.
 
     Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on the numbers of calls.
     """
@@ -110,7 +111,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device, or every device if None, is idle between start_ns and until_ns of a call."""
+    """Return when the device (if None, every device) is idle between start_ns and until_ns of a call."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))
@@ -125,7 +126,7 @@ def _kernel_launches(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _outside_captures(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the calls between the start and the end of a capture on their thread."""
+    """Drop calls between the start and the end of a capture on the same thread."""
     names = names_matching(rank_trace, _CAPTURE)
     marks = event_ranges(rank_trace, LAUNCH_KINDS, ["name", "start_ns", "track_id"], names=names).sort("start_ns")
     if marks.is_empty():

@@ -1,4 +1,4 @@
-"""Facts about a rank's recording in which the ranks of a job should agree."""
+"""Facts about a rank's recording that should be equal on all ranks of a job."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _VERSIONS = {
 
 @dataclass(frozen=True, eq=False)
 class RankRecording:
-    """Facts about a rank's file that should agree with those of other ranks.
+    """Facts about a rank's file that should be equal on all ranks of a job.
 
     file         the facts that `one_job` compares
     software     GPUs, versions and profiler options by name, as far as the file gives them
-    collectives  the first few collective kernels, with what identifies each call across ranks
+    collectives  the first few collective kernels; see `first_collectives`
     """
 
     file: FileFacts

@@ -37,7 +37,7 @@ RULES: tuple[Callable[[RankTrace], Iterator[Doubt]], ...] = (
     profiler_overhead,
     steps_with_profiler_start,
 )
-"""The rules about one rank, ordered by the results that they put in doubt; a function's name is the name of its rule."""
+"""The rules about one rank, ordered by the results that they affect; each function has the name of its rule."""
 
 
 def doubts_of_rank(rank_trace: RankTrace) -> tuple[Doubt, ...]:

@@ -1,4 +1,4 @@
-"""Doubts about the start of a recording: slow first steps, calls and collectives, and work from before the recording."""
+"""Find slow first steps, calls and collectives, and work from before the recording."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from holotrace.units import counted, duration_text, percent_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""The first steps, or a collective's first calls, are a transient if they are at most 4 of at least 8 and take over 10
-times the median; the numbers are those of https://github.com/AMD-AGI/TraceLens/issues/1049.
+"""The first steps, or a collective's first calls, are a start-up transient if there are at least 8, and at most 4 of
+them take over 10 times the median. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
 
 LEAST_SHARE = 0.05
-"""A smaller share of the recording is within the normal variation between steps."""
+"""Smaller fractions of the recording are within the normal variation between steps."""
 
 TIMES_LATER = 2
-"""The first calls must also take more than twice as long as any later call, because calls of one collective differ in size."""
+"""The first calls must also take over twice as long as any later call, because the sizes of calls differ."""
 
 _LEADING = {
     "event_index": pl.UInt32,
@@ -43,7 +43,7 @@ _SYNCHRONISES = r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barri
 
 
 def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the first steps if they take more than 10 times the median step: they compile, allocate or wait.
+    """Doubt the first steps if they take more than 10 times the median step, because they compile, allocate or wait.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/1049.
     """
@@ -87,7 +87,7 @@ def slow_first_calls(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def work_before_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the time in which a stream probably still runs work from before the recording: its device only seems idle.
+    """Doubt idle time in which a stream probably still runs work from before the recording.
 
     Source: streams run their work in order, https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#streams.
     """
@@ -114,7 +114,7 @@ def _share_of_recording(rank_trace: RankTrace, times: Intervals) -> float:
 def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt the first calls of a collective kernel if they take more than 10 times its median.
 
-    Ranks whose profiler starts early wait in their first collective for ranks whose profilers are still starting.
+    A rank whose profiler starts early waits in its first collective for ranks whose profilers are still starting.
 
     Source: https://github.com/AMD-AGI/Hyperloom/pull/1292, a first all-reduce of 15,747 ms in a window of 16,805 ms.
     """
@@ -145,7 +145,7 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
     Returns:
         event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number, which are
-        equal on all ranks of one call; null if unknown, or if ranks can leave the call before all have entered it
+        equal on all ranks; null if unknown, or if ranks can leave the collective before all have entered it
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)
     described = rank_trace.table("collectives", ["event_index", *_IDENTITY])
@@ -162,16 +162,16 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _latest_start(work: pl.DataFrame) -> int:
-    """Return the start of the first collective that is too late to be part of a start-up transient."""
+    """Return the start of the first collective that cannot be part of a start-up transient."""
     return int(work["start_ns"].to_numpy()[: MOST_LEADING + 1].max())
 
 
 def _leading_count(lengths: Int64Array) -> int:
-    """Return how many values at the start form a transient; 0 if none or too many do."""
+    """Return how many values at the start form a transient; 0 if there is no transient."""
     if len(lengths) < FEWEST_SAMPLES:
         return 0
     is_long = lengths > TIMES_MEDIAN * np.median(lengths)
-    count = int(np.argmin(is_long))  # the first value that is not long; there is one, because the median is not long
+    count = int(np.argmin(is_long))  # the first value that is not long; it exists, because the median is not long
     is_transient = 0 < count <= MOST_LEADING and lengths[:count].min() > TIMES_LATER * lengths[count:].max()
     return count if is_transient else 0
 

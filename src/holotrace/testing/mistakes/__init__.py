@@ -1,1 +1,1 @@
-"""Simulated training jobs on GPUs, each with one mistake that makes it slow, and the same job without the mistake."""
+"""Simulates training jobs on GPUs, each slowed by one mistake, and the same job without it."""

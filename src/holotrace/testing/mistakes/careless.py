@@ -1,4 +1,4 @@
-"""Operations of a careless script that make the host wait for the device."""
+"""Simulate operations of a careless script that make the host wait for the device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def count_hits(torch: Operators, count: int) -> None:
 
 
 def copy_twice(torch: Operators, duration_ns: float) -> None:
-    """Change the layout of a tensor on the host, and copy the result again; each copy takes half of the time."""
+    """Change the layout of a tensor on the host, and copy the result again; each copy takes half of `duration_ns`."""
     x = Tensor((64, 128, 64))
     with torch.recorder.function("layers/mixer.py(31): shuffle"):
         for outer in ("aten::contiguous", "aten::clone"):
@@ -38,7 +38,7 @@ def copy_twice(torch: Operators, duration_ns: float) -> None:
 
 
 def select_rows(torch: Operators, x: Tensor) -> None:
-    """Select rows by a mask; the host must wait to learn how many rows are selected."""
+    """Select rows by a mask; the host must wait for the number of selected rows."""
     rows = x.elements // x.dims[-1]
     flat, mask = Tensor((rows, x.dims[-1]), x.type), Tensor((rows,), "bool")
     with torch.operator("aten::index", flat, None):

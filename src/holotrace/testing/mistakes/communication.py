@@ -1,4 +1,4 @@
-"""The communication between the ranks of a simulated job."""
+"""Simulate the communication between the ranks of a job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.testing.mistakes.recorder import COMPUTE, DATA, EXPERTS, TENSOR, 
 
 _BUCKET_BYTES = 100 << 20
 _FEW = 20_000
-"""Parameters with at most this many elements are small, such as biases and normalisation weights."""
+"""Small parameters, such as biases and normalisation weights, have at most this many elements."""
 
 
 def parameters(options: JobOptions) -> list[int]:
@@ -28,7 +28,7 @@ class Communication:
         self._ready_bytes = 0
 
     def reduce_tensor(self, x: Tensor) -> None:
-        """Add up the partial results of a layer that several ranks share in tensor parallelism."""
+        """Sum the partial results of a layer that several ranks share in tensor parallelism."""
         if self.options.parallelism != "tensor":
             return
         first = self.recorder.rank // self.options.ranks_per_host * self.options.ranks_per_host
@@ -59,7 +59,7 @@ class Communication:
             self.recorder.wait(COMPUTE, DATA)
 
     def exchange_tokens(self, rows: int, *, to_experts: bool) -> None:
-        """Send tokens to the ranks of their experts, or send the results back; this rank's experts receive `rows` tokens."""
+        """Send tokens to the ranks of their experts, or results back; this rank's experts receive `rows` tokens."""
         options = self.options
         sizes = (options.tokens, rows) if to_experts else (rows, options.tokens)
         duration_ns = self._transfer_ns(max(sizes) * options.hidden * options.element_bytes, options.ranks) / 2

@@ -1,4 +1,4 @@
-"""The devices of simulated jobs: their `deviceProperties`, and how fast kernels run on them."""
+"""The devices of simulated jobs: their `deviceProperties`, and the speed of kernels on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GpuModel:
     """A device with its peak rates.
 
     tflops      peak rate of dense products, by precision
-    efficiency  share of the peak rate that large, well-shaped products reach, by precision
+    efficiency  fraction of the peak rate that large, well-shaped products reach, by precision
     """
 
     name: str
@@ -44,7 +44,7 @@ class GpuModel:
         return size / (self.bandwidth_gb_per_s * 0.82) + _FULL_GRID_NS
 
     def copy_ns(self, size: float, *, pageable: bool = False) -> float:
-        """Return how long a copy from or to the host takes; pageable memory takes longer, as the driver copies it twice."""
+        """Return how long a copy from or to the host takes; the driver copies pageable memory twice."""
         return size / (self.pcie_gb_per_s / 4 if pageable else self.pcie_gb_per_s) + 1_000
 
     def properties(self, ordinal: int) -> dict[str, Any]:

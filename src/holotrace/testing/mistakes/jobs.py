@@ -1,4 +1,4 @@
-"""A simulated training job: its trace files, and how long a step takes."""
+"""Simulate a training job: write its trace files, and compute its step time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
 _STEPS_NS: dict[str, float] = {}
-"""Results of `step_ns_of` so far, by the text of the options."""
+"""Cached results of `step_ns_of`, by the text of the options."""
 
 
 def step_ns_of(options: JobOptions) -> float:
@@ -47,7 +47,7 @@ class TrainingJob:
 
     @cached_property
     def times_ns(self) -> npt.NDArray[np.int64]:
-        """The time of each point of the simulation."""
+        """The times of all points of the simulation."""
         return self._course.times()
 
     @cached_property
@@ -62,7 +62,7 @@ class TrainingJob:
         return fmean(float(of_rank[-1] - of_rank[0]) / (len(of_rank) - 1) for of_rank in ends)
 
     def write(self, folder: Path) -> Path:
-        """Write the trace file of each rank; the same options give the same files."""
+        """Write the trace file of each rank; equal options give equal files."""
         folder.mkdir(parents=True, exist_ok=True)
         times = (self.times_ns - BASE_NS).tolist()
         for recorder in self._ranks:

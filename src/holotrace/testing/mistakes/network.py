@@ -41,7 +41,7 @@ class Network:
             torch.loss(logits)
 
     def _run(self, layer: int, x: Tensor) -> None:
-        """Run a block: compiled, checkpointed or as it is."""
+        """Run a block: compiled, checkpointed or neither."""
         if self.options.compiled:
             self._compiled(layer, x)
         elif self.amount("recomputation"):
@@ -53,7 +53,7 @@ class Network:
             self._block(layer, x)
 
     def _compiled(self, layer: int, x: Tensor) -> None:
-        """Run a block as a compiled region; `graph_breaks` divides it into two, with Python code between them."""
+        """Run a block as a compiled region or, with `graph_breaks`, as two regions with Python code between them."""
         if not self.amount("graph_breaks"):
             with self._region(0):
                 self._block(layer, x)
@@ -98,7 +98,7 @@ class Network:
     def _branches(self) -> None:
         """If the job has two branches, compute one of them on a side stream.
 
-        With the mistake `streams_in_turn`, the compute stream waits for this branch before it starts the other branch.
+        With the mistake `streams_in_turn`, the compute stream waits for this branch before it runs the other branch.
         """
         remedies = self.options.remedies
         if remedies.get("dependent_branches"):
@@ -157,7 +157,7 @@ class Network:
                 torch.linear(hidden, self._weight(width, 4 * width), bias=True, efficiency=slow)
 
     def _activation(self, x: Tensor) -> None:
-        """Apply GELU, after the operators of a mistake or a remedy, if any."""
+        """Apply GELU, after the operators of a mistake or remedy if the job has one."""
         torch = self.torch
         for place in range(int(self.amount("unfused_chain"))):
             operator, functor = _CHAIN[place % len(_CHAIN)]
@@ -299,4 +299,4 @@ _TINY_KERNELS = (
 _BATCH_NORM = "void cudnn::bn_{}_nhwc_semiPersist<__nv_bfloat16, 512>(float*, float*, float*)"
 _TINY_NS = 2_300
 _BRANCH_SMS, _BRANCH_KERNELS, _CHAIN_TURNS = 0.36, 4, 3
-"""The kernels of a branch have a block for about every third SM."""
+"""The kernels of a branch have one block for about every third SM."""

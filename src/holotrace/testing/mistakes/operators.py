@@ -1,4 +1,4 @@
-"""PyTorch operators in a simulated job: their ranges, kernels and gradients."""
+"""Simulate PyTorch operators: their ranges, kernels and gradients."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Tensor(NamedTuple):
 
     @property
     def transposed(self) -> Tensor:
-        """The same elements with the last two dimensions swapped."""
+        """This tensor with its last two dimensions swapped."""
         *outer, rows, columns = self.dims
         return Tensor((*outer, columns, rows), self.type, (*_contiguous((*outer, rows, columns))[:-2], 1, columns))
 
 
 class TensorList:
-    """A list of tensors; the profiler records that it is one, but not the types of its elements."""
+    """A list of tensors, for which the profiler records no element types."""
 
 
 class Product(NamedTuple):
-    """`repeats` products of m x k and k x n matrices; `row` is the row length that decides whether they are aligned."""
+    """`repeats` products of m x k and k x n matrices; `row` is the row length that determines the alignment."""
 
     m: int
     n: int
@@ -82,7 +82,7 @@ class _Node(NamedTuple):
 
 
 class Operators:
-    """The operators that a rank can call; each records its range, its kernels and its node of the backward graph."""
+    """The operators that a rank can call; each records its range, its kernels and its node in the backward graph."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder, self.options, self.gpu = recorder, recorder.options, recorder.gpu
@@ -117,7 +117,7 @@ class Operators:
         self.recorder.launch(Kernel(name, self.gpu.memory_ns(size, efficiency), grid=grid))
 
     def unary(self, operator: str, functor: str, tensor: Tensor, *, reads: int = 1, gradient: str = "") -> Tensor:
-        """Apply an element-wise operator to `reads` tensors; `gradient` names its node of the backward graph, if any."""
+        """Apply an element-wise operator to `reads` tensors; `gradient` names its node in the backward graph."""
         size = (reads + 1) * tensor.bytes
         with self.recorded(gradient, lambda: self._gradient(operator, functor, tensor, reads)) as number:
             with self.operator(operator, *[tensor] * reads, sequence=number):
@@ -210,7 +210,7 @@ class Operators:
         major = self.gpu.capability[0]
         name, call = _product_name(major, precision, product.layout, aligned=aligned, vector=bool(cores))
         shortest_ns = self.gpu.product_ns(product.flops, product.elements * options.element_bytes, precision)
-        # With few tiles, cuBLAS splits the sum, so that all SMs have work; nvjet kernels have one persistent block per SM.
+        # With few tiles, cuBLAS splits the sum to give all SMs work; nvjet kernels have one persistent block per SM.
         tiles = max(product.repeats * -(-product.m // 128) * -(-product.n // 128), self.gpu.sm_count)
         grid, block = (self.gpu.sm_count, 384) if name.startswith("nvjet") else (tiles, 128)
         shared = min(self.gpu.shared_memory - 2048, 213_188)
@@ -422,11 +422,11 @@ class Operators:
 
     @property
     def position(self) -> int:
-        """How many nodes the backward graph has so far."""
+        """The number of nodes in the backward graph so far."""
         return len(self._tape)
 
     def again(self, since: int, recompute: Callable[[], None]) -> None:
-        """Let the backward pass recompute a part of the forward pass before that part's gradients, as checkpointing does."""
+        """Recompute a part of the forward pass before its gradients in the backward pass, as checkpointing does."""
         part = self._tape[since:]
         if part:
             last = part[-1]
@@ -449,7 +449,7 @@ class Operators:
             return
         number, place = next(self._sequence), len(self.recorder.rows)
         yield number
-        forward = self.recorder.rows[place].start  # the operator's row, which precedes the rows recorded inside it
+        forward = self.recorder.rows[place].start  # the operator's row, which precedes the rows inside it
         self._tape.append(_Node(name, number, forward, gradient, self.recorder.replica))
 
 
@@ -478,7 +478,7 @@ def _contiguous(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _product_name(major: int, precision: str, layout: str, *, aligned: bool, vector: bool) -> tuple[str, str]:
-    """Return the name of the kernel that cuBLAS chooses, and the call that launches it."""
+    """Return the name of the kernel that cuBLAS chooses, and the name of its launch call."""
     if vector or precision in ("float64", "float32"):
         half = "hgemm" if vector else "sgemm"
         return {7: f"volta_{half}_128x64_tn", 8: f"ampere_{half}_128x64_tn"}.get(major, _SM90_FLOAT), "cudaLaunchKernel"
@@ -502,7 +502,7 @@ def _product_name(major: int, precision: str, layout: str, *, aligned: bool, vec
 
 _AMPERE, _HOPPER = 8, 9
 _UNALIGNED = 2.6
-"""How many times slower products on tensor cores are if the rows are not aligned."""
+"""Products on tensor cores take this many times as long if the rows are not aligned."""
 
 _LARGE_BYTES = 1 << 20
 _SM90_FLOAT = (

@@ -1,4 +1,4 @@
-"""Which training job to simulate, and what is wrong with it."""
+"""The options of a simulated training job, including its mistakes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class JobOptions:
     autocast         whether weights are float32 and converted for each product
     compiled         whether torch.compile compiled the blocks of the network
     tokens           tokens of a rank in a step; for images, the number of images
-    ranks_per_host   ranks on a host, which are also the tensor-parallel group
-    annotated        whether the script marks its steps (`profiler.step()`); without steps, the whole recording counts as one
+    ranks_per_host   ranks on a host, which form a tensor-parallel group
+    annotated        whether the script marks its steps (`profiler.step()`); if not, the whole recording is one step
     on_cpu           whether the host computes everything, without a GPU
     microbatches     how often a step runs forward and backward before it updates the weights
     reads_loss       whether the script logs the loss of each step
@@ -29,16 +29,16 @@ class JobOptions:
     shapes           whether the inputs of operators are recorded (record_shapes=True)
     memory           whether allocations are recorded (profile_memory=True)
     sync_events      whether stream waits are recorded (enable_cuda_sync_events)
-    host_factor      how slow the processor is, as a factor on the host's time
+    host_factor      factor on the host's time: how slow the processor is
     link_gb_per_s    bandwidth of each rank's link
     link_latency_ns  the minimum duration of a collective
     memory_before    bytes allocated before the recording begins
-    unused_reserved  bytes that the allocator reserves and cannot use
-    uneven           largest difference between a rank's work in a step and the mean, as a share of the mean
-    jitter           largest random change of each duration, as a share of the duration
-    mistakes         the planted mistakes by name, with a time in ns, a count or a share; the other modules simulate them
-    mistake_rank     the only rank with the mistakes; None if all have them
-    remedies         good practices that most jobs lack, in the same form as `mistakes`
+    unused_reserved  bytes that the allocator reserves but cannot use
+    uneven           largest difference between a rank's work in a step and the mean, as a fraction of the mean
+    jitter           largest random change of each duration, as a fraction of the duration
+    mistakes         the planted mistakes by name, each with a time in ns, a count or a fraction; see the other modules
+    mistake_rank     the only rank with the mistakes; None if all ranks have them
+    remedies         good practices that most jobs lack, by name, with amounts as in `mistakes`
     """
 
     seed: int = 0

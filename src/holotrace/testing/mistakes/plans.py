@@ -1,4 +1,4 @@
-"""Random pairs of jobs: one with a mistake, and the same job without it."""
+"""Draw random pairs of jobs: one with a mistake, and the same job without it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from holotrace.testing.mistakes.jobs import step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
-"""A planted mistake costs at least one of these shares of the healthy step."""
+"""A planted mistake costs at least one of these fractions of the healthy step, drawn at random."""
 
 _LEAST_SHARE = 0.06
-"""The smallest such share for mistakes whose size cannot be chosen."""
+"""A planted mistake whose size cannot be chosen costs at least this fraction of the healthy step."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Pair:
 
     @property
     def cost_ns(self) -> float:
-        """The cost of the mistake per step: the planted job's time minus the healthy job's."""
+        """The cost of the mistake per step: the step time of the planted job minus the step time of the healthy job."""
         return step_ns_of(self.planted) - step_ns_of(self.healthy)
 
 
@@ -80,7 +80,7 @@ def _drawn_job(dice: random.Random) -> JobOptions:
 
 
 def _small(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Return a small job: its host is about as busy as its device, so each wait of the host makes the step longer."""
+    """Return a small job whose host and device are about equally busy, so each wait of the host delays the step."""
     return replace(
         job, hidden=dice.choice((768, 1024)), tokens=2048, sequence=512, vocabulary=16_000, layers=8, autocast=False
     )
@@ -91,7 +91,7 @@ def _ranks(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], share: float) -> Pair:
-    """Return the first of these pairs whose mistake costs at least this share of the healthy step."""
+    """Return the first pair in which the mistake costs at least this fraction of the healthy step."""
     for planted, healthy in jobs:
         if step_ns_of(planted) >= (1 + share) * step_ns_of(healthy):
             return Pair(rule, planted, healthy)
@@ -100,7 +100,7 @@ def _first_costly(rule: str, jobs: Iterable[tuple[JobOptions, JobOptions]], shar
 
 
 def _lasting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant additional host time; a host that runs ahead of the device hides a small amount, so try larger ones."""
+    """Plant more and more host time, because a host that runs ahead of the device hides small amounts."""
     job = replace(job, reads_loss=dice.random() < 1 / 2, stacks=True)
     step_ns, share = step_ns_of(job), dice.choice(_DRAWN_SHARES)
     amounts = [share * step_ns * 1.5**power for power in range(16)]
@@ -120,7 +120,7 @@ def _waiting(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Plant:
-    """Plant a mistake in increasing amounts until its cost reaches a share of the step, drawn from `shares`."""
+    """Plant a mistake in increasing amounts until its cost reaches a fraction of the step, drawn from `shares`."""
 
     def plant(rule: str, job: JobOptions, dice: random.Random) -> Pair:
         return _first_costly(rule, ((job.with_mistake(rule, amount), job) for amount in amounts), dice.choice(shares))
@@ -129,7 +129,7 @@ def _counted(*amounts: float, shares: tuple[float, ...] = _DRAWN_SHARES) -> _Pla
 
 
 def _once(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, which suffer more from it."""
+    """Plant a mistake that has no amount; if it costs too little, plant it in smaller jobs, where it costs more."""
     fewer_tokens = replace(job, tokens=job.tokens // 2, vocabulary=8_000)
     narrower = replace(fewer_tokens, hidden=job.hidden // 2)
     smaller = (job, replace(job, hidden=job.hidden // 2), fewer_tokens, narrower)
@@ -174,7 +174,7 @@ def _late(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _exposed(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Reduce all gradients over a link that is too slow for the backward pass to hide the communication."""
+    """Reduce all gradients over a link so slow that the backward pass cannot hide the communication."""
     job = _ranks(job, dice)
     job = replace(job, ranks=2) if rule == "exposed_on_one_rank" else job
     jobs = ((replace(job, link_gb_per_s=speed), replace(job, link_gb_per_s=2000)) for speed in (100, 50, 25, 12, 6))
@@ -212,14 +212,14 @@ def _jittering(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _first_steps(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record a job from its beginning, and without marked steps, so that the driver loads each kernel in the recording."""
+    """Record a job from its beginning, without marked steps; the driver loads each kernel during the recording."""
     job = replace(job, annotated=False)
     amounts = (1_200_000 * 1.5**power for power in range(12))
     return _first_costly(rule, ((job.with_mistake(rule, each), job) for each in amounts), dice.choice(_DRAWN_SHARES))
 
 
 def _one_process(rule: str, job: JobOptions, _: random.Random) -> Pair:
-    """Let one process drive two devices; the healthy job has a process for each."""
+    """Let one process use two devices; the healthy job has one process per device."""
     job = replace(job, layers=3, steps=4, memory=False)
     return Pair(rule, job.with_mistake(rule), replace(job, ranks=2))
 
@@ -238,7 +238,7 @@ def _in_double(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _backlog(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let the host take longer than the device, which is still busy with work launched before the recording."""
+    """Let the host take longer than the device, which is still busy with work from before the recording."""
     job = replace(job, stacks=True, reads_loss=False, memory=False)
     return Pair(rule, job.with_mistake(rule, dice.uniform(1.5, 2.5) * step_ns_of(job)), job)
 
@@ -251,10 +251,10 @@ def _many_collectives(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _launch_bound(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Run a small model on a slow processor; without the mistake, the host takes almost no time, as with a CUDA graph.
+    """Run a small model on a slow processor; in the healthy job, the host takes almost no time, as with a CUDA graph.
 
-    The processor must also be too slow without the profiler. If recording Python functions causes most of the delay, that
-    recording is the mistake.
+    The processor must be too slow even without the profiler. Otherwise, recording Python functions would be the
+    mistake.
     """
     job = replace(_small(job, dice), hidden=512, heads=8)
     has_stacks = dice.random() < 1 / 2
@@ -271,7 +271,7 @@ def _python_overhead(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _kernel(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Plant a slow user-written kernel; the healthy job has one that takes a third of the time."""
+    """Plant a slow user-written kernel; in the healthy job, the kernel takes a third of the time."""
     step_ns = step_ns_of(job)
     slow_ns = dice.choice(_DRAWN_SHARES) * 1.4 * step_ns / job.layers
     return Pair(rule, job.with_mistake(rule, slow_ns), job.with_remedy("good_kernel", slow_ns / 3))
@@ -293,7 +293,7 @@ def _strided(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Let a stream wait for another before its own work; in the healthy job, the two compute at the same time."""
+    """Let one stream wait for another stream; in the healthy job, both streams compute at the same time."""
     branch_ns = dice.choice(_DRAWN_SHARES) * 1.2 * step_ns_of(job) / job.layers
     return Pair(rule, job.with_mistake(rule, branch_ns), job.with_remedy("parallel_branches", branch_ns))
 
@@ -306,14 +306,14 @@ def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record the Python functions of a job whose host, without the profiler, is as fast as the device."""
+    """Record the Python functions of a job whose host is as fast as the device without the profiler."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
     smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
     return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)
 
 
 def _tiny(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Replay CUDA graphs of kernels that do next to nothing."""
+    """Replay CUDA graphs of very short kernels."""
     return _first_costly(
         rule, ((job.with_mistake(rule, count), job) for count in (1000, 2000, 4000)), dice.choice((0.4, 0.6))
     )
@@ -367,7 +367,7 @@ def _accumulating(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _forgetful(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Reduce the gradients of each microbatch over a link that computation does not hide."""
+    """Reduce the gradients of each microbatch over a link so slow that computation cannot hide the communication."""
     job = _accumulating(job, dice)
     slower = (replace(job, link_gb_per_s=speed) for speed in (100, 50, 25, 12, 6))
     return _first_costly(rule, ((each.with_mistake(rule), each) for each in slower), dice.choice(_DRAWN_SHARES))
@@ -499,10 +499,10 @@ _REMEDIES: dict[str, Callable[[JobOptions], JobOptions]] = {
     "exposed_communication": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
     "exposed_on_one_rank": lambda job: replace(job, link_gb_per_s=100_000, link_latency_ns=0),
 }
-"""Remedies for causes that a job may have even if they were not planted."""
+"""Remedies for causes that a job may have even if none was planted."""
 
 
 def remedied(job: JobOptions, rule: str) -> JobOptions | None:
-    """Return the job without the cause that a rule describes; None if unplanted jobs never have this cause."""
+    """Return the job without the cause that a rule describes; None if only planted jobs have this cause."""
     remedy = _REMEDIES.get(rule)
     return None if remedy is None else remedy(job)

@@ -1,4 +1,4 @@
-"""What one rank of a simulated job does, as the profiler records it: host ranges, launches, and work on streams."""
+"""Record what one rank of a simulated job does: host ranges, launches, and work on streams."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from holotrace.testing.mistakes.options import JobOptions
 from holotrace.testing.planted.rank_course import Meetings
 
 MAIN, BACKWARD, _PROFILER, _GLOO = 0, 1, 2, 3
-"""Threads: the training thread, the autograd thread, a track for the profiler, and the thread that communicates on the host."""
+"""Threads: for training, autograd, the profiler, and communication on the host."""
 
 COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS, _HOST_DATA = 7, 13, 17, 20, 24, 28, 32
-"""Streams: two for computation, one for copies, one for each process group, and one for copies around collectives on the host."""
+"""Streams: two for computation, one for copies, one per process group, and one for copies around host collectives."""
 
 _NEXT_DEVICE = 100
-"""The streams of a rank's second device have numbers larger by this much."""
+"""Difference between the stream numbers of a rank's second and first device."""
 
 _LAUNCH_NS = 4_500
 _LATENCY_NS = 2_000
 _STREAM_GAP_NS = 900
 _WAKE_UP_NS = 7_000
 _CPU_FACTOR = 30
-"""A CPU takes about this many times as long as a GPU for small operators."""
+"""For small operators, a CPU takes about this many times as long as a GPU."""
 _QUEUE_LENGTH = 1_000
-"""A stream accepts about this many launches; then the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
+"""If this many launches are queued, the host waits: https://docs.nvidia.com/cuda/cuda-c-programming-guide"""
 
 _EVERY = 25
-"""Every 25th piece of work of a step waits for another process that shares the device."""
+"""Every 25th kernel or copy of a step waits for another process that shares the device."""
 
 _HAND_OVER_NS = 15_000
-"""Time until another thread of the host begins."""
+"""Time until another host thread begins."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
-"""Time that recording Python functions adds to each operator or call, and to each function."""
+"""Time that the recording of Python functions adds to each operator or call, and to each function."""
 
 _MOST_LATE_NS = 2_000
-"""Ranks leave a collective almost together: at most this much apart."""
+"""Largest time between the ends of a collective on different ranks."""
 
 _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41}
 
@@ -108,7 +108,7 @@ class Recorder:
         self._reserved = self._allocated = options.memory_before
 
     def amount(self, mistake: str) -> float:
-        """Return the amount of a mistake on this rank; 0 if the rank does not make it."""
+        """Return the amount of a mistake on this rank; 0 if the rank does not make the mistake."""
         return self.options.mistakes.get(mistake, 0) if self.options.mistake_rank in (None, self.rank) else 0
 
     def about(self, duration_ns: float) -> int:
@@ -116,11 +116,11 @@ class Recorder:
         return max(1, round(duration_ns * (1 + self.dice.uniform(-1, 1) * self.options.jitter)))
 
     def spend(self, duration_ns: float) -> None:
-        """Let the host run its own code, which takes longer on a slow processor."""
+        """Let the host run code, which takes longer on a slow processor."""
         self.pause(duration_ns * self.options.host_factor)
 
     def pause(self, duration_ns: float) -> None:
-        """Let the host spend this time, which does not depend on the processor's speed."""
+        """Let the host spend this time, whatever the processor's speed."""
         self.host = self._course.point((self.host, self.about(duration_ns)))
 
     def _profiled(self, duration_ns: float) -> None:
@@ -150,7 +150,7 @@ class Recorder:
 
     @contextmanager
     def function(self, name: str) -> Iterator[None]:
-        """Record a Python function or module around the `with` block; its code takes time even if it is not recorded."""
+        """Record a Python function or module around the `with` block; it takes time even if it is not recorded."""
         self.spend(1_200 + self.amount("python_overhead"))
         self._profiled(_PROFILED_FUNCTION_NS)
         if not self.options.stacks:
@@ -247,7 +247,7 @@ class Recorder:
         stream: int,
         **args: object,
     ) -> None:
-        """Launch a collective that waits for all computation launched so far and for the other ranks of its group."""
+        """Launch a collective that waits for all computation launched so far, and for the other ranks of the group."""
         name, members = group
         self._sequences[members] += 1
         number = self._sequences[members]
@@ -276,7 +276,7 @@ class Recorder:
         self._ran(Work("kernel", kernel.name, stream, self._kernel_args(kernel, known)), start, end)
 
     def communicate_on_host(self, group: tuple[str, tuple[int, ...]], size: int, duration_ns: float) -> None:
-        """Let a thread of the host copy gradients from the device, reduce them with the other ranks, and copy them back."""
+        """Let a host thread copy gradients from the device, reduce them with the other ranks, and copy them back."""
         members = group[1]
         self._sequences[members] += 1
         with self.range("cpu_op", _OPERATORS["allreduce"]):
@@ -292,7 +292,7 @@ class Recorder:
         self._gloo, self.host, self.thread = self.host, caller, thread
 
     def wait_for_host_collectives(self) -> None:
-        """Let the host wait until its collectives have ended, and the device until the results are copied back."""
+        """Let the host wait for its collectives to end, and the device for the results to be copied back."""
         self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
         self.wait(COMPUTE, _HOST_DATA)
 
@@ -401,7 +401,7 @@ _NCCL = {
 
 
 def events(recorder: Recorder, times_ns: Sequence[int]) -> Iterator[Event]:
-    """Yield the events of a rank as the profiler writes them; `times_ns` holds the time of each simulated point."""
+    """Yield the events of a rank as the profiler writes them; `times_ns` are the times of the simulation's points."""
     process = 4_000 + 73 * recorder.rank
     for row in recorder.rows:
         device, stream = divmod(row.stream or 0, _NEXT_DEVICE)

@@ -1,4 +1,4 @@
-"""The training loop of a simulated job, and the mistakes in it."""
+"""Simulate the training loop of a job, and the mistakes in it."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Training:
         self.recorder.synchronise("cudaDeviceSynchronize", (COMPUTE, COPY, SIDE, TENSOR, DATA, EXPERTS))
 
     def _marked(self, step: int) -> AbstractContextManager[None]:
-        """Mark a step in the recording, if the script does."""
+        """Mark a step in the recording, if the script marks steps."""
         if not self.options.annotated:
             return nullcontext()
         return self.recorder.range("user_annotation", f"ProfilerStep#{10 + step}")
 
     def _load(self, step: int) -> float:
-        """Return this rank's load in this step relative to the mean; uneven work moves to the next rank with each step."""
+        """Return this rank's load relative to the mean in this step; high load moves to the next rank in each step."""
         options = self.options
         slower = 1 + self.amount("slow_device")
         turn = (self.recorder.rank + step) % options.ranks
@@ -93,7 +93,7 @@ class Training:
                 self.recorder.launch(Kernel(name, size / self.options.link_gb_per_s, grid=24, block=512))
 
     def _backward(self, *, reduces: bool) -> None:
-        """Compute the gradients, and reduce them unless this microbatch runs within `no_sync`."""
+        """Compute the gradients and, if this microbatch is not inside `no_sync`, reduce them."""
         with (
             self.recorder.function("torch/_tensor.py(570): backward"),
             self.recorder.range("user_annotation", "backward"),
@@ -131,7 +131,7 @@ class Training:
                     self.recorder.synchronise("cudaStreamSynchronize", (stream,))
 
     def _between_steps(self, step: int) -> None:
-        """Do what the script does on the host before the forward pass."""
+        """Run the script's host code before the forward pass."""
         recorder = self.recorder
         if self.amount("slow_function"):
             with recorder.function(_SLOW_FUNCTIONS[self.options.seed % len(_SLOW_FUNCTIONS)]):

@@ -1,1 +1,1 @@
-"""Simulated jobs in which some ranks are late for known reasons, and how long each reason makes the other ranks wait."""
+"""Simulates jobs in which ranks are late for known reasons, and what waiting each reason causes."""

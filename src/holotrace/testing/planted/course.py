@@ -1,4 +1,4 @@
-"""The course of a simulated job: points in time, each at least a given time after certain earlier points.
+"""Simulate the course of a job: points in time, each at least a given time after certain earlier points.
 
 A planted delay is a minimum time between two points. The job without the delay is the same graph with this time set to 0.
 """
@@ -17,7 +17,7 @@ After = tuple[int, int]
 """An earlier point, and the minimum time since that point."""
 
 Activity = tuple[str, str, str]
-"""What takes up time: its kind, its name, and the module around it."""
+"""An activity that takes time: its kind, its name, and the module around it."""
 
 NOTHING: Activity = ("nothing", "", "")
 
@@ -41,7 +41,7 @@ class Course:
         self._order: list[int] | None = None
 
     def point(self, *after: After, activity: Activity = NOTHING) -> int:
-        """Add a point as early as these earlier points allow; `activity` fills the time before it."""
+        """Add a point as early as these earlier points allow; `activity` fills the time before the new point."""
         return self._added([_Edge(*earlier, _NOT_PLANTED) for earlier in after], activity)
 
     def delayed(self, point: int, cause: int, delay_ns: int, activity: Activity = NOTHING) -> int:
@@ -55,11 +55,11 @@ class Course:
         return len(self._before) - 1
 
     def also_after(self, point: int, earlier: int, least_ns: int = 0) -> None:
-        """Let a point also wait for another point, even for one that was added later."""
+        """Let a point also wait for another point, which may have been added later."""
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
-        """Return the true time of each point, leaving out the delays of the causes in `without`."""
+        """Return the true time of each point if the causes in `without` delayed nothing."""
         times = [BEGIN_NS] * len(self._before)
         for point in self._in_order():
             before = self._before[point]
@@ -70,7 +70,7 @@ class Course:
         return np.array(times, np.int64)
 
     def binding(self, point: int, times: npt.NDArray[np.int64]) -> After | None:
-        """Return the earlier point that determines the time of a point, and the time between them; None for the beginning."""
+        """Return the earlier point that determines a point's time, and the time in between; None for point 0."""
         before = self._before[point]
         if not before:
             return None

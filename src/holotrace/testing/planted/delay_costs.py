@@ -1,9 +1,9 @@
-"""The delay costs of a simulated job, computed call by call from what the simulation knows about each delay.
+"""Compute the delay costs of a simulated job, call by call, from the known delays.
 
-For every wait, compare what the waiting rank and the last rank to arrive have done since they were last synchronised.
-Both have worked on activities and waited for other ranks. The wait has two parts, in the ratio of the late rank's extra work
-to its extra waiting. The first part is charged to the activities on which the late rank spent more time, in
-proportion to the excess. The second part is charged to the causes of the late rank's waits.
+For every wait, compare the activities and waits of the waiting rank and of the last rank to arrive since both were last
+synchronised. Divide the wait into two parts, in the ratio of the late rank's extra work to its extra waiting. Charge
+the first part to the activities on which the late rank spent more time, in proportion to the excess. Charge the second
+part to the causes of the late rank's waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -38,7 +38,7 @@ class _History(NamedTuple):
 
 
 class DelayCosts:
-    """Finds the causes of all waiting in a job, and what each of them costs."""
+    """Find the causes of all waiting in a job, and the cost of each cause."""
 
     def __init__(self, course: Course, calls: Iterable[PlannedCall], times: npt.NDArray[np.int64]) -> None:
         self._course, self._times = course, times
@@ -51,7 +51,7 @@ class DelayCosts:
         self._known: dict[tuple[_Key, int], dict[Cause, float]] = {}
 
     def per_wait(self) -> Iterator[tuple[PlannedCall, int, dict[Cause, float]]]:
-        """Yield each call that waits, how long it waits, and each cause's share of the wait."""
+        """Yield each call that waits, how long it waits, and the fraction of the wait due to each cause."""
         for key in sorted(self._by_rank, key=self._first_start):
             for call in self._by_rank[key].values():
                 waited_ns = self._waited(call)
@@ -67,7 +67,7 @@ class DelayCosts:
         return costs
 
     def _shares(self, call: PlannedCall) -> dict[Cause, float]:
-        """Return each cause's share of a call's wait; the shares add up to 1."""
+        """Return the fraction of a call's wait due to each cause; the fractions add up to 1."""
         known = self._known.get((call.key, call.rank))
         if known is None:
             known = self._known[call.key, call.rank] = self._computed(call)
@@ -88,7 +88,7 @@ class DelayCosts:
         return _parts(shares) or {_BEGINNING: 1.0}
 
     def _history(self, call: PlannedCall, since_ns: int) -> _History:
-        """Return what the rank of the call spent its time on between `since_ns` and the call."""
+        """Return how the rank of the call spent its time between `since_ns` and the call."""
         spent = _History(Counter(), Counter())
         point = call.start
         while self._at(point) > since_ns and (before := self._course.binding(point, self._times)) is not None:
@@ -111,7 +111,7 @@ class DelayCosts:
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """For each set of members, return when all ranks had arrived in the operations that include them, sorted."""
+        """Return {members: sorted times when all ranks had arrived in operations that include these members}."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]

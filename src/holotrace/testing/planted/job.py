@@ -1,8 +1,8 @@
-"""A simulated job with planted delays: its trace files, and what each delay costs the other ranks.
+"""Simulate a job with planted delays: write its trace files, and compute how much waiting each delay costs.
 
-The cost of a cause is how much longer all ranks wait in the job than in the same job without this cause. The truth does not
-depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis reports the same cost. If
-they also wait for other reasons, as in a pipeline, part of a wait may have several causes.
+The cost of a cause is how much longer all ranks together wait in the job than in the same job without this cause. This
+truth does not depend on how an analysis attributes waiting. If ranks wait for no other reason, an exact analysis
+reports the same cost. If they also wait for other reasons, as in a pipeline, part of a wait may have several causes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _SOMETIMES = 0.2
 class CauseTruth:
     """The cost of a planted cause.
 
-    waited_ns   how long the cause makes ranks wait, summed over all ranks
-    others_ns   how long it makes all ranks but the late one wait; the late rank itself may wait less
+    waited_ns   how much waiting the cause adds, summed over all ranks
+    others_ns   how much waiting the cause adds on all ranks except the late rank, which may wait less
     """
 
     cause: Cause
@@ -64,7 +64,7 @@ class PlantedJob:
 
     @cached_property
     def waited_ns(self) -> npt.NDArray[np.int64]:
-        """The total time that each rank waits for others in its communication."""
+        """The total time that each rank waits for other ranks."""
         return self._waited(self.times)
 
     @cached_property
@@ -100,7 +100,7 @@ class PlantedJob:
         return self._harmless_rank if self.options.damage == "missing_rank" else None
 
     def write(self, folder: Path) -> Path:
-        """Write the trace file of each rank; the same options give the same files."""
+        """Write the trace file of each rank; equal options give equal files."""
         folder.mkdir(parents=True, exist_ok=True)
         for rank_course in self._ranks:
             if rank_course.rank != self.missing_rank:
@@ -141,7 +141,7 @@ class PlantedJob:
         return document(self._header(rank), events, {"traceName": f"rank{rank}.pt.trace.json"})
 
     def _recorded(self, rows: list[Row], rank: int) -> Iterator[tuple[int, Row]]:
-        """Yield the rows that the damage spares, with their positions."""
+        """Yield the rows that were not lost, with their positions."""
         damage, is_harmless = self.options.damage, rank == self._harmless_rank
         dice = random.Random(f"{self.options.seed} damage {rank}")  # noqa: S311 -- not a secret
         for place, row in enumerate(rows):

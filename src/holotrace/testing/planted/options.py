@@ -1,4 +1,4 @@
-"""Which job to simulate, and which delays to plant in it."""
+"""The options of a simulated job, and the delays to plant in it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ CauseKind = Literal[
     garbage_collection  Python collects garbage before the forward pass
     python_function     a function of the training script sleeps before the forward pass
     late_start          the first kernel of the step starts long after its launch
-    host_gap            before the forward pass, the host does nothing that the profiler records
-    slow_host           the host takes longer for every operator, so that the device waits for launches
+    host_gap            the host does nothing that the profiler records before the forward pass
+    slow_host           the host takes longer for every operator, so the device waits for launches
     slow_microbatch     all layers compute longer in one microbatch
 """
 
@@ -86,7 +86,7 @@ class PlantedOptions:
     layer_ns                time to compute the forward pass of a layer in one microbatch; the backward pass takes twice as long
     clock_offset_ns         how far the hosts' clocks may be off, in either direction
     clock_drift_ppb         how fast or slow the clocks may run, in parts per 10^9
-    jitter                  how much each duration may vary, as a share of the duration
+    jitter                  how much each duration may vary, as a fraction of the duration
     has_stacks              whether Python functions and modules are recorded (with_stack=True)
     has_waits               whether stream waits are recorded (enable_cuda_sync_events)
     """

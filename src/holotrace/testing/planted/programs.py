@@ -1,4 +1,4 @@
-"""What the ranks of a simulated job do in a step, on GPUs with NCCL or on CPUs with gloo, including the planted delays."""
+"""Simulate the steps of a job's ranks on GPUs with NCCL or on CPUs with gloo, including the planted delays."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Program(ABC):
         ]
 
     def _neighbour(self, *, forward: bool, sends: bool) -> int | None:
-        """Return the rank that this rank sends to or receives from; None at the ends of the pipeline."""
+        """Return the rank to which this rank sends, or from which it receives; None at the ends of the pipeline."""
         stage = self.stage + (1 if forward == sends else -1)
         stages = self.options.pipeline_group(self.rank)
         return stages[stage] if 0 <= stage < len(stages) else None
@@ -142,7 +142,7 @@ class Program(ABC):
 
 
 class DeviceProgram(Program):
-    """The steps of a rank with a GPU: the host launches a whole step ahead, then waits for the loss."""
+    """The steps of a rank with a GPU: the host launches a whole step in advance, then waits for the loss."""
 
     def _prepare(self) -> None:
         self.course.host_delay = self._host_delay()
@@ -150,7 +150,7 @@ class DeviceProgram(Program):
         self.course.kernel("aten::copy_", COPY_KERNEL, _COPY_NS, late=self._delays("late_start"))
 
     def _host_delay(self) -> tuple[int, int] | None:
-        """Return a slow host's delay per launch, which makes a step's launches take `delay_ns` longer than its kernels."""
+        """Return a slow host's delay per launch; with it, a step's launches take `delay_ns` longer than its kernels."""
         for cause, delay_ns in self._delays("slow_host"):
             layers = self.options.layers * self.options.microbatches
             return cause, (delay_ns + 3 * layers * self.options.layer_ns) // (2 * layers)

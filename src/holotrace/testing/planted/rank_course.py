@@ -1,4 +1,4 @@
-"""What one rank of a simulated job does: the rows of its trace, and the operations that it shares with other ranks."""
+"""Record one rank of a simulated job: the rows of its trace, and its operations with other ranks."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Group(NamedTuple):
 
 
 class PlannedCall(NamedTuple):
-    """One rank's part in an operation: when it starts, when all ranks have arrived, and when it ends.
+    """One rank's call of an operation: when it starts, when all ranks have arrived, and when it ends.
 
-    key      the same on all ranks of the operation
-    members  the ranks that take part in the operation
-    arrived  equals `start` if the rank waits for nobody
+    key      equal on all ranks of the operation
+    members  the ranks of the operation
+    arrived  equals `start` if the rank waits for no other rank
     """
 
     key: tuple[object, ...]
@@ -68,13 +68,13 @@ class PlannedCall(NamedTuple):
 
 @dataclass
 class Meetings:
-    """The operations of a job: for each operation's key, the point at which all its ranks have arrived."""
+    """The operations of a job: for each key, the point where all ranks have arrived."""
 
     course: Course
     arrived: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def arrive(self, key: tuple[object, ...], start: int) -> int:
-        """Add the arrival of a rank at `start`; return the point at which all ranks have arrived."""
+        """Add the arrival of a rank at `start`; return the point where all ranks have arrived."""
         point = self.arrived.setdefault(key, -1)
         if point < 0:
             point = self.arrived[key] = self.course.point((start, 0))
@@ -233,7 +233,7 @@ class RankCourse:
         return end
 
     def wait_on_host(self, ends: Sequence[int]) -> None:
-        """Let the main thread wait until all these points have passed."""
+        """Let the main thread wait for all these points."""
         with self.function("torch/distributed/distributed_c10d.py(2964): wait_for"), self.function(_WAIT):
             self.host = self._course.point((self.host, 0), *((end, 8_000) for end in ends))
 
@@ -285,7 +285,7 @@ class RankCourse:
         return (*counted, self._sequences[counted])
 
     def _transfer(self, transfer_ns: int) -> int:
-        """Return how long a transfer takes on this rank; ranks leave an operation at slightly different times."""
+        """Return how long a transfer takes on this rank; it differs slightly between ranks."""
         return transfer_ns + self._dice.randrange(_LARGEST_LATENESS_NS)
 
     def _pass(self, duration_ns: int) -> None:
@@ -310,7 +310,7 @@ class RankCourse:
         return start
 
     def _launched(self, call: str, stream: int, late: Sequence[tuple[int, int]] = ()) -> tuple[int, dict[str, object]]:
-        """Add a launching call; return the point at which its work starts, and the args of the work."""
+        """Add a launching call; return the point where its work starts, and the args of the work."""
         correlation = next(self._correlations)
         ready = self._course.point((self._call(call, correlation=correlation), _LAUNCH_LATENCY_NS), activity=_LAUNCH)
         for cause, delay_ns in late:
@@ -334,6 +334,6 @@ _MOST_RANKS_WRITTEN = 30
 
 
 def _ranks_text(ranks: Sequence[int]) -> str:
-    """Write the ranks of a group as the profiler does: it lists at most 30."""
+    """Return the ranks of a group as text; like the profiler, list at most 30 ranks."""
     shown = ", ".join(map(str, ranks[:_MOST_RANKS_WRITTEN]))
     return f"[{shown}, ...]" if len(ranks) > _MOST_RANKS_WRITTEN else f"[{shown}]"

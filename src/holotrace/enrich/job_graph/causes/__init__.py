@@ -1,1 +1,1 @@
-"""Why ranks wait: what the late rank did in the meantime, and how much waiting it caused."""
+"""Explains why ranks wait: what the late rank did in the meantime, and how much waiting this caused."""

@@ -226,7 +226,7 @@ def _modules(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, is_modu
     of_forward[backward[known]] = direct[forward[known]]
     linked = itself_or_above(parent, of_forward != NO_PARENT, rows)
     around = np.where(linked == NO_PARENT, NO_PARENT, of_forward[linked])
-    # The autograd function around a backward operator gets the same module as the operator.
+    # An autograd function gets the module of the backward operator inside it.
     outer = np.full(len(parent), NO_PARENT, np.int64)
     inner = np.flatnonzero(of_forward != NO_PARENT)
     above = parent[inner]

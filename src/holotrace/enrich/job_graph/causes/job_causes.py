@@ -39,7 +39,7 @@ class JobCauses(NamedTuple):
         return self._rows_of("unknown")
 
     def row_of_transfer(self) -> dict[str | None, int]:
-        """Return {kind of collective: row of the cause "transfer of this collective"}."""
+        """Return {kind of collective: row of the cause for its transfer}."""
         return self._rows_of("communication")
 
     def _rows_of(self, kind: str) -> dict[str | None, int]:

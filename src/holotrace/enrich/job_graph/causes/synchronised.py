@@ -57,7 +57,7 @@ def together_before(calls: pl.DataFrame, begin_ns: dict[int, int]) -> pl.Series:
 
 
 def _containing(sets: list[list[int]]) -> pl.DataFrame:
-    """Return all pairs of a set of ranks and a set that contains it; each set also contains itself."""
+    """Return all pairs (set, other) in which `other` contains all ranks of `set`, including (set, set)."""
     bits = [sum(1 << rank for rank in members) for members in sets]
     with_rank: dict[int, list[int]] = defaultdict(list)
     for number, members in enumerate(sets):

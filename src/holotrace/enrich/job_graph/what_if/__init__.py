@@ -1,1 +1,1 @@
-"""How long the step of a job would take if something were different."""
+"""Predicts how long the step of a job would take if something were different."""

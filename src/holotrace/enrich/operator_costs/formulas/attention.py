@@ -1,4 +1,4 @@
-"""Costs of attention: two products for each pair of query and key."""
+"""Compute the costs of attention: two products for each pair of query and key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _LENGTHS = "the lengths of the sequences were not recorded"
 _FLASH_3_LENGTHS = (3, 10, 11, 14, 15, 16)
-"""With these inputs of FlashAttention 3, lengths depend on data: new keys, used lengths, cache pages and rows, padding."""
+"""Inputs of FlashAttention 3 that make lengths depend on data: new keys, used lengths, cache pages, rows, padding."""
 
 
 class Attention(NamedTuple):
@@ -29,7 +29,7 @@ class Attention(NamedTuple):
         return self.positions() * self.query_heads
 
     def positions(self) -> int:
-        """Return the number of pairs of a query and a key of one head, over the batch."""
+        """Return the number of pairs of a query and a key in one head, over the batch."""
         return self.batch * self.queries * self.keys
 
 
@@ -57,9 +57,9 @@ def scaled_dot_product(arguments: Arguments, causal: int | None = None, *, layou
 def scaled_dot_product_backward(
     arguments: Arguments, causal: int | None = None, *, layout: str = "heads first"
 ) -> Cost:
-    """Five products, because the scores are recomputed: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
+    """FLOPs: five products, because scores are recomputed: 2·B·H·Nq·Nk·(3·d + 2·dv), half if causal and square.
 
-    Bytes of the output's gradient, of query, key and value, and of their gradients.
+    Bytes: output gradient, query, key and value, and their gradients.
     """
     sizes = heads_first(arguments, 1) if layout == "heads first" else heads_last(arguments, 1)
     dense = 2 * sizes.pairs() * (3 * sizes.width + 2 * sizes.value_width)
@@ -72,8 +72,8 @@ def scaled_dot_product_backward(
 def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
-    The mask is aligned so that the last query sees the last key. A causal mask leaves q·(k - q/2) of the
-    q·k pairs, half of them if q = k. The pairs in a window of keys are counted exactly.
+    The mask is aligned at its end: the last query sees the last key. A causal mask leaves q·(k - q/2) of the q·k pairs,
+    half of them if q = k. In a window of keys, pairs are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)
@@ -101,9 +101,9 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Sequences joined along one dimension: as `flash`, if their lengths are known.
 
-    The lengths are known if all sequences are as long as the longest, or if the name of the engine's step contains
-    their sums. If the lengths depend on data, the operations are unknown; bytes count as usual. With cache
-    pages, the bytes come from the sums in the step's name.
+    The lengths are known if all sequences are as long as the longest one, or if the name of the engine's step contains
+    sums of lengths. If the lengths are unknown, so are the operations, but not the bytes. With cache pages, the bytes
+    come from the sums in the step's name.
     """
     if any(arguments.has_tensor(index) and arguments.dims[index] for index in pages):
         return paged(arguments)
@@ -120,7 +120,7 @@ def joined(  # noqa: PLR0913 -- positions of inputs
 def joined_backward(  # noqa: PLR0913 -- positions of inputs
     arguments: Arguments, *, ends: int, longest: int, causal: int, window: int | None = None, first: int = 1
 ) -> Cost:
-    """As `flash_backward`, for sequences joined along one dimension; operations may be unknown, as in `joined`."""
+    """Sequences joined along one dimension: as `flash_backward`; operations may be unknown, as in `joined`."""
     query, key, value = (arguments.shape(first + index, 3) for index in range(3))
     sizes = Attention(1, query[1], query[0], key[0], key[1], query[2], value[2])
     twice = _twice_visible_joined(arguments, (query[0], key[0]), (ends, longest, causal, window))
@@ -189,8 +189,8 @@ def efficient(arguments: Arguments, ends: int = 4, mask: int = 9) -> Cost:
 def paged(arguments: Arguments, keys: int = 1) -> Cost:
     """2·H·(d + dv)·(pairs of query and key). In prefill, half of the pairs among a request's new tokens are masked.
 
-    Sums over the requests come from the name of the engine's step. Bytes of all new tokens' queries and outputs, and of
-    the keys and values in the cache.
+    Sums over the requests come from the name of the engine's step. Bytes: queries and outputs of all new tokens, and
+    keys and values in the cache.
     """
     _, heads, width = arguments.shape(0, 3)
     key_heads = arguments.shape(keys)[-2]
@@ -224,7 +224,8 @@ def _backward(
 ) -> Cost:
     """Return the cost of a gradient.
 
-    `twice` is twice the number of pairs under the mask (None if unknown), and `pairs` the number of all pairs of one head.
+    `twice` is twice the number of visible pairs (None if unknown), and `pairs` the number of all pairs, both in one
+    head.
     """
     moved = arguments.bytes(first - 1) + 2 * sum(arguments.bytes(first + index) for index in range(3))
     if twice is None:
@@ -236,7 +237,7 @@ def _backward(
 
 
 def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, window: int | None) -> int:
-    """Return twice the number of pairs under the mask, so that half a square is a whole number."""
+    """Return twice the number of visible pairs, because half of a square may not be a whole number."""
     left, right = (-1, -1) if window is None else (arguments.number(window, -1), arguments.number(window + 1, -1))
     right = 0 if _is_causal(arguments, causal) else right
     if left < 0 and right < 0:
@@ -247,7 +248,7 @@ def _twice_visible(arguments: Arguments, queries: int, keys: int, causal: int, w
 
 
 def pairs_in_window(queries: int, keys: int, left: int, right: int) -> int:
-    """Return how many pairs a window allows if the last query sees the last key; a negative `left` or `right` means no limit.
+    """Return how many pairs a window allows; the last query sees the last key, and a negative limit means no limit.
 
     >>> pairs_in_window(4, 4, 1, 0)  # each query sees itself and the one before
     7
@@ -271,7 +272,7 @@ def _clamped_sum(count: int, highest: int, start: int) -> int:
 def _twice_visible_joined(
     arguments: Arguments, totals: tuple[int, int], at: tuple[int, int, int, int | None]
 ) -> tuple[int, int] | None:
-    """Return twice the pairs under the mask and all pairs, within the sequences; None if the lengths are unknown."""
+    """Return twice the number of visible pairs, and the number of all pairs; None if the lengths are unknown."""
     ends, longest, causal, window = at
     if not arguments.is_given(ends):
         return None
@@ -302,7 +303,7 @@ def _result_bytes(arguments: Arguments, index: int) -> int:
 
 
 def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | None) -> int:
-    """Return the operations under the mask; argument `causal` is a boolean, or the number of a mask, 0 for none."""
+    """Return the operations under the mask; argument `causal` is a boolean or the number of a mask, 0 for none."""
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:

@@ -1,4 +1,4 @@
-"""Costs of convolutions: 2 operations for each element of the filter and each position at which it is applied."""
+"""Compute the costs of convolutions: 2 operations for each filter element at each position of the filter."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class _Geometry(NamedTuple):
 
 
 def convolution(arguments: Arguments) -> Cost:
-    """2·N·(positions)·(elements of the filter); positions of the output, or of the input if transposed.
+    """FLOPs: 2·N·(positions)·(elements of the filter). Bytes: input, filter and output.
 
-    Bytes of input, filter and output. A bias is added by another operator, or its cost is negligible.
+    Positions are in the output or, if transposed, in the input. A bias is added by another operator, or its cost is negligible.
     """
     geometry = _Geometry(
         stride=_sizes(arguments, 3),
@@ -49,7 +49,7 @@ def slow_convolution(arguments: Arguments) -> Cost:
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """FLOPs: one convolution for each requested gradient (input, filter). Bytes: what the convolutions read and write."""
+    """FLOPs: one convolution per requested gradient (input, filter). Bytes: read and written by these convolutions."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

@@ -1,4 +1,4 @@
-"""Costs of element-wise operators: some operations for each element of the result, every tensor moved once."""
+"""Compute the costs of element-wise operators: some operations per element of the result; each tensor is moved once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def elementwise(arguments: Arguments, flops_each: int = 1, inputs: tuple[int, ..
         arguments: the inputs.
         flops_each: operations for each element.
         inputs: positions of the tensors that are read.
-        result: bytes of an element of the result if they do not follow from the inputs.
+        result: bytes of an element of the result, unless they follow from the inputs.
     """
     read = [index for index in inputs if arguments.has_tensor(index)]
     if not read or not arguments.type(0):
@@ -58,7 +58,7 @@ def fill(arguments: Arguments) -> Cost:
 
 
 def gated(arguments: Arguments) -> Cost:
-    """`activation(a)·b` of the halves of an input. FLOPs: 5 for each element of the result. Bytes: input and result."""
+    """`activation(a)·b` of the input's halves. FLOPs: 5 per element of the result. Bytes: input and result."""
     elements = arguments.elements(0)
     moved = arguments.bytes(0) + arguments.bytes(1)
     return Cost(5 * elements, moved, "vector", arguments.precision(0))
@@ -111,7 +111,7 @@ def resample(arguments: Arguments) -> Cost:
 
 
 def _scaled_sizes(arguments: Arguments) -> list[int]:
-    """Return the input's last sizes times the recorded factors, such as `[2., 2.]`, which are argument 2 or 3."""
+    """Multiply the input's last sizes by the factors in argument 2 or 3, such as `[2., 2.]`."""
     shape = arguments.shape(0)
     factors = next((listed for index in (2, 3) if (listed := arguments.factors(index))), [])
     if len(factors) > len(shape):
@@ -151,7 +151,7 @@ def broadcast(shapes: list[Shape]) -> Shape:
 
 
 def promoted(arguments: Arguments, tensors: list[int]) -> str | None:
-    """Return the element type of the result; a scalar tensor counts only if its kind of number is higher."""
+    """Return the element type of the result; scalar tensors matter only if their kind of number is higher."""
     types = [(type_name(arguments.type(index)), bool(arguments.dims[index])) for index in tensors]
     if any(kind not in _PROMOTION for kind, _ in types):
         return types[0][0]

@@ -1,4 +1,4 @@
-"""Costs of mixtures of experts: two products for each token and each expert that it chose."""
+"""Compute the costs of mixtures of experts: two products for each token and each of its chosen experts."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FUSED = re.compile(
     r"(vllm|sglang)::(in|out)place_fused_experts|aiter::fused_moe_?|vllm::rocm_aiter_fused_moe"
     r"|vllm::(flashinfer_fused_moe_blockscale_fp8|fi_trtllm_fp8_per_tensor_moe)"
 )
-"""Operators inside a layer whose inputs are tokens and the weights of both products."""
+"""Operators inside a layer with tokens and the weights of both products as inputs."""
 
 _CHOOSES = re.compile(r"top_?k|sort", re.IGNORECASE)
 _INTEGERS = {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"}
 _PACKED = {"uint8": 2, "int8": 2, "int32": 8, "int64": 16, "float4_e2m1fn_x2": 2}
-"""How many 4-bit values an element of this type holds."""
+"""Number of 4-bit values in an element of each type."""
 _OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
 _NUMBERS = re.compile(r"(?<![^,])\d+,\d+,(?P<ranks>\d+),\d+(?![^,])")
 _ON_SEVERAL_RANKS = "experts are on several ranks, and which tokens this rank's experts received was not recorded"
@@ -53,9 +53,9 @@ class _Layer(NamedTuple):
 def fused_experts(arguments: Arguments, hidden: int = 0, first: int = 1, second: int = 2, chosen: int = 4) -> Cost:
     """FLOPs: 2·T·k·(H·N + I·H) for T tokens, k experts each, and weights H x N, I x H. Bytes: tokens, result, weights.
 
-    N is I, or 2·I with a gate. The bytes include all weights if evenly spread tokens would reach practically every expert. With
-    fewer tokens, the bytes are unknown, because the trace does not say which experts they chose. FLOPs and bytes are
-    unknown if the experts are on several ranks.
+    N is I, or 2·I with a gate. The bytes include all weights if evenly spread tokens would reach practically every
+    expert. With fewer tokens, the bytes are unknown, because the trace does not show the chosen experts. If the experts
+    are on several ranks, FLOPs and bytes are unknown.
     """
     if any(_maps_experts(arguments, index) for index in range(chosen + 1, arguments.count)):
         raise UnknownCostError(_ON_SEVERAL_RANKS)
@@ -71,10 +71,10 @@ def fused_experts_into(arguments: Arguments) -> Cost:
 
 
 def chosen_experts(arguments: Arguments, hidden: int = 0) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, chosen experts, their weights in the result, weights, …`, perhaps with biases.
+    """Like `fused_experts`, with the arguments `tokens, chosen experts, their scores, weights, …`, perhaps with biases.
 
-    The first four consecutive whole numbers describe two groups of ranks: the group that splits each expert, and the group
-    among which the experts are divided. Each group takes two numbers: its size, and the rank within it.
+    The first four consecutive whole numbers are size and rank in the group that splits each expert, then size and rank
+    in the group that divides the experts among its ranks.
     """
     weights = [index for index in arguments.tensors() if index > hidden + 2 and len(arguments.shape(index)) == 3][:2]  # noqa: PLR2004 -- experts, rows, columns
     if len(weights) != 2:  # noqa: PLR2004 -- of both products
@@ -100,7 +100,7 @@ def scored_experts(arguments: Arguments, first: int, second: int) -> Cost:
 
 
 def _packed_cost(arguments: Arguments, hidden: int, chosen: int, weights: Weights) -> Cost:
-    """Return the cost; tokens may pack two 4-bit values into a byte."""
+    """Return the cost; each byte of the tokens may contain two 4-bit values."""
     tokens, width = arguments.shape(hidden, 2)
     if width not in {weights.second[1], weights.second[1] // 2}:
         message = f"weights {list(weights.first)} and {list(weights.second)} do not fit tokens of width {width}"
@@ -133,9 +133,9 @@ def expert_kernel(arguments: Arguments) -> Cost:
 
 
 def routed_layer(arguments: Arguments) -> Cost:
-    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; weights and k come from the operators inside it.
+    """Like `fused_experts`, with the arguments `tokens, scores of all experts`; operators inside it show weights and k.
 
-    Inner operators with a rule of their own, such as a shared expert's products, are counted separately.
+    Operators inside it that have their own rule, such as a shared expert's products, are counted separately.
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
@@ -180,7 +180,7 @@ def _cost(arguments: Arguments, tokens: tuple[int, int], chosen: int, weights: W
 
 
 def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple[int, int]) -> Cost:
-    """Return the cost of one of the two products, given the number of tokens and the number of experts that each chooses."""
+    """Return the cost of one of the two products; `choices` are the tokens, and the experts that each token chooses."""
     experts, columns, _ = arguments.shape(weights, 3)
     if arguments.shape(result)[-1] not in {columns, columns // 2}:
         message = "the result does not fit the weights"
@@ -196,7 +196,7 @@ def _one_product(arguments: Arguments, weights: int, result: int, choices: tuple
 
 
 def _layer(hidden: int, weights: Weights) -> _Layer | None:
-    """Return the multiplications of one expert, for either order of the dimensions; None if the weights do not fit."""
+    """Return the sizes of one expert, whatever the order of the dimensions; None if the weights do not fit."""
     (one, *first), (other, *second) = weights.first, weights.second
     if one != other:
         return None
@@ -217,7 +217,7 @@ def _layer(hidden: int, weights: Weights) -> _Layer | None:
 
 
 def _weights_inside(arguments: Arguments, experts: int, hidden: int) -> list[Weights]:
-    """Return the distinct pairs of weights that fit the tokens, from inputs of inner operators with one matrix per expert."""
+    """Return the distinct pairs of weights that fit the tokens, from the inputs of operators inside."""
     found = dict.fromkeys(
         (tuple(call.dims[index]), call.type(index), call.element_bytes(index))
         for call in arguments.related
@@ -237,7 +237,7 @@ def _is_weights(call: Arguments, index: int, experts: int) -> bool:
 
 
 def _chosen_inside(arguments: Arguments, experts: int) -> int:
-    """Return how many experts each token chooses, according to the inner operators that choose or sort experts."""
+    """Return how many experts each token chooses, according to operators inside that choose or sort experts."""
     numbers = {
         number
         for call in arguments.related
@@ -252,7 +252,7 @@ def _chosen_inside(arguments: Arguments, experts: int) -> int:
 
 
 def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
-    """Return k: the argument of `topk(scores, k)`, or else the width of a tensor `[tokens, k]` that holds the chosen experts."""
+    """Return k: the argument of `topk(scores, k)`, or else the width of the tensor `[tokens, k]` of chosen experts."""
     listed = [
         call.dims[index][1]
         for index in call.tensors()
@@ -265,7 +265,7 @@ def _numbers_chosen(call: Arguments, tokens: int) -> list[int]:
 
 
 def _maps_experts(arguments: Arguments, index: int) -> bool:
-    """Whether this input is a list of integers, such as the positions of experts on other ranks or a number of tokens."""
+    """Whether this input is a list of integers."""
     return (
         arguments.has_tensor(index)
         and len(arguments.dims[index]) == 1
@@ -287,7 +287,7 @@ def _some_experts(experts: int, chosen: int, tokens: int) -> str:
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:
-    """Return the type in which the products compute; None if it is unknown, as for some 4-bit weights."""
+    """Return the precision of the products; None if it is unknown, as for some 4-bit weights."""
     kernel = next(iter(arguments.kernels), "")
     named = _OGS.search(kernel)
     if named:

@@ -1,4 +1,4 @@
-"""Costs of kernels that `torch.compile` generates with Triton."""
+"""Compute the costs of kernels that `torch.compile` generates with Triton."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _OPERATIONS = {
     **dict.fromkeys(("exp", "log", "sigmoid", "tanh", "silu"), 4),
     "gelu": 8,
 }
-"""Operations for each element, by the name of the fused operator, as TraceLens counts them; others count 0:
+"""Operations per element, by the name of the fused operator, as TraceLens counts them; other operators count 0:
 https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compiled_perf_model.py"""
 
 
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements · operations in the name, or 2·M·N·K for templates of products. Bytes: every tensor once.
 
-    A tensor that the kernel reads and changes in place also counts once, since the trace does not show which tensors change.
+    A tensor that the kernel changes in place also counts once, because the trace does not show which tensors change.
     Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)
@@ -46,7 +46,7 @@ def generated(arguments: Arguments) -> Cost:
 
 
 def _of_template(arguments: Arguments, flops: int | None, moved: int, precision: str | None) -> Cost:
-    """Return the cost of a template of torch.compile: a product, or attention whose mask is not recorded."""
+    """Return the cost of a template of torch.compile: a matrix product, or attention with an unrecorded mask."""
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (
@@ -58,7 +58,7 @@ def _of_template(arguments: Arguments, flops: int | None, moved: int, precision:
 
 
 def _product(arguments: Arguments) -> int | None:
-    """Return 2·B·M·N·K of the first two neighbouring inputs whose product has the shape of another input."""
+    """Return 2·B·M·N·K for the first two adjacent inputs whose product has the shape of another input."""
     shapes = [arguments.shape(index) for index in arguments.tensors()]
     for left, right in pairwise(shapes):
         is_product = len(left) == len(right) > 1 and left[-1] == right[-2] and left[:-2] == right[:-2]
@@ -68,7 +68,7 @@ def _product(arguments: Arguments) -> int | None:
 
 
 def operations_each(fused: str) -> int:
-    """Return the operations for each element of the operators in the name of a kernel: `add_mean_mul_pow_rsqrt`.
+    """Return the operations per element of the operators in a kernel's name, such as `add_mean_mul_pow_rsqrt`.
 
     >>> operations_each("add_mean_mul_pow_rsqrt")
     7

@@ -1,8 +1,9 @@
-"""Costs of normalisations and softmax: a few operations for each element; reading and writing dominate.
+"""Compute the costs of normalisations and softmax: a few operations per element; reading and writing dominate.
 
-E is the number of elements, C of parameters or channels, R of rows. Operations are counted as TraceLens counts them, so that both tools can be compared:
-https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py
-Bytes count every tensor once; TraceLens' `bytes_moved` differs if it counts channels as statistics.
+E is the number of elements, C the number of parameters or channels, R the number of rows. Operations are counted as in
+TraceLens, so the results of both tools can be compared:
+https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/perf_model.py Bytes count every tensor once;
+TraceLens' `bytes_moved` differs if it counts channels as statistics.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def softmax_backward(arguments: Arguments) -> Cost:
 
 
 def _forward(arguments: Arguments, flops: int, parameters: tuple[int, ...], *, statistics: int) -> Cost:
-    """Return the cost of a forward pass that writes this many bytes of statistics."""
+    """Return the cost of a forward pass that also writes `statistics` bytes."""
     read = sum(arguments.bytes(index) for index in parameters if arguments.is_given(index))
     moved = arguments.bytes(0) + arguments.elements(0) * arguments.element_bytes(0) + read + statistics
     return Cost(flops, moved, "vector", arguments.precision(0))
@@ -121,8 +122,8 @@ def _backward(  # noqa: PLR0913 -- positions of inputs
 ) -> Cost:
     """Return the cost of a backward pass; gradient and input are inputs 0 and 1.
 
-    The bias itself is not read; `bias` is the position of an input of the same size. The mask says which gradients were
-    requested; without a recorded mask, all gradients count.
+    The bias itself is not read; `bias` is the position of an input of the same size. The mask shows which gradients
+    were requested. If no mask was recorded, all were.
     """
     used = [index for index in (0, 1, weight, *statistics) if arguments.is_given(index)]
     asked = _gradients(arguments, mask)
@@ -140,7 +141,7 @@ def _gradients(arguments: Arguments, mask: int | None) -> list[bool]:
 
 
 def _accumulator_bytes(arguments: Arguments) -> int:
-    """Return the bytes of a statistic: 16-bit inputs have float32 statistics on the GPU.
+    """Return the bytes of a statistic, which is float32 on the GPU for 16-bit inputs.
 
     https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cuda/layer_norm_kernel.cu
     """

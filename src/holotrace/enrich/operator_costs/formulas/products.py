@@ -1,4 +1,4 @@
-"""Costs of matrix products: 2 x M x N x K operations, and each matrix moved once."""
+"""Compute the costs of matrix products: 2 x M x N x K operations; each matrix is moved once."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def grouped(arguments: Arguments) -> Cost:
 
 
 def _summed_in_groups(arguments: Arguments) -> Cost:
-    """One product for each group of columns of `[M, K]` and of rows of `[K, N]`: 2·M·N·K over all groups."""
+    """One product for each group of columns of `[M, K]` and rows of `[K, N]`. FLOPs: 2·M·N·K over all groups."""
     (rows, shared), columns, groups = arguments.shape(0, 2), arguments.shape(1, 2)[1], arguments.elements(2)
     flops = 2 * rows * columns * shared
     moved = arguments.bytes(0) + arguments.bytes(1) + groups * rows * columns * arguments.element_bytes(0)
@@ -92,9 +92,9 @@ def _summed_in_groups(arguments: Arguments) -> Cost:
 
 
 def recurrent(arguments: Arguments, passes: int = 1) -> Cost:
-    """RNN, LSTM, GRU over T steps of B sequences: 2·T·B·(elements of all weight matrices) per pass; weights and input once.
+    """RNN, LSTM, GRU over T steps of B sequences. FLOPs: 2·T·B·(elements of weights) per pass. Bytes: weights, input.
 
-    The backward pass counts as two passes: gradients of inputs and of weights.
+    The backward pass is two passes: one for the gradients of inputs, one for the gradients of weights.
     """
     sequence = arguments.shape(0, 3)
     weights = [shape for shape in _weights(arguments) if len(shape) == 2]  # noqa: PLR2004 -- matrices, not biases
@@ -134,4 +134,4 @@ def _plus(value: int | None, more: int) -> int | None:
 
 
 _SCALED_RESULT = {"6": 4, "7": 8, "23": 1, "24": 1, "25": 1, "26": 1}
-"""Bytes of an element by the number of the type `out_dtype`; https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h"""
+"""Bytes per element, by the number of `out_dtype`; https://github.com/pytorch/pytorch/blob/main/torch/headeronly/core/ScalarType.h"""

@@ -1,4 +1,4 @@
-"""Costs of 8-bit and 4-bit matrix products with scales, for the operators of kernel libraries."""
+"""Compute the costs of 8-bit and 4-bit matrix products with scales in kernel libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holotrace.enrich.operator_costs.arguments import Arguments
 from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 _RESULT_BYTES = 2
-"""Results have 16 bits unless a tensor for them is given."""
+"""Results have 16 bits, unless a result tensor is given."""
 
 
 def product(arguments: Arguments, a: int = 0, b: int = 1, result: int | None = None) -> Cost:

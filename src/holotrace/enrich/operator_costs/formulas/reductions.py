@@ -1,4 +1,4 @@
-"""Costs of reductions, pooling, sorting and losses: an operation for each element read."""
+"""Compute the costs of reductions, pooling, sorting and losses: one operation for each element that is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holotrace.enrich.operator_costs.cost import Cost, UnknownCostError
 
 
 def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_each: int = 1) -> Cost:
-    """FLOPs: E for E elements of the input. Bytes: input and result. Input number `dimensions` lists the reduced dimensions."""
+    """FLOPs: E for E elements of the input. Bytes: input and result. Argument `dimensions` lists reduced dimensions."""
     shape = arguments.shape(0)
     reduced = arguments.numbers(dimensions)
     elements = prod(remaining(shape, reduced))
@@ -18,7 +18,7 @@ def reduction(arguments: Arguments, dimensions: int = 1, result: int = 0, flops_
 
 
 def with_positions(arguments: Arguments) -> Cost:
-    """As `reduction`; the positions of the results, 8 bytes each, are also written."""
+    """As `reduction`, plus the bytes of the results' positions, 8 bytes each."""
     cost = reduction(arguments)
     reduced = arguments.numbers(1)
     positions = 0 if reduced is None else 8 * prod(remaining(arguments.shape(0), reduced))
@@ -88,7 +88,7 @@ def negative_log_likelihood(arguments: Arguments) -> Cost:
 def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
     """FLOPs: 1 for each target. Bytes: one element written for each target, and the targets.
 
-    Another operator fills the rest of the gradient with zeros.
+    Another operator fills the other elements of the gradient with zeros.
     """
     targets = arguments.elements(2)
     return Cost(targets, targets * arguments.element_bytes(1) + arguments.bytes(2), "vector", arguments.precision(1))
@@ -103,7 +103,7 @@ def loss(arguments: Arguments) -> Cost:
 
 
 def remaining(shape: Shape, reduced: list[int] | None) -> Shape:
-    """Return the sizes of the dimensions that are not reduced; if none are given, all are reduced."""
+    """Return the sizes of the dimensions that are not reduced; if `reduced` is empty, all are reduced."""
     if not reduced:
         return ()
     places = {place % len(shape) for place in reduced} if shape else set()

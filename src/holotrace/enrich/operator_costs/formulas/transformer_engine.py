@@ -1,4 +1,4 @@
-"""Costs of Transformer Engine's layers, which call their matrix multiplications without operators such as `aten::mm`.
+"""Compute the costs of Transformer Engine's layers, which multiply matrices without operators such as `aten::mm`.
 
 The order of inputs differs between versions, so the formulas find matrices by their shapes.
 """
@@ -53,10 +53,10 @@ def two_layers(arguments: Arguments) -> Cost:
 
 
 def backward(arguments: Arguments, products: int) -> Cost:
-    """FLOPs: those of the forward call, for each computed gradient. Bytes: the result's gradient, and all inputs per gradient.
+    """FLOPs: as the forward call, per computed gradient. Bytes: the result's gradient, and all inputs per gradient.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one gradient (of the inputs or of the weights) or both were computed; both kinds move the same number of bytes.
+    whether one gradient (of the inputs or the weights) or both were computed. Each gradient moves equally many bytes.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -75,7 +75,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
 
 
 def _forward(arguments: Arguments, products: int) -> Cost:
-    """Return the cost of the forward call, with the precision that the names of the backward kernels show."""
+    """Return the cost of the forward call, with the precision in the names of the backward kernels."""
     if not arguments.related:
         message = "the forward call of this gradient, which has the shapes, was not recorded"
         raise UnknownCostError(message)
@@ -129,7 +129,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the data type that the kernel's name shows, because the call may quantise 16-bit inputs; else the input's."""
+    """Return the data type in the kernel's name, or else of the input; the call may quantise 16-bit inputs."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
