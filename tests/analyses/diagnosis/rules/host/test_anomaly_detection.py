@@ -29,7 +29,7 @@ def test_the_stacks_of_operators_cost_their_time() -> None:
 
     assert (case.cost_ns, case.count, case.place.source_line) == (300_000, 6, "train.py(3): step")
     assert said(trace, "anomaly_detection").what == (
-        "training waits while autograd's anomaly detection records the Python stack of each operator (6 times)"
+        "training waits while autograd's anomaly detection records the Python stack of each operator (3 times per step)"
     )
 
 

@@ -23,14 +23,17 @@ https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/python_anomaly_
 
 def anomaly_detection(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time in which operators record the Python stack that called them."""
-    known = host_ranges(evidence.rank_trace)
-    kind, names = known.ranges["kind"].to_numpy(), evidence.rank_trace.texts(known.ranges["name"])
-    is_stack = (kind == EventKind.PYTHON_FUNCTION) & names.str.contains(_STACK).fill_null(value=False).to_numpy()
-    above = nearest_above(known.parent, kind == EventKind.CPU_OP, np.arange(len(kind)))
-    is_stack &= (above != NO_PARENT) & (holding(evidence.step_windows, known.ranges["start_ns"].to_numpy()) >= 0)
-    if not is_stack.any():
+    known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
+    kind, name = known.ranges["kind"].to_numpy(), known.ranges["name"].to_numpy()
+    is_format = texts.str.contains(_STACK).fill_null(value=False).to_numpy()
+    rows = np.flatnonzero((kind == EventKind.PYTHON_FUNCTION) & is_format[name])
+    rows = rows[holding(evidence.step_windows, known.ranges["start_ns"].to_numpy()[rows]) >= 0]
+    rows = rows[nearest_above(known.parent, kind == EventKind.CPU_OP, rows) != NO_PARENT] if len(rows) else rows
+    if not len(rows):
         return
-    stacks = known.ranges.filter(pl.Series(is_stack)).sort("start_ns")
+    stacks = known.ranges[rows].sort("start_ns")
+    is_stack = np.zeros(len(kind), np.bool_)
+    is_stack[rows] = True
     inside = itself_or_above(known.parent, is_stack, np.arange(len(kind))) != NO_PARENT
     events = known.ranges["event_index"].filter(pl.Series(inside))
     explained = intersection(union_of(stacks), evidence.idle)
@@ -42,14 +45,14 @@ def anomaly_detection(evidence: RankEvidence) -> Iterator[Case]:
         count=len(stacks),
         place=Place(host.get("module"), None, None, host.get("frame"), first["event_index"], first["start_ns"]),
         change=Remove(pl.col("event_index").is_in(events.implode())),
-        words={"is_idle": evidence.has_device_work},
+        words={"is_idle": evidence.has_device_work, "per_step": len(stacks) / evidence.step_count},
     )
 
 
 def _say(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"{who_waits(cases[0])} while autograd's anomaly detection records the Python stack of each operator "
-        f"({cases[0].count:,} times)",
+        f"({cases[0].words['per_step']:,.0f} times per step)",
         "Remove torch.autograd.set_detect_anomaly(True), torch.autograd.detect_anomaly() or the trainer's detect_anomaly; they are "
         "for debugging. They also check each gradient for NaN.",
     )
