@@ -89,6 +89,13 @@ def components(component: Any, kind: str) -> list[dict[str, Any]]:
     return own + components(component.get("props", {}).get("children"), kind)
 
 
+def page_links(shown: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the links of the navigation, in order."""
+    return [
+        link for nav in components(shown["nav"], "Navigation") for part in nav["sections"] for link in part["links"]
+    ]
+
+
 def _target(text: str, wild: dict[str, str] | None) -> dict[str, Any]:
     name, _, prop = text.rpartition(".")
     return {"id": _filled(name, wild), "property": prop}

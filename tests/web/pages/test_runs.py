@@ -14,7 +14,7 @@ from dash import html
 
 from holotrace.web.pages import runs
 from jobs import cpu_job, gpu_job
-from web_client import WebClient, components, texts
+from web_client import WebClient, components, page_links, texts
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
     assert list(links.items())[1:] == [(f"?view=overview&run={gpu}", "gpu"), (f"?view=overview&run={cpu}", "the cpu")]
     assert [tick["id"]["name"] for tick in components(shown["page"], "Checkbox")] == [gpu, cpu]
     assert "1970-01-02 00:00 UTC" in texts(shown["page"])
-    assert [link["label"] for link in components(shown["nav"], "NavLink")] == ["Runs"]
+    assert [link["title"] for link in page_links(shown)] == ["Runs"]
 
 
 def test_each_run_has_its_numbers_and_verdict(client) -> None:
@@ -75,4 +75,4 @@ def test_one_run_has_no_list_in_front(tmp_path) -> None:
     gpu_job().write(tmp_path / "gpu")
     shown = WebClient(tmp_path).page("")
     assert texts(shown["page"])[0] == "Overview"
-    assert components(shown["nav"], "NavLink")[0]["label"] == "Runs"
+    assert page_links(shown)[0]["title"] == "Runs"

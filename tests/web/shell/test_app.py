@@ -26,7 +26,7 @@ from holotrace.web.shell.app import MOST_REQUEST_BYTES
 from holotrace.web.shell.scripts import ASSETS, assets_path
 from jobs import MARKUP, cpu_job, gpu_job
 from matrices import slow_except
-from web_client import WebClient, components, texts
+from web_client import WebClient, components, page_links, texts
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_every_page_appears_at_once_with_its_question(client, gpu, page) -> None
     """A page shows title, question and navigation before anything is computed."""
     shown = client.page(f"?view={page.name}&{gpu}")
     assert {page.title, page.question} <= set(texts(shown["page"]))
-    links = {link["href"]: link["label"] for link in components(shown["nav"], "NavLink")}
+    links = {link["href"]: link["title"] for link in page_links(shown)}
     assert links[f"?view={page.name}&{gpu}"] == page.title
     assert len(links) == len(PAGES)
 

@@ -11,10 +11,10 @@ from browsing import PATIENCE_MS, go_to, serving, visit
 from holotrace.web.pages import PAGES
 from holotrace.web.session.selection import Selection
 from jobs import gpu_job
-from web_client import WebClient, components
+from web_client import WebClient, page_links
 
 MARKED = """() => [
-  [...document.querySelectorAll('#nav a[data-active]')].map(link => link.textContent),
+  [...document.querySelectorAll('#nav a[aria-current]')].map(link => link.textContent),
   [...document.querySelectorAll('#nav a[title]')].filter(link => link.title).map(link => link.textContent),
 ]"""
 
@@ -25,8 +25,7 @@ def test_one_page_is_marked(tmp_path) -> None:
     client = WebClient(tmp_path)
     for page in PAGES:
         shown = client.page(f"?view={page.name}&run={client.session.runs[0].id}")
-        links = components(shown["nav"], "NavLink")
-        assert [link["label"] for link in links if link["active"] is True] == [page.title]
+        assert [link["title"] for link in page_links(shown) if link["isShown"]] == [page.title]
 
 
 @pytest.mark.browser

@@ -149,7 +149,7 @@ def test_the_tab_works_below_a_prefix(small_folder, browser, prefix) -> None:
         address = outside if prefix == "proxy" else url
         with visit(browser, f"{address}?p.holotrace.view=idle_time#holotrace") as seen:
             seen.expect(tab(seen), title="Idle time", figures=1, tables=2)
-            assert tab(seen).locator("#nav a[data-active]").all_inner_texts() == ["Idle time"]
+            assert tab(seen).locator("#nav a[aria-current]").all_inner_texts() == ["Idle time"]
             assert not seen.troubles
 
 

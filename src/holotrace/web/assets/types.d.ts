@@ -2,6 +2,12 @@
 
 import type { Timeline } from "./timeline/timeline.js";
 
+/** Links to pages under a title, from `shell/navigation.py`. */
+export interface Section {
+  title: string;
+  links: { title: string; href: string; isShown: boolean }[];
+}
+
 /** The row, depth, start, length and event_index of an event; times are in ns since the origin of its rank. */
 export type Place = [number, number, number, number, number];
 
@@ -279,7 +285,7 @@ interface Plotly {
 }
 
 interface React {
-  createElement(type: string, props: object): unknown;
+  createElement(type: string, props: object, text?: string): unknown;
   useEffect(effect: () => void, dependencies: unknown[]): void;
   useState<T>(first: T): [T, (next: T) => void];
 }
@@ -297,6 +303,6 @@ declare global {
       set_props(id: string, props: object): void;
       [namespace: string]: any;
     };
-    holotrace: { Later?: unknown; timeline?: Timeline | null };
+    holotrace: { Later?: unknown; Navigation?: unknown; timeline?: Timeline | null };
   }
 }

@@ -14,6 +14,7 @@ from holotrace.catalogue import ANALYSES
 from holotrace.drawing.names import printable
 from holotrace.units import counted, duration_text
 from holotrace.web.parts.components import shown
+from holotrace.web.parts.later import Later
 from holotrace.web.parts.timeline_link import AtEvent, AtSpan, timeline_link
 from holotrace.web.session.selection import Selection
 
@@ -51,7 +52,7 @@ def _found(details: FindingDetails, selection: Selection) -> Component:
     terms = [part for term, meaning in rows for part in (html.Dt(term), html.Dd(meaning))]
     is_open = selection.option(FINDING) == details.key
     key: dict[str, Any] = {"data-finding": details.key}
-    return html.Li(html.Details([said, html.Dl(terms)], open=is_open, **key))
+    return html.Li(html.Details([said, Later([html.Dl(terms)], after="figures")], open=is_open, **key))
 
 
 def _ranks(details: FindingDetails, selection: Selection) -> list[Component | str]:

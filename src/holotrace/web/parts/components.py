@@ -13,6 +13,7 @@ from dash.development.base_component import Component
 from holotrace.drawing.detached_heading import detached
 from holotrace.drawing.names import printable
 from holotrace.units import unbroken
+from holotrace.web.parts.later import Later
 
 MOST_FINDINGS = 12
 _SHORT_CAVEAT = 160
@@ -47,7 +48,12 @@ def caveats(sentences: Sequence[str], *, kind: str = "caveat", kinds: str = "") 
     first = shown(sentences[0])
     if len(sentences) == 1 and len(first) <= _SHORT_CAVEAT:
         return [html.P(f"{count}: {first}", className="holotrace-caveat")]
-    return [html.Details([html.Summary(count), *findings(sentences)], className="holotrace-details")]
+    return [folded(count, *findings(sentences))]
+
+
+def folded(summary: str, *children: Component) -> Component:
+    """Return content that a click on `summary` unfolds."""
+    return html.Details([html.Summary(summary), Later([*children], after="figures")], className="holotrace-details")
 
 
 def labelled(text: str) -> dict[str, Any]:
@@ -59,16 +65,13 @@ def definitions(terms: Sequence[tuple[str, str]], *, scrolls: bool = False) -> C
     """Return a folded list of terms with definitions; with `scrolls`, the list can be focused with the keyboard."""
     rows = [part for term, meaning in terms for part in (html.Dt(term), html.Dd(meaning))]
     listed = html.Dl(rows, tabIndex="0" if scrolls else None)
-    return html.Details([html.Summary("What the words mean"), listed], className="holotrace-details")
+    return folded("What the words mean", listed)
 
 
 def python_block(code: str) -> Component:
     """Return a folded block of Python code that computes the same result, with a copy button."""
     copy = dcc.Clipboard(content=code, title="copy", className="holotrace-copy")
-    return html.Details(
-        [html.Summary("The same in Python"), html.Div([html.Pre(code, tabIndex=0), copy], className="holotrace-code")],
-        className="holotrace-details",
-    )
+    return folded("The same in Python", html.Div([html.Pre(code, tabIndex=0), copy], className="holotrace-code"))
 
 
 def findings(sentences: Iterable[str]) -> list[Component]:
@@ -77,8 +80,8 @@ def findings(sentences: Iterable[str]) -> list[Component]:
     if not items:
         return []
     more = items[MOST_FINDINGS:]
-    folded = [html.Details([html.Summary(f"{len(more):,} more"), html.Ul(more)], className="holotrace-details")]
-    return [html.Ul(items[:MOST_FINDINGS], className="holotrace-findings"), *(folded if more else [])]
+    rest = [folded(f"{len(more):,} more", html.Ul(more))] if more else []
+    return [html.Ul(items[:MOST_FINDINGS], className="holotrace-findings"), *rest]
 
 
 def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
@@ -87,7 +90,9 @@ def graph(name: str, figure: go.Figure, *, asked: str = "") -> Component:
     title = [] if alone.title == asked else [dmc.Title(alone.title, order=2, size="h4")]
     explanation = [dmc.Text(shown(alone.explanation), c="dimmed", size="sm")] if alone.explanation else []
     drawn = dcc.Graph(
-        id={"type": "figure", "name": name}, figure=alone.figure, config={"displaylogo": False, "responsive": True}
+        id={"type": "figure", "name": name},
+        figure=alone.figure.to_dict(),
+        config={"displaylogo": False, "responsive": True},
     )
     heights = {"--height": f"{alone.height}px", "--narrow-height": f"{alone.narrow_height}px"}
     box = html.Div(drawn, style=heights, className="holotrace-graph")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from dash.development.base_component import Component
 
 
 class Later(Component):
-    """Children that are built after the figures are drawn and the scripts of tables are loaded.
+    """Children that are built after the figures are drawn or, with `after="tables"`, after the scripts of tables load.
 
-    Tables and their controls take longer to build than figures, and most tables are below the figures.
+    Tables and folded lists delay the first figure if they are built before it, though readers see the figure first.
     """
 
     _children_props: list[str] = []  # noqa: RUF012 -- as in all components of Dash
@@ -16,10 +18,10 @@ class Later(Component):
     _namespace = "holotrace"
     _type = "Later"
 
-    def __init__(self, children: list[Component], *, height: int) -> None:
+    def __init__(self, children: list[Component], *, after: Literal["figures", "tables"], height: int = 0) -> None:
         """Reserve `height`, the children's approximate height in pixels."""
-        self._prop_names = ["children", "height"]
+        self._prop_names = ["children", "after", "height"]
         self._valid_wildcard_attributes: list[str] = []
         self.available_properties = self._prop_names
         self.available_wildcard_properties: list[str] = []
-        super().__init__(children=children, height=height)
+        super().__init__(children=children, after=after, height=height)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dash_mantine_components as dmc
 from dash import ALL, Dash, Input, Output, State, dcc, html
@@ -21,6 +22,7 @@ from holotrace.web.parts.slow_parts import Parts, part, problem, with_run
 from holotrace.web.session.selection import FIRST_VIEW, RUNS_VIEW, Selection
 from holotrace.web.session.session import Session
 from holotrace.web.shell.callback_bodies import register_body_check
+from holotrace.web.shell.navigation import Navigation, PageLink, Section
 from holotrace.web.shell.scripts import LeanDash, register_scripts
 from holotrace.web.shell.selectors import CHOICES_PART, choices_part, register_selectors, selectors
 from holotrace.web.tables.routes import register_tables
@@ -147,10 +149,15 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         navbar={"width": 230, "breakpoint": "md", "collapsed": {"mobile": True}},
         padding="md",
     )
-    themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
     known = {} if query is None else {"search": query}  # without a known query, the browser sends it later
-    stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
+    stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=_templates())]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
+
+
+@cache
+def _templates() -> dict[str, Any]:
+    """Return the template of the figures by theme; Plotly takes longer to build the templates than Dash the page."""
+    return {theme: template(theme).to_plotly_json() for theme in SURFACES}
 
 
 def _page(page: Page, session: Session, selection: Selection) -> Component:
@@ -174,13 +181,13 @@ def _no_runs(session: Session) -> Component:
 
 def _navigation(selection: Selection) -> list[Component]:
     if selection.run is None:  # all other pages show a run
-        return [_nav_link(page, selection) for page in PAGES if page.name == RUNS_VIEW]
-    links: list[Component] = []
-    for section, listed in groupby(sorted(PAGES, key=_position), key=lambda page: page.section):
-        if section:
-            links.append(dmc.Text(section, size="xs", c="dimmed", mt="sm", px="sm"))
-        links += [_nav_link(page, selection) for page in listed]
-    return [*links, part(WITHOUT_DATA_PART, min_height=0)]
+        runs = [_page_link(page, selection) for page in PAGES if page.name == RUNS_VIEW]
+        return [Navigation([{"title": "", "links": runs}])]
+    sections: list[Section] = [
+        {"title": title, "links": [_page_link(page, selection) for page in listed]}
+        for title, listed in groupby(sorted(PAGES, key=_position), key=lambda page: page.section)
+    ]
+    return [Navigation(sections), part(WITHOUT_DATA_PART, min_height=0)]
 
 
 def _position(page: Page) -> tuple[int, bool]:
@@ -188,9 +195,8 @@ def _position(page: Page) -> tuple[int, bool]:
     return [known.section for known in PAGES].index(page.section), page.title != page.section
 
 
-def _nav_link(page: Page, selection: Selection) -> Component:
-    href, is_shown = selection.at(page.name).query(), page.name == selection.view
-    return dmc.NavLink(label=page.title, href=href, active=is_shown, py=4, className="holotrace-nav")
+def _page_link(page: Page, selection: Selection) -> PageLink:
+    return {"title": page.title, "href": selection.at(page.name).query(), "isShown": page.name == selection.view}
 
 
 def _register_theme(app: Dash) -> None:

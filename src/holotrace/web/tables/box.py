@@ -79,7 +79,7 @@ def table_box(name: str, table: Table, selection: Selection) -> Component:
         className="holotrace-caption",
     )
     box = html.Div(grid(name, table, by, top), id=_id("box", name))
-    return html.Section(Later([caption, box], height=_height(table.frame)), className="holotrace-table")
+    return html.Section(Later([caption, box], after="tables", height=_height(table.frame)), className="holotrace-table")
 
 
 def grid(name: str, table: Table, by: str, top: str) -> Component:

@@ -81,14 +81,14 @@ const tablesLoaded = async () => {
 };
 
 /**
- * The React component for `parts/later.py`; it shows its children after the scripts of tables are loaded.
- * @param {{ children: unknown, height: number }} props
+ * The React component for `parts/later.py`; it shows its children after the figures or after the scripts of tables.
+ * @param {{ children: unknown, after: "figures" | "tables", height: number }} props
  */
-export const Later = ({ children, height }) => {
+export const Later = ({ children, after, height }) => {
   const { createElement, useEffect, useState } = window.React;
   const [isTime, setTime] = useState(false);
   useEffect(() => {
-    tablesLoaded().then(() => setTime(true));
+    (after === "tables" ? tablesLoaded() : figuresDrawn()).then(() => setTime(true));
   }, []);
   return isTime ? children : createElement("div", { className: "holotrace-awaited", style: { height } });
 };

@@ -6,9 +6,10 @@ import { followFindings } from "./findings.js";
 import { listenForKeys } from "./keys.js";
 import { Later, loadWhatIsShown } from "./later.js";
 import { followTensorboard } from "./scheme.js";
+import { Navigation } from "./navigation.js";
 import { showSidebar } from "./sidebar.js";
 
-window.holotrace = { Later };
+window.holotrace = { Later, Navigation };
 window.dash_clientside.holotrace = callbacks;
 window.dash_ag_grid = { AgGrid: () => null }; // a stand-in: Dash requires this name long before a table needs it
 showSidebar();
