@@ -49,3 +49,8 @@ def test_analyses_load_no_plotting_and_no_pandas() -> None:
     code = "import sys, holotrace; holotrace.open_trace, holotrace.idle_time; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = modules_after(code)
     assert {"dash", "jinja2", "pandas", "plotly", "pyarrow"}.isdisjoint(loaded)
+
+
+def test_figures_need_no_import_of_their_own() -> None:
+    """After `import holotrace`, the examples in the docstrings can use `holotrace.figures`."""
+    assert modules_after("import holotrace; print(holotrace.figures.plot_idle_time.__name__)") == ["plot_idle_time"]

@@ -72,7 +72,7 @@ def test_names_come_from_the_modules_in_the_stub(module) -> None:
     """`__all__` has the names in the stub, and each name is the object in the module that the stub names."""
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.name: f"{module.__name__}.{node.module}"
+        alias.name: ".".join([module.__name__, *([node.module] if node.module else [])])
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

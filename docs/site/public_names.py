@@ -62,8 +62,9 @@ def _prefixes(modules: str) -> tuple[str, ...]:
 
 
 def public_names(package: str) -> list[str]:
-    """Return the public names of a package, without `__version__`."""
-    return [name for name in import_module(package).__all__ if not name.startswith("__")]
+    """Return the public names of a package, without `__version__` and submodules."""
+    names = import_module(package).__all__
+    return [name for name in names if not name.startswith("__") and not inspect.ismodule(_value(package, name))]
 
 
 def _value(package: str, name: str) -> object:

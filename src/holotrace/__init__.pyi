@@ -1,5 +1,6 @@
 """The public names of `holotrace`, and the modules that define them; each is imported when first used."""
 
+from . import figures as figures
 from .analyses.collectives.compute import Collectives as Collectives, collectives as collectives
 from .analyses.communication_overlap.compute import (
     CommunicationOverlap as CommunicationOverlap,
