@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Any other text is an error that states its position; the reader never guesses numbers.
+    /// Any other text causes an error that gives its position; the reader never guesses numbers.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::health::Health;
 use crate::input::{Input, Source};
 
-/// The kind of a file, as its beginning shows.
+/// The kind of a file, judged by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A profiler trace.
