@@ -16,7 +16,7 @@ impl Default for GzipWriter {
 }
 
 impl GzipWriter {
-    /// Compress a piece; returns the bytes that are ready.
+    /// Compress a piece; returns the compressed bytes that are ready.
     ///
     /// # Errors
     ///

@@ -86,7 +86,7 @@ faults! {
     UnmatchedEnd = "unmatched_end", Dropped;
     /// A begin event without an end event, kept with duration 0.
     UnmatchedBegin = "unmatched_begin", Repaired;
-    /// Bytes between events that belong to no event.
+    /// Bytes between two events, which are part of neither.
     Garbage = "garbage_between_events", Dropped;
     /// An element of the list of events that is not an object.
     NotAnEvent = "not_an_event", Dropped;

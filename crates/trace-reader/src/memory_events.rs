@@ -128,7 +128,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// The fields of the rows become columns, except the action; white space does not matter.
+    /// All fields of the rows except the action become columns; white space does not matter.
     #[test]
     fn rows_are_read() {
         let expected = MemoryEvents {

@@ -39,7 +39,7 @@ impl FileKind {
     }
 }
 
-/// Facts about a file, from its beginning.
+/// Facts about a file, read from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The compression: plain, gzip or zstd.

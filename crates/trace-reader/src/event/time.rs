@@ -2,7 +2,7 @@
 
 use crate::json::digits::number;
 
-/// Number of digits to read; further decimal places cannot change the nanosecond.
+/// Number of digits to read; further decimal places cannot change the result.
 const MOST_DIGITS: usize = 36;
 
 /// The nanoseconds from 1970 to 2116: differences and sums of times within this range fit in 64 bits.
