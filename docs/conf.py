@@ -38,7 +38,7 @@ copybutton_prompt_is_regexp = True
 
 linkcheck_timeout = 20
 linkcheck_retries = 2
-linkcheck_anchors = False  # GitHub makes its anchors in the browser
+linkcheck_anchors = False  # GitHub creates its anchors in the browser, where linkcheck does not see them
 linkcheck_ignore = [r"http://127\.0\.0\.1.*", r"http://localhost.*"]
 
 html_theme = "pydata_sphinx_theme"

@@ -172,7 +172,7 @@ EXAMPLES: dict[str, tuple[str, tuple[Answer, Answer]]] = {
         "tb_edge/duplicate_name_parent_child",
         operators("call_count", "aten::mm"),
     ),
-    "duplicate_name_parent_child: its device time": (
+    "duplicate_name_parent_child: device time of aten::mm": (
         "tb_edge/duplicate_name_parent_child",
         operators("device_self_ns", "aten::mm"),
     ),

@@ -58,7 +58,7 @@ faults! {
     StrayComma = "stray_comma", Repaired;
     /// An event without a name.
     MissingName = "missing_name", Repaired;
-    /// A complete event without a duration; it is kept with 0.
+    /// A complete event without a duration; it is kept with duration 0.
     MissingDuration = "missing_duration", Repaired;
     /// An event without a phase; it is kept as a complete event.
     MissingPhase = "missing_phase", Repaired;
@@ -78,7 +78,7 @@ faults! {
     BrokenEvent = "broken_event", Dropped;
     /// An event without a usable time.
     MissingTime = "missing_time", Dropped;
-    /// A time so distant, or a duration so long, that differences or sums would not fit 64 bits.
+    /// A time so distant, or a duration so long, that differences or sums would not fit in 64 bits.
     TimeOverflow = "time_overflow", Dropped;
     /// An event with an unknown phase.
     UnknownPhase = "unknown_phase", Dropped;
@@ -86,7 +86,7 @@ faults! {
     UnmatchedEnd = "unmatched_end", Dropped;
     /// A begin event without an end event, kept with duration 0.
     UnmatchedBegin = "unmatched_begin", Repaired;
-    /// Bytes between events that belong to no event.
+    /// Bytes between two events, which are part of neither.
     Garbage = "garbage_between_events", Dropped;
     /// An element of the list of events that is not an object.
     NotAnEvent = "not_an_event", Dropped;

@@ -128,7 +128,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// The fields of the rows become columns, except the action; white space does not matter.
+    /// All fields of the rows except the action become columns; white space does not matter.
     #[test]
     fn rows_are_read() {
         let expected = MemoryEvents {
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(parsed(b"[ ]"), Ok(MemoryEvents::default()));
     }
 
-    /// Any other text is an error that states its position; the reader never guesses numbers.
+    /// Any other text causes an error that gives its position; the reader never guesses numbers.
     #[test]
     fn anything_else_is_an_error() {
         for (text, at) in [

@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::health::Health;
 use crate::input::{Input, Source};
 
-/// The kind of a file, as its beginning shows.
+/// The kind of a file, judged by its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A profiler trace.
@@ -39,7 +39,7 @@ impl FileKind {
     }
 }
 
-/// Facts about a file, from its beginning.
+/// Facts about a file, read from its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peek {
     /// The compression: plain, gzip or zstd.

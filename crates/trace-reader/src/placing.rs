@@ -116,7 +116,7 @@ impl Placing {
         }
     }
 
-    /// Whether to leave out the event: it names a process, for which the timeline has its own name, or describes a
+    /// Whether to leave out the event, because it names a process (the timeline has its own names) or describes a
     /// process without events.
     pub(crate) fn leaves_out(&self, event: &Event<'_>) -> bool {
         event.value(b"\"ph\"") == Some(b"\"M\"")

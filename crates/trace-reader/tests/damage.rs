@@ -417,7 +417,7 @@ fn damaged_streams() {
     }
 }
 
-/// All events before the damage of a gzip file are read.
+/// All events before the damage in a gzip file are read.
 #[test]
 fn damaged_gzip() {
     let names: Vec<String> = (0..3_000).map(|number| event(&format!("{number:x}"))).collect();

@@ -223,7 +223,7 @@ fn stray_commas() {
     assert_eq!(read.findings(), [("bare_literal".to_owned(), 1), ("stray_comma".to_owned(), 4)]);
 }
 
-/// A file that ends in the middle of an event keeps all events before that event.
+/// If a file ends in the middle of an event, all events before that event are kept.
 #[test]
 fn truncated_text() {
     let text = trace_of(&[KERNEL, KERNEL, KERNEL].join(",\n"));
@@ -237,7 +237,7 @@ fn truncated_text() {
     }
 }
 
-/// The health states the end of the events, so that other code can add events to the file.
+/// The health gives the offset at which the events end, so that other code can add events to the file.
 #[test]
 fn the_end_of_the_events_is_known() {
     let text = trace_of(KERNEL);
@@ -383,7 +383,7 @@ fn too_long() {
     assert_eq!(read_with(&zstd, most(text.len())).expect("it fits").table(Table::Events).num_rows(), 200);
 }
 
-/// A compressed file that ends in the middle keeps the events that can be decoded.
+/// If a compressed file is cut off, the events that can be decoded are kept.
 #[test]
 fn truncated_compression() {
     let events: Vec<String> = (0..2_000).map(|at| KERNEL.replace("10.001", &format!("{at}.001"))).collect();
@@ -469,7 +469,8 @@ fn bytes_from_anywhere() {
     assert!(trace.expect("it is a trace").health.contains(r#""event_count":1"#));
 }
 
-/// If the source fails, at once or in the middle, the reading fails: missing bytes are not damage of the file.
+/// If the source fails, at once or in the middle, the reading fails: bytes that the source failed to return are not
+/// damage to the file.
 #[test]
 fn failing_source() {
     let text = trace_of(&[KERNEL; 2_000].join(","));

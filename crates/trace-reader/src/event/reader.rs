@@ -20,9 +20,9 @@ pub(super) struct Remark {
     pub(super) lost: Lost,
 }
 
-/// Limit on the bytes of failed attempts to read events, as a multiple of the chunk's size; beyond it, the rest of the
-/// chunk is skipped. An event without an end is read to the end of the chunk, so without a limit a file of such events
-/// would take quadratic time.
+/// Limit on the bytes spent on failed attempts to read events, as a multiple of the chunk's size; beyond it, the rest
+/// of the chunk is skipped. An attempt to read an event without an end goes on to the end of the chunk, so a file of
+/// such events would take quadratic time without this limit.
 const MOST_FAILED_READS: usize = 16;
 
 pub(super) struct Reader<'a> {
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         self.touch(Table::ExtraArgs);
     }
 
-    /// Discard everything read of the current event.
+    /// Discard everything read from the current event.
     #[cold]
     pub(super) fn forget_event(&mut self) {
         self.roll_back();

@@ -2,10 +2,10 @@
 
 use crate::json::digits::number;
 
-/// Number of digits to read; further decimal places cannot change the nanosecond.
+/// Number of digits to read; further decimal places cannot change the result.
 const MOST_DIGITS: usize = 36;
 
-/// The nanoseconds from 1970 to 2116: differences and sums of times within this distance fit 64 bits.
+/// The nanoseconds from 1970 to 2116: differences and sums of times within this range fit in 64 bits.
 const FARTHEST_NS: i64 = 1 << 62;
 
 /// The longest duration accepted, 52 days: longer than any recording, and short enough for the sum of thousands
@@ -26,7 +26,7 @@ pub(crate) fn is_in_range(ns: i64) -> bool {
 
 /// Convert the text of a number of microseconds to whole nanoseconds; rounds halves away from zero.
 ///
-/// Reads text because `1725000000000000.123` does not fit an f64: at that size neighbouring doubles are 0.25 µs
+/// Reads text because `1725000000000000.123` does not fit in an f64: at that size neighbouring doubles are 0.25 µs
 /// apart. Accepts integers, decimals and exponents; `None` if the text is not a number or overflows an i64.
 #[must_use]
 pub fn nanoseconds_from_microseconds(text: &[u8]) -> Option<i64> {

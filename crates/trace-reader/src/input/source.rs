@@ -134,7 +134,7 @@ impl Source {
         }
     }
 
-    /// The part of an error message that mentions damage of the compressed data; empty without damage.
+    /// The part of an error message that mentions damage to the compressed data; empty without damage.
     pub(crate) fn damage(&self) -> &'static str {
         match self.tally.first_damage() {
             Some(_) => ", and its compressed data is damaged or cut off",

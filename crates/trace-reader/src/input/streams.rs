@@ -10,8 +10,8 @@ use super::ahead::Ahead;
 use super::tally::Tally;
 use crate::health::Fault;
 
-/// Bytes to decode per call. The gzip decoder copies the last 32 KiB of each call, so it would copy all bytes of short
-/// calls.
+/// Bytes to decode per call. The gzip decoder copies the last 32 KiB that each call decodes, so with short calls it
+/// would copy every byte.
 const MOST_BYTES_A_CALL: usize = 1 << 18;
 /// Number of bytes that identify the beginning of a stream.
 pub(super) const SIGN_BYTES: usize = 10;
@@ -46,7 +46,7 @@ pub(crate) struct Streams<R, S> {
     /// The underlying reader, while no stream is being decoded.
     raw: Option<Ahead<R>>,
     stream: Option<S>,
-    /// Decoded bytes of a damaged stream that are not returned yet.
+    /// Decoded bytes of a damaged stream that have not been returned yet.
     left: io::Cursor<Vec<u8>>,
     decoded_bytes: u64,
     tally: Arc<Tally>,

@@ -38,7 +38,7 @@ impl Tally {
         copy
     }
 
-    /// The error that stopped the reading before the end of the file; damage of a compressed stream does not stop it.
+    /// The error that stopped the reading before the end of the file; damage to a compressed stream does not stop it.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -59,7 +59,7 @@ impl Tally {
         }
     }
 
-    /// The description of the first damage of a compressed stream; `None` without damage.
+    /// The description of the first damage to a compressed stream; `None` without damage.
     pub(super) fn first_damage(&self) -> Option<String> {
         let damages = self.damages.lock().unwrap_or_else(PoisonError::into_inner);
         damages.first().map(|damage| damage.what.clone())
@@ -96,7 +96,7 @@ impl<R: Read> Read for Tallied<R> {
     }
 }
 
-/// Damage of a compressed stream.
+/// Damage to a compressed stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Damage {
     pub(crate) fault: Fault,

@@ -10,7 +10,7 @@ use super::scan::begins_event;
 use super::validity::is_valid;
 use super::value::{Raw, Shape};
 
-/// The reason why the text at the cursor cannot be read. [`Shape`] says why the enum is as wide as a pointer.
+/// The reason why the text at the cursor cannot be read. As wide as a pointer for the same reason as [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(crate) enum Broken {

@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(finished(Sparse::default(), 2), [None, None]);
     }
 
-    /// A discarded row leaves no gap, and keeps the gaps before it.
+    /// A discarded row leaves no gap, and does not change earlier gaps.
     #[test]
     fn discarded_rows() {
         let mut column = Sparse::default();

@@ -1,4 +1,4 @@
-//! The schema of the tables. `holotrace.schema` in Python documents each column; a test checks that both are equal.
+//! The schema of the tables. `holotrace.schema` in Python documents each column; a test checks that the two agree.
 
 use std::sync::Arc;
 
