@@ -63,7 +63,7 @@ class Diagnosis(Result):
         main_fraction    float64  0..1: share of the step that `main_work` takes
         main_source_line str      without device work: the user's function that runs `main_work`; null if unknown
         cut_off_count    int64    files that end early
-        unread_count     int64    files with device work that cannot be read
+        unread_count     int64    files whose device work cannot be read
 
     per_finding  one row per cause, the costliest first; causes of unknown cost come last:
 

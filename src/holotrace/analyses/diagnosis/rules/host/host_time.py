@@ -307,10 +307,10 @@ RULES = (
     ),
     Rule(
         "slow_function",
-        "a Python function of the user that runs for long while no device works",
+        "a user's Python function that runs for a long time while no device works",
         threshold=_LEAST_FUNCTION,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, moving a function saves little.",
+        reason="Below 5 % of a step, moving a function out of the step saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=slow_functions,
         say=_say_function,
