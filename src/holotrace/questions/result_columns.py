@@ -726,7 +726,7 @@ DIAGNOSIS = (
     _text("unit", "unit of the measured value and the threshold"),
     _length("claimed_ns", "time per step that this finding explains and no earlier finding does", "cost on the rank"),
     _length("explained_ns", "time per step that this finding explains", "explains"),
-    _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
+    _fraction("busy_fraction", "share of the mean step in which a device is busy", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
     _fraction("exposed_fraction", "share of the mean step with communication but no computation", "exposed comm."),
     _text(
