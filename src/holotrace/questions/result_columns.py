@@ -529,10 +529,10 @@ COLLECTIVES = (
     _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
-        "how much later this rank arrived than the first rank; null if the clocks are too inexact",
+        "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
         "lateness",
     ),
-    _length("lateness_half_width_ns", "largest error of lateness_ns because of the clocks; null if unknown", "±"),
+    _length("lateness_half_width_ns", "largest error of lateness_ns due to the clocks; null if unknown", "±"),
     _flag("is_last", "whether the other ranks waited only for this rank", "last"),
     _text(
         "transfer_basis",
@@ -915,7 +915,7 @@ INFERENCE = (
     _count("apart_count", "steps outside the steady period", "not steady"),
     _length("gap_before_ns", "time since the end of the previous step; null for the first step", "gap before"),
     _length("host_ns", "length of the step's range on the host", "on host"),
-    _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
+    _length("launch_call_ns", "host time in calls that launch work", "launching"),
     _length(
         "compute_bound_ns",
         "time in kernels that, at peak rates, take longer to compute than to move their bytes",

@@ -116,7 +116,7 @@ VIEWS: dict[str, SqlView] = {
                     Column(option, "bool", "whether this profiler option was on")
                     for option in ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
                 ),
-                Column("is_clean", "bool", "whether nothing in the file was repaired or dropped"),
+                Column("is_clean", "bool", "whether the file was read without repairs or losses"),
             ),
             rank_rows,
         ),
@@ -230,7 +230,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "collectives",
-            "an operation between ranks, including sends and receives: the kernel or, without one, the host's range",
+            "an operation between ranks, including sends and receives: the kernel or, if there is none, the range on the host",
             (
                 _EVENT,
                 *_RANGE,
@@ -275,14 +275,19 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
                 ),
-                Column("half_width_ns", "int64", "error of aligned_start_ns", "ns"),
+                Column("half_width_ns", "int64", "largest error of aligned_start_ns", "ns"),
                 Column(
                     "lateness_ns",
                     "int64",
-                    "how much later this rank arrived than the first rank; null if the clocks are too inexact",
+                    "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
                     "ns",
                 ),
-                Column("wait_ns", "int64", "time until the last rank arrived; null if no other rank recorded it", "ns"),
+                Column(
+                    "wait_ns",
+                    "int64",
+                    "time until the last rank arrived; null if no other rank recorded the collective",
+                    "ns",
+                ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
                 Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
                 Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),

@@ -207,7 +207,7 @@ RULES = (
     ),
     Rule(
         "profiler_overhead",
-        "idle time in which the profiler gets buffers or does other work of its own",
+        "idle time in which the profiler requests buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Below 5 % of a step, the profiler changes step times less than they vary anyway.",
