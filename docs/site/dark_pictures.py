@@ -21,7 +21,7 @@ class DarkPictures(SphinxTransform):
     default_priority = 400  # before Sphinx collects the pictures to copy
 
     def apply(self) -> None:
-        """Give both pictures the classes with which the theme shows only one of them."""
+        """Give the pictures classes, so that the theme shows only one of them."""
         folder = Path(self.env.doc2path(self.env.docname)).parent
         for light in list(self.document.findall(nodes.image)):
             path = PurePosixPath(light["uri"])

@@ -1,4 +1,4 @@
-"""The directive `public-names` documents the public names of a package, of all modules or some of them.
+"""The directive `public-names` documents the public names of a package, of all its modules or only the given ones.
 
     .. public-names:: holotrace
        :from: store ingest

@@ -39,7 +39,7 @@ def sharded(rank: int, *, slow: bool) -> Callable[[], None]:
 
 
 def training_step(model: nn.Module, parameters: Iterable[nn.Parameter], *, slow: bool) -> Callable[[], None]:
-    """Return a step that trains on random tokens; a slow rank spends 30 ms on preparing each batch."""
+    """Return a step that trains on random tokens; a slow rank spends 30 ms preparing each batch."""
     optimizer = torch.optim.AdamW(parameters, fused=DEVICE == "cuda")
 
     def step() -> None:

@@ -62,7 +62,7 @@ def matrix_products() -> dict[str, Callable[[], Any]]:
 
 
 def attentions() -> dict[str, Callable[[], Any]]:
-    """Return attention by backend, forward and backward."""
+    """Return {name: function that runs attention}, for each backend, forward and backward."""
     query, key, value = (random(4, 16, 1024, 64, gradient=True) for _ in range(3))
     grouped = [random(4, 16, 1024, 64), random(4, 4, 1024, 64), random(4, 4, 1024, 64)]
 
@@ -89,7 +89,7 @@ def attentions() -> dict[str, Callable[[], Any]]:
 
 
 def others() -> dict[str, Callable[[], Any]]:
-    """Return convolutions, normalisations, reductions, element-wise work, copies and embeddings."""
+    """Return functions that run convolutions, normalisations, reductions, element-wise work, copies and embeddings."""
     images = random(32, 64, 56, 56, gradient=True)
     plain, grouped = nn.Conv2d(64, 128, 3, padding=1), nn.Conv2d(64, 64, 3, padding=1, groups=64)
     strided, transposed = (

@@ -17,7 +17,7 @@ from holotrace.questions.question import Analysis
 _BEGINNING = """\
 # Question commands
 
-Each question is a command. It has the [common options](commands.md) and these:
+Each question is also a command, with the [common options](commands.md) and these:
 
 | option | meaning |
 |---|---|
@@ -37,7 +37,7 @@ and `.pdf` also work. If the file exists or cannot be written, the command stops
 _COMPARISONS = """\
 ## Two traces
 
-The other commands compare two traces: `holotrace diff CONTROL TEST`. CONTROL and TEST are one file, folder or pattern each. `--control-ranks 0-7,9`
+The other commands compare two traces: `holotrace diff CONTROL TEST`. CONTROL and TEST are each one file, folder or pattern. `--control-ranks 0-7,9`
 and `--test-ranks 0-7,9` choose their ranks. `--control-capture PATH` and `--test-capture PATH` [name the operators of CUDA
 graphs](../how-to/attribute_graphs.md). `--json` prints `comparison` instead of `analysis` and `ranks`.
 """

@@ -60,7 +60,7 @@ spark.read.option("basePath", "STORE").parquet("STORE/rank=*/events.parquet")  #
 interrupted. Stores have a version. If holotrace cannot read that version, it asks you to run `holotrace ingest` again.
 
 Checksums are 64-bit [XXH3](https://xxhash.com) in hexadecimal. `_holotrace_rank.json` has the checksums of the Parquet files. Holotrace
-checks them before it reads a file, and before DuckDB does. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
+checks them before it or DuckDB reads a file. Each JSON file begins with the checksum of the bytes after `{"checksum": "…",`.
 
 ## Stored tables
 

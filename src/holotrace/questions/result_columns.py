@@ -110,14 +110,14 @@ def _number(name: str, meaning: str, heading: str = "") -> ResultColumn:
 
 WHERE = (
     ResultColumn("rank", "int32", "rank of the process in the job"),
-    ResultColumn("device", "int32", "device ordinal on the rank's host; -1 for the CPU or if the file does not say"),
+    ResultColumn("device", "int32", "device ordinal on the rank's host; -1 for the CPU or if not recorded"),
     _text("device_type", "PyTorch's name of the type: cpu, cuda (also for HIP), xpu, …"),
-    ResultColumn("stream", "int64", "stream or queue of the device; -1 if the file does not say"),
+    ResultColumn("stream", "int64", "stream or queue of the device; -1 if not recorded"),
     ResultColumn("step", "int64", "N of ProfilerStep#N; null outside steps"),
     _text("host", "name of the machine; null if neither the file nor its name contains it"),
     ResultColumn("process_id", "int64", "process id (pid) on its host", heading="process"),
-    _text("device_name", "name of the device; null if the file does not say", "model"),
-    _text("compute_capability", "compute capability such as 9.0; null if the file does not say", "capability"),
+    _text("device_name", "name of the device; null if not recorded", "model"),
+    _text("compute_capability", "compute capability such as 9.0; null if not recorded", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
     _text("window", "part of the recording that was analysed, in words"),
 )
@@ -127,9 +127,9 @@ EVENTS = (
     ResultColumn("event_index", "uint32", "position of the event in its file, from 0", heading="place in the file"),
     ResultColumn("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
     ResultColumn("work_index", "uint32", "event_index of the device work"),
-    ResultColumn("correlation", "int64", "joins a launch with its work; -1 if the file does not say"),
+    ResultColumn("correlation", "int64", "links a launch to its work; -1 if not recorded"),
     _text("name", "name of the event: a kernel, copy, annotation or operator", "kernel"),
-    _text("event", "name of the event, in tables of events of several kinds"),
+    _text("event", "name of the event, in tables that mix several kinds of events"),
     _text(
         "kind",
         "kind of the event: cpu_op, kernel, …; in a tree: phase, range, module, operator or kernel; of an inference step: prefill, decode, mixed or denoising",
@@ -149,26 +149,24 @@ EVENTS = (
     _text("call_stack", "Python frames joined by `;`, innermost first"),
     _text("input_shape", "JSON: shape of each input; null if not recorded", "input shapes"),
     _text("module", "class and number of the nn.Module, such as Linear_3"),
-    ResultColumn(
-        "module_id", "int64", "number of the module among the modules of its class; null if the file does not say"
-    ),
+    ResultColumn("module_id", "int64", "number of the module among the modules of its class; null if not recorded"),
     _text("path", "names from the outermost row to this one, joined by ` > `", "phase · module · operator · kernel"),
     _text("annotation", "innermost user annotation; null for work outside annotations"),
     _text("collective", "PyTorch's name: all_reduce, all_gather, reduce_scatter, all_to_all, send, …; or unknown"),
     _text("dtype", "element type: float32, bfloat16, …; null if not recorded"),
     _text("counter", "name of the counter"),
     _text("state", "kinds of work that run at the same time, joined by ` + `"),
-    _text("category", "category of the time; each analysis lists its categories"),
+    _text("category", "what the time was spent on; each analysis lists its categories"),
     _text("step_kind", "warm-up: long steps at the beginning; outlier: later long steps; steady: all others", "kind"),
     _text("path_class", "class of a critical-path segment: cpu_operator, computation, launch_delay, …", "class"),
     _text("kernels", "names of the kernels in launch order, joined by ` -> `"),
     _text("pattern", "the operator and its kernels in start order, joined by `|`"),
-    _text("first_kernels", "the first kernels of a sequence, shortened"),
-    _text("grid", "blocks of the launch, `[x, y, z]`; null if the file does not say"),
-    _text("block", "threads per block, `[x, y, z]`; null if the file does not say"),
-    _text("change", "change of the number of calls: added, deleted, increased, decreased or unchanged"),
+    _text("first_kernels", "names of the first kernels of a sequence, shortened"),
+    _text("grid", "blocks of the launch, `[x, y, z]`; null if not recorded"),
+    _text("block", "threads per block, `[x, y, z]`; null if not recorded"),
+    _text("change", "change in the number of calls: added, deleted, increased, decreased or unchanged"),
     _text("measure", "the measured or compared quantity", "share of"),
-    ResultColumn("depth", "int32", "number of enclosing modules, or of enclosing rows of the tree"),
+    ResultColumn("depth", "int32", "number of enclosing modules or tree rows"),
     ResultColumn("node", "int64", "row number in the tree"),
     ResultColumn("parent", "int64", "row number of the enclosing path; -1 for phases"),
     ResultColumn("registers_per_thread", "int64", "registers per thread", heading="registers"),
@@ -191,8 +189,8 @@ TIMES = (
     _length("duration_ns", "end_ns - start_ns", "time"),
     _length("window_ns", "length of the analysed part of the recording", "from first to last work"),
     _length("lifetime_ns", "time from allocation to release; null if one of them is unknown", "alive for"),
-    _length("from_ns", "lower bound of the durations in the class, inclusive"),
-    _length("to_ns", "upper bound of the durations in the class, exclusive"),
+    _length("from_ns", "lower bound of the histogram bin, inclusive"),
+    _length("to_ns", "upper bound of the histogram bin, exclusive"),
     _length("step_ns", "duration of the step, including the device work that it launched", "step"),
     _length("typical_ns", "median duration of the rank's steady steps", "typical"),
     _length("excess_ns", "duration_ns - typical_ns", "longer by"),
@@ -209,7 +207,7 @@ TIMES = (
 
 TOTALS = (
     _length("total_ns", "summed durations; events that overlap count in full", "total"),
-    _length("self_ns", "the part of total_ns outside shorter events of the same thread or stream", "self"),
+    _length("self_ns", "part of total_ns not covered by shorter events on the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
     _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
@@ -217,7 +215,7 @@ TOTALS = (
     _mean("median_ns", "median duration", "median"),
     _mean("p75_ns", "upper quartile of the durations", "75 %"),
     _length("max_ns", "longest duration", "max"),
-    _fraction("fraction", "share of the total of the table", "share"),
+    _fraction("fraction", "share of the table's total", "share"),
     _length("kernel_ns", "summed durations of the kernels, copies and memsets", "kernel time"),
     _length("forward_kernel_ns", "kernel_ns of the forward operator itself", "forward"),
     _length("backward_kernel_ns", "kernel_ns of the backward operator", "backward"),
@@ -228,8 +226,10 @@ TOTALS = (
         "self time on the host, outside inner operators or lines; for operators, also outside runtime and driver calls",
         "host, itself",
     ),
-    _length("device_total_ns", "summed durations of the device work launched inside", "device, with inner"),
-    _length("device_self_ns", "the part of device_total_ns not launched inside an inner row", "device, itself"),
+    _length(
+        "device_total_ns", "summed durations of the device work launched within the row's calls", "device, with inner"
+    ),
+    _length("device_self_ns", "part of device_total_ns launched outside inner rows", "device, itself"),
     _length("device_total_busy_ns", "time in which any of the work in device_total_ns runs"),
     _length("device_self_busy_ns", "time in which any of the work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
@@ -257,7 +257,7 @@ COUNTS = (
     _count("segment_count", "number of segments of the critical path", "segments"),
     _count("collective_count", "number of collectives", "collectives"),
     _count("matched_count", "number of calls that another rank also recorded"),
-    _count("launch_count", "number of launches in the class"),
+    _count("launch_count", "number of launches in the histogram bin"),
     _count("allocation_count", "number of allocations"),
     _count("block_count", "number of memory blocks; null for memory allocated before the recording", "blocks"),
 )
@@ -283,7 +283,9 @@ BUSY_AND_IDLE = (
     _fraction("kernel_wait_fraction", "share of the idle time spent in usual launch delays", "for the kernel's start"),
     _fraction("other_fraction", "share of the idle time with another cause", "for something else"),
     _length("communication_ns", "time in which at least one communication kernel runs", "communication"),
-    _length("overlap_ns", "hidden communication: time in which communication and computation run", "hidden"),
+    _length(
+        "overlap_ns", "hidden communication: time in which communication and computation run at the same time", "hidden"
+    ),
     _length("exposed_ns", "exposed communication: time in which communication runs but no computation", "exposed"),
     _length("computation_only_ns", "time in which computation runs without communication", "only computing"),
     _length("neither_ns", "time in which neither computation nor communication runs", "neither"),
@@ -319,7 +321,7 @@ DEVICE_USE = (
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "tensor_core_fraction in printed tables, if the cores of some kernels are unknown",
+        "name of tensor_core_fraction in printed tables if some kernels' cores are unknown",
         "on tensor cores, at least",
     ),
     _fraction(
@@ -349,7 +351,7 @@ DEVICE_USE = (
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "tensor_core_self_fraction in printed tables, if the cores of some kernels are unknown",
+        "name of tensor_core_self_fraction in printed tables if some kernels' cores are unknown",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -357,7 +359,11 @@ DEVICE_USE = (
         "tensor_core_unknown_self_fraction", "tensor_core_unknown_self_ns / device_self_ns", "tensor cores unknown"
     ),
     ResultColumn(
-        "flop", "float64", "floating-point operations; null if their counters were not measured", "FLOP", "FLOP"
+        "flop",
+        "float64",
+        "floating-point operations; null if the hardware counters for them were not recorded",
+        "FLOP",
+        "FLOP",
     ),
     _number("value", "value of the counter"),
 )
@@ -411,7 +417,7 @@ MEMORY = (
     _bandwidth("median_bytes_per_s", "median bandwidth", "median bandwidth"),
     _bandwidth("p75_bytes_per_s", "upper quartile of the bandwidth"),
     _bandwidth("max_bytes_per_s", "highest bandwidth", "highest bandwidth", "int64"),
-    _size("memory_bytes", "memory of the device; null if the file does not say", "memory"),
+    _size("memory_bytes", "memory of the device; null if not recorded", "memory"),
     _size("capacity_bytes", "memory of the device, for comparison with the peak", "of the device"),
     _size("first_bytes", "bytes allocated before the first event", "at the beginning"),
     _size("peak_bytes", "maximum of the allocated bytes", "peak"),
@@ -421,13 +427,13 @@ MEMORY = (
     _size("allocated_bytes", "bytes in use after the event"),
     _size("reserved_bytes", "bytes reserved after the event; null if not recorded"),
     _size("block_bytes", "size of the block", "size"),
-    _count("total_allocation_count", "allocations, also by inner operators"),
+    _count("total_allocation_count", "allocations, including those of inner operators"),
     _count("self_allocation_count", "allocations outside inner operators", "allocations"),
-    _size("total_allocated_bytes", "bytes allocated, also by inner operators", "allocated, with inner"),
+    _size("total_allocated_bytes", "bytes allocated, including those of inner operators", "allocated, with inner"),
     _size("self_allocated_bytes", "bytes allocated outside inner operators", "allocated, itself"),
     _size(
         "total_increase_bytes",
-        "bytes allocated minus bytes freed, also by inner operators",
+        "bytes allocated minus bytes freed, including those of inner operators",
         "net, with inner",
     ),
     _size("self_increase_bytes", "bytes allocated minus bytes freed outside inner operators", "net, itself"),
@@ -452,17 +458,19 @@ JOB = (
     _mean("mean_unmatched_ns", "mean of unmatched_ns over the steps", "not known"),
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
-    _mean("mean_skew_ns", "mean skew: how much later the rank arrives in collectives than the first rank", "mean skew"),
+    _mean("mean_skew_ns", "mean skew: how long after the first rank this rank arrives at collectives", "mean skew"),
     _count("last_count", "collectives in which only this rank came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
         "caused_wait_ns",
-        "time that other ranks waited in collectives in which only this rank came last",
+        "time that other ranks waited in the collectives counted by last_count",
         "others wait for it",
     ),
-    _fraction("caused_fraction", "share of all waiting that the rank causes", "of all waiting"),
+    _fraction("caused_fraction", "share of all waiting caused by this rank", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
-    _flag("is_straggler", "whether ranks wait mostly for this rank", "late"),
+    _flag(
+        "is_straggler", "whether the rank itself waits little and causes most of the waiting in its collectives", "late"
+    ),
     _flag(
         "is_cause",
         "whether the rank is a culprit; without traced causes, whether it is late for reasons other than waiting",
@@ -481,7 +489,9 @@ WAIT_CAUSES = (
     _length("typical_wait_ns", "how long the rank waits in its median step", "typical"),
     _length("wait_excess_ns", "wait_ns - typical_wait_ns", "longer by"),
     _length(
-        "cost_excess_ns", "cost of the cause for the rank minus the cost in its median step", "because of this cause"
+        "cost_excess_ns",
+        "what the cause costs the rank in this step, minus what it costs in the rank's median step",
+        "because of this cause",
     ),
     _length("passed_on_ns", "how long other ranks wait because this rank waited", "passes on"),
     _count("wait_count", "collectives, sends and receives in which ranks wait directly for the cause", "waits"),
@@ -519,24 +529,28 @@ COLLECTIVES = (
     _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
-        "how much later this rank arrived than the first rank; null if the clocks are too inexact",
+        "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
         "lateness",
     ),
-    _length("lateness_half_width_ns", "largest error of lateness_ns because of the clocks; null if unknown", "±"),
+    _length("lateness_half_width_ns", "largest error of lateness_ns due to the clocks; null if unknown", "±"),
     _flag("is_last", "whether the other ranks waited only for this rank", "last"),
-    _text("transfer_basis", "one clock, aligned clocks, or shortest duration, which is an upper bound", "measured by"),
+    _text(
+        "transfer_basis",
+        "what the transfer time is based on: one clock, aligned clocks, or the shortest duration (an upper bound)",
+        "measured by",
+    ),
     _text("matched_by", "sequence, communication_id, signature, time, stream_order or send_receive", "matched by"),
     _fraction("call_fraction", "share of all calls", "of calls"),
     _fraction("byte_fraction", "share of the bytes of all calls; null if no size is known", "of bytes"),
     _fraction("time_fraction", "share of the time in all calls", "of time"),
     _time(
         "valid_from_ns",
-        "start of the period without clock jumps that the row describes; null if the clock never jumped",
+        "start of the row's period, within which the clock does not jump; null if it never jumped",
         "from",
     ),
     _time(
         "valid_to_ns",
-        "end of the period without clock jumps that the row describes; null if the clock never jumped",
+        "end of the row's period, within which the clock does not jump; null if it never jumped",
         "to",
     ),
     _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
@@ -575,13 +589,13 @@ COLLECTIVES = (
     _count("received_tokens", "rows that all-to-alls receive", "tokens received"),
     _number(
         "imbalance",
-        "tokens that the rank's experts receive, divided by the group's mean; returned results do not count",
+        "tokens that the rank's experts receive, divided by the group's mean; returned results are not counted",
     ),
     _count("product_count", "grouped matrix products with recorded shapes", "products"),
     _count(
         "computed_tokens", "rows of grouped matrix products; a token counts once for each product", "tokens computed"
     ),
-    _count("expert_count", "most experts in one grouped matrix product", "experts"),
+    _count("expert_count", "largest number of experts in one grouped matrix product", "experts"),
     _number("computed_imbalance", "computed_tokens divided by the group's mean"),
 )
 """Collectives matched across ranks."""
@@ -591,7 +605,7 @@ STRAGGLER_COST = (
     _text("operation_kind", "kind of operation: forward-compute, dp-all-reduce, ...", "kind"),
     _count("operation_count", "number of operations", "operations"),
     _length("ideal_ns", "duration of the step if all operations take their ideal time", "ideal"),
-    _mean("mean_cost_ns", "time that these operations add to an ideal step, mean of the steps", "costs"),
+    _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
     _fraction(
         "replay_error_fraction",
         "|replay / step_ns - 1| for a replay in which each rank begins the step at its recorded time",
@@ -624,7 +638,9 @@ CRITICAL_PATH = (
     _flag("waits_recorded", "whether the profiler recorded which stream waits for which other stream"),
     _count("inferred_wait_count", "waits between streams inferred from timing alone"),
     _count("contradicted_count", "dependencies that end before they begin, according to the clocks of the trace"),
-    _length("slack_ns", "longest delay of all events of the rank that does not prolong the step", "slack"),
+    _length(
+        "slack_ns", "longest time by which all events of the rank could be delayed without prolonging the step", "slack"
+    ),
     ResultColumn(
         "from_rank", "int32", "rank that the critical path leaves: the last to arrive in a collective", heading="from"
     ),
@@ -634,13 +650,13 @@ CRITICAL_PATH = (
     _length("clock_half_width_ns", "largest error of the offset between the two clocks; null if unknown", "±"),
     _length(
         "unknown_ns",
-        "time of the critical path whose cause was not recorded, or in which the use of the device was not recorded",
+        "time on the critical path for which the cause, or the use of the device, was not recorded",
         "unknown",
     ),
-    _length("incomplete_ns", "time of the critical path in communication that not all ranks recorded", "ranks missing"),
+    _length("incomplete_ns", "time on the critical path in communication that not all ranks recorded", "ranks missing"),
     _length(
         "clock_contradiction_ns",
-        "for dependencies between ranks that, by the clocks, end before they begin: the sum of the differences",
+        "summed times by which dependencies between ranks end before they begin, according to the clocks",
         "clock error",
     ),
     *(
@@ -687,7 +703,9 @@ DIAGNOSIS = (
     _text("advice", "what to do about the cause, in one sentence"),
     _text("finding", "what happens, in one sentence"),
     _length(
-        "stake_ns", "upper bound of what fixing the cause saves per step, averaged over all ranks", "at stake per step"
+        "stake_ns",
+        "upper bound on the time per step that fixing the cause would save, averaged over all ranks",
+        "at stake per step",
     ),
     _length(
         "stake_error_ns",
@@ -701,23 +719,24 @@ DIAGNOSIS = (
     ),
     _text("confidence", "high, medium or low: how certain the cause is"),
     _text("source_line", "innermost line and function of the user's code; null if unknown", "line"),
-    _text("part_of", "the rule whose finding explains most of this time too; null if there is none", "part of"),
+    _text("part_of", "the rule whose finding also explains most of this time; null if there is none", "part of"),
     _text("subject", "distinguishes several findings of one rule; null if there is only one"),
     _number("measured", "value measured by the rule"),
     _number("threshold", "lowest value for which the rule reports a finding"),
     _text("unit", "unit of the measured value and the threshold"),
-    _length("claimed_ns", "time per step that this finding explains, but no earlier one", "cost on the rank"),
+    _length("claimed_ns", "time per step that this finding explains and no earlier finding does", "cost on the rank"),
     _length("explained_ns", "time per step that this finding explains", "explains"),
-    _fraction("busy_fraction", "share of the mean step in which a device works", "GPU busy"),
+    _fraction("busy_fraction", "share of the mean step in which a device is busy", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
     _fraction("exposed_fraction", "share of the mean step with communication but no computation", "exposed comm."),
     _text(
-        "main_work", "the kernel with most device time; without device work, the operator with most time on the host"
+        "main_work",
+        "the kernel with the most device time; without device work, the operator with the most time on the host",
     ),
     _fraction("main_fraction", "share of the mean step that main_work takes", "its share"),
     _text("main_source_line", "the user's function in which main_work runs on the host; null if unknown"),
     _count("cut_off_count", "files that end early", "files cut off"),
-    _count("unread_count", "files with device work that cannot be read", "files not read"),
+    _count("unread_count", "files whose device work cannot be read", "files not read"),
     _fraction(
         "costed_fraction",
         "share of the compute time with known operation counts; MFU counts only this part",
@@ -728,17 +747,17 @@ DIAGNOSIS = (
         "memory_capacity_bytes", "total memory of the device with memory_peak_bytes; null if unknown", "device memory"
     ),
     ResultColumn(
-        "waited_for_rank", "int32", "the rank that causes most waiting; null if there is none", heading="for rank"
+        "waited_for_rank", "int32", "the rank that causes the most waiting; null if there is none", heading="for rank"
     ),
 )
 """Diagnosis."""
 
 SOURCE_LINES = (
-    _text("file", "file of the user's code, without the folders of `sys.path`; null if unknown"),
+    _text("file", "path of the user's source file, relative to its folder in `sys.path`; null if unknown"),
     ResultColumn("line", "int64", "first line of the function; for a generator, the line at which it resumed"),
     _text("function", "function of the user's code"),
     _text("callee", "operator, function or module that the line called directly; null for the line itself", "called"),
-    _text("callees", "the three functions or operators called by the line that take most time", "called"),
+    _text("callees", "of the functions and operators that the line calls, the three that take the most time", "called"),
     _length("host_python_ns", "part of host_self_ns outside operators, runtime calls and waits", "host in Python"),
     _length(
         "host_blocked_ns",
@@ -759,7 +778,7 @@ SOURCE_LINES = (
 """Lines of the user's code."""
 
 COMPILED_REGIONS = (
-    _text("region", "number of the compiled frame and of its version, `0/1`"),
+    _text("region", "number of the compiled frame and number of its version, such as `0/1`"),
     ResultColumn("is_recompiled", "bool", "whether earlier versions of the frame were compiled", heading="recompiled"),
     ResultColumn(
         "compiled_frame",
@@ -768,7 +787,11 @@ COMPILED_REGIONS = (
         heading="frame",
     ),
     _text("compiled_function", "file, first line and name of the compiled function; null without a log", "function"),
-    _count("recompilation_count", "how often the frame was compiled again: its highest version", "compiled again"),
+    _count(
+        "recompilation_count",
+        "number of times the frame was recompiled, which is its highest version number",
+        "compiled again",
+    ),
     _text("recompile_reason", "guards of earlier versions that failed; null without a log", "reason"),
     _count("replay_count", "launches of CUDA graphs inside the region", "graph replays"),
     _count("compilation_count", "compilations of torch.compile during the recording", "compilations"),
@@ -815,7 +838,7 @@ ROOFLINE = (
     _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if there is a contradiction", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
-    _text("contradiction", "reason why floor_ns exceeds busy_ns; null otherwise"),
+    _text("contradiction", "reason why floor_ns exceeds busy_ns; null if it does not"),
     _fraction("covered_fraction", "share of busy_ns in operators whose operations or bytes are known", "known"),
     _length("contradicted_ns", "busy_ns of operators whose lower bound exceeds their time", "contradicted"),
     _length("without_tensor_cores_ns", "busy_ns of matrix work on ordinary cores", "matrix work on ordinary cores"),
@@ -892,7 +915,7 @@ INFERENCE = (
     _count("apart_count", "steps outside the steady period", "not steady"),
     _length("gap_before_ns", "time since the end of the previous step; null for the first step", "gap before"),
     _length("host_ns", "length of the step's range on the host", "on host"),
-    _length("launch_call_ns", "time of the host in calls that launch work", "launching"),
+    _length("launch_call_ns", "host time in calls that launch work", "launching"),
     _length(
         "compute_bound_ns",
         "time in kernels that, at peak rates, take longer to compute than to move their bytes",
@@ -900,7 +923,7 @@ INFERENCE = (
     ),
     _length(
         "memory_bound_ns",
-        "time in kernels that, at peak rates, take longer to move bytes than to compute, outside compute_bound_ns",
+        "time in kernels that, at peak rates, take longer to move bytes than to compute, excluding compute_bound_ns",
         "memory-bound",
     ),
     _length(
@@ -922,7 +945,11 @@ INFERENCE = (
     _length("host_idle_ns", "idle time before the host launches the next work", "waits for host"),
     _length("attention_ns", "time in which attention runs; null if no attention is recognised", "attention"),
     ResultColumn(
-        "attention_flops", "int64", "operations of the attention of a step; null if unknown", "FLOP", "of attention"
+        "attention_flops",
+        "int64",
+        "floating-point operations of attention in a step; null if unknown",
+        "FLOP",
+        "of attention",
     ),
     _length("moe_ns", "time in which a mixture of experts runs; null if none is recognised", "experts"),
     _length("draft_ns", "time in which a draft model runs; null if none is recognised", "drafting"),

@@ -57,13 +57,13 @@ class SqlView:
 
 
 _EPOCH = "ns since the Unix epoch"
-_EVENT = Column("event_index", "uint32", "number of the event in its file, from 0; joins views of one rank")
+_EVENT = Column("event_index", "uint32", "number of the event in its file, from 0; the same in all views of the rank")
 _START = Column("start_ns", "int64", "start of the event", _EPOCH)
 _END = Column("end_ns", "int64", "end of the event", _EPOCH)
 _DURATION = Column("duration_ns", "int64", "end_ns - start_ns", "ns")
 _RANGE = (_START, _END, _DURATION)
-_DEVICE = Column("device", "int32", "device ordinal; -1 if the file does not say")
-_STREAM = Column("stream", "int64", "stream or queue; -1 if the file does not say")
+_DEVICE = Column("device", "int32", "device ordinal; -1 if not recorded")
+_STREAM = Column("stream", "int64", "stream or queue; -1 if not recorded")
 _THREAD = Column("thread", "text", "host thread, as written in the file")
 _STEP = Column(
     "step", "int64", "N of the ProfilerStep#N in which the host began or launched the event; null outside steps"
@@ -76,7 +76,7 @@ _WORK = (
     Column("event_kind", "text", "kernel, gpu_memcpy, gpu_memset, collective_comm or accelerator"),
     _DEVICE,
     _STREAM,
-    Column("correlation", "int64", "joins the work with its launch; -1 if the file has none"),
+    Column("correlation", "int64", "links the work to its launch; -1 if the file has none"),
     Column("launch_index", "uint32", "event_index of the call that launched the work; null if unknown"),
     Column("launch_start_ns", "int64", "start of the launch call", _EPOCH),
     Column("launch_end_ns", "int64", "end of the launch call", _EPOCH),
@@ -116,7 +116,7 @@ VIEWS: dict[str, SqlView] = {
                     Column(option, "bool", "whether this profiler option was on")
                     for option in ("record_shapes", "profile_memory", "with_stack", "with_modules", "with_flops")
                 ),
-                Column("is_clean", "bool", "whether nothing in the file was repaired or dropped"),
+                Column("is_clean", "bool", "whether the file was read without repairs or losses"),
             ),
             rank_rows,
         ),
@@ -131,8 +131,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "as written in the file"),
                 Column("device", "int32", "device ordinal; null on the host"),
                 Column("stream", "int64", "stream or queue; -1 is the whole device; null on the host"),
-                Column("correlation", "int64", "joins a host call with its device rows"),
-                Column("external_id", "int64", "joins runtime and device rows with their operator"),
+                Column("correlation", "int64", "links a host call to its device rows"),
+                Column("external_id", "int64", "links runtime and device rows to their operator"),
                 Column("track_id", "uint32", "number of the process and thread within the rank"),
                 Column("process", "text", "process, as written in the file"),
                 _THREAD,
@@ -177,7 +177,7 @@ VIEWS: dict[str, SqlView] = {
                 _THREAD,
                 Column("work_count", "int64", "number of kernels, copies and memsets that the call launched"),
                 Column("work_ns", "int64", "their summed duration", "ns"),
-                Column("first_start_ns", "int64", "start of the first of them", _EPOCH),
+                Column("first_start_ns", "int64", "start of the first work that the call launched", _EPOCH),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
                 Column("operator", "text", "its name"),
@@ -192,7 +192,7 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("name", "text", "the operator"),
                 Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
-                Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
+                Column("device_total_ns", "int64", "summed duration of the device work launched within the call", "ns"),
                 Column(
                     "device_self_ns", "int64", "device_total_ns without the work launched inside nested operators", "ns"
                 ),
@@ -215,14 +215,14 @@ VIEWS: dict[str, SqlView] = {
                 Column("kind", "text", "`holotrace.EventKind` in lower case: cpu_op, kernel, runtime, …"),
                 Column("name", "text", "as written in the file"),
                 Column("source_line", "text", "innermost Python function of the user that runs or launched the event"),
-                Column("file", "text", "its file, without the folders of `sys.path`"),
+                Column("file", "text", "path of its file, relative to its folder in `sys.path`"),
                 Column("line", "int64", "its first line; for a generator, the line at which it resumed"),
                 Column("function", "text", "its name"),
-                Column("callee", "text", "called directly by the line; null for the function itself"),
+                Column("callee", "text", "what the line called directly; null for the function itself"),
                 Column(
                     "is_backward",
                     "bool",
-                    "whether the event is in the backward pass; then, source_line is the line of the forward operator",
+                    "whether the event is in the backward pass; if so, source_line is the line of the forward operator",
                 ),
                 Column("frame_index", "uint32", "event_index of the call of the function"),
             ),
@@ -230,7 +230,7 @@ VIEWS: dict[str, SqlView] = {
         ),
         SqlView(
             "collectives",
-            "an operation between ranks, including sends and receives: the kernel or, without one, the host's range",
+            "an operation between ranks, including sends and receives: the kernel or, if there is none, the range on the host",
             (
                 _EVENT,
                 *_RANGE,
@@ -275,14 +275,19 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "aligned_start_ns", "int64", "start on the clock of the reference host; null if unknown", _EPOCH
                 ),
-                Column("half_width_ns", "int64", "error of aligned_start_ns", "ns"),
+                Column("half_width_ns", "int64", "largest error of aligned_start_ns", "ns"),
                 Column(
                     "lateness_ns",
                     "int64",
-                    "how much later this rank arrived than the first rank; null if the clocks are too inexact",
+                    "how much later this rank arrived than the first rank; null if the clocks are not exact enough",
                     "ns",
                 ),
-                Column("wait_ns", "int64", "time until the last rank arrived; null if no other rank recorded it", "ns"),
+                Column(
+                    "wait_ns",
+                    "int64",
+                    "time until the last rank arrived; null if no other rank recorded the collective",
+                    "ns",
+                ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
                 Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
                 Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),
@@ -317,7 +322,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("device_type", "text", "cpu, cuda (also for HIP), xpu, …"),
                 Column("device", "int32", "device ordinal; -1 for the CPU"),
                 Column("change_bytes", "int64", "bytes allocated; negative for a release", "bytes"),
-                Column("address", "uint64", "address of the block; null if the file does not say"),
+                Column("address", "uint64", "address of the block; null if not recorded"),
                 Column("allocated_bytes", "int64", "bytes in use after the event", "bytes"),
                 Column("reserved_bytes", "int64", "bytes reserved after the event; null if not recorded", "bytes"),
                 _THREAD,
@@ -335,10 +340,10 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "with_work_start_ns",
                     "int64",
-                    "start of the step with its device work, as in `step-time`; null if the step was cut short",
+                    "start of the step including its device work, as in `step-time`; null if the step was cut short",
                     _EPOCH,
                 ),
-                Column("with_work_end_ns", "int64", "end of the step with its device work", _EPOCH),
+                Column("with_work_end_ns", "int64", "end of the step including its device work", _EPOCH),
             ),
             step_rows,
         ),
@@ -349,7 +354,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "event_index",
                     "uint32",
-                    "event_index of the range or module call; null if it begins with an operator",
+                    "event_index of the range or module call; null if the step begins with an operator",
                 ),
                 *_RANGE,
                 Column("inference_step", "int64", "number of the step on the rank, from 0"),
@@ -400,7 +405,7 @@ VIEWS: dict[str, SqlView] = {
                 _EVENT,
                 Column("time_ns", "int64", "time of the event", _EPOCH),
                 Column("name", "text", "the counter"),
-                Column("key", "text", "the arg with the value; may be empty"),
+                Column("key", "text", "name of the arg with the value; may be empty"),
                 Column("value", "float64", "the value"),
             ),
             select="SELECT rank, event_index, start_ns AS time_ns, name, key, value FROM stored.counters",

@@ -114,7 +114,7 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how long after the first rank this rank came; null if the clocks are too inexact
+        lateness_ns             int64    how long after the first rank this rank came; null if the clocks are not exact enough
         lateness_half_width_ns  int64    how much lateness_ns may be off because of the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited for this rank alone

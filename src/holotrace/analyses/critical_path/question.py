@@ -79,7 +79,7 @@ QUESTION = Analysis(
         ),
         Option(
             "data_loading",
-            "Count host ranges with a matching name as data loading; may be repeated.",
+            "Treat host ranges with a matching name as data loading; may be repeated.",
             kind=list[str],
             metavar="REGEX",
         ),

@@ -46,7 +46,7 @@ class Diagnosis(Result):
         step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
-        busy_fraction    float64  0..1, time in which a device works; null without device work
+        busy_fraction    float64  0..1, time in which a device is busy; null without device work
         unknown_fraction float64  0..1, time in which no recorded work runs, but unrecorded work may run: a graph replay, or
                                   work from before the recording
         exposed_fraction float64  0..1, time in which a rank communicates while no kernel computes
@@ -63,7 +63,7 @@ class Diagnosis(Result):
         main_fraction    float64  0..1: share of the step that `main_work` takes
         main_source_line str      without device work: the user's function that runs `main_work`; null if unknown
         cut_off_count    int64    files that end early
-        unread_count     int64    files with device work that cannot be read
+        unread_count     int64    files whose device work cannot be read
 
     per_finding  one row per cause, the costliest first; causes of unknown cost come last:
 

@@ -24,7 +24,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "gap_threshold_ns",
-            "Count waits of at least this many µs from launch to start as `something else`.",
+            "Classify waits of at least this many µs from launch to start as `something else`.",
             kind=float,
             default=30,
             flag="--gap-threshold-us",

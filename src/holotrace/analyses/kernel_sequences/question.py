@@ -27,7 +27,7 @@ QUESTION = Analysis(
         ),
         Option(
             "min_kernel_count",
-            "Leave out calls that launch fewer kernels.",
+            "Leave out calls that launch fewer kernels than this.",
             kind=int,
             default=3,
             flag="--min-kernels",

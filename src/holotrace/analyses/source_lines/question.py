@@ -34,7 +34,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "libraries",
-            "Count files whose recorded names begin with this folder as library code; may be repeated.",
+            "Treat files whose recorded names begin with this folder as library code; may be repeated.",
             kind=list[str],
             flag="--library",
             metavar="FOLDER",

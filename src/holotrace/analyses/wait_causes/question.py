@@ -22,7 +22,7 @@ QUESTION = Analysis(
         ("passes on", "waiting of other ranks because this rank waited itself"),
     ),
     options=(
-        Option("steps", "Divide only the waits in these steps.", metavar="0-7,9", read=numbers),
+        Option("steps", "Find causes only for the waits in these steps.", metavar="0-7,9", read=numbers),
         ANNOTATION,
     ),
     most_rows=20,

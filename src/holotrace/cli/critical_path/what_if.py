@@ -65,7 +65,8 @@ Faster = Annotated[
 Anyway = Annotated[
     bool,
     typer.Option(
-        "--predict-anyway", help="With --across-ranks: predict even if an unchanged replay misses the step by over 3 %."
+        "--predict-anyway",
+        help="With --across-ranks: predict even if a replay without changes is off by more than 3 %.",
     ),
 ]
 

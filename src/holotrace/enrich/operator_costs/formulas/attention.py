@@ -73,7 +73,7 @@ def flash(arguments: Arguments, causal: int, window: int | None = None) -> Cost:
     """FlashAttention. FLOPs: 2·H·(d + dv)·(pairs under the mask). Bytes: as `scaled_dot_product`.
 
     The mask is aligned at its end: the last query sees the last key. A causal mask leaves q·(k - q/2) of the q·k pairs,
-    half of them if q = k. In a window of keys, pairs are counted exactly.
+    half of them if q = k. With a sliding window of keys, pairs are counted exactly.
     """
     sizes = heads_last(arguments)
     each = 2 * sizes.query_heads * (sizes.width + sizes.value_width)

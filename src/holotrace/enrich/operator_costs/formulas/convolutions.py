@@ -49,7 +49,7 @@ def slow_convolution(arguments: Arguments) -> Cost:
 
 
 def convolution_backward(arguments: Arguments) -> Cost:
-    """FLOPs: one convolution per requested gradient (input, filter). Bytes: read and written by these convolutions."""
+    """FLOPs: one convolution per requested gradient (input, filter). Bytes: those that these convolutions read and write."""
     gradient, image, kernel = (arguments.shape(index) for index in range(3))
     mask = _mask(arguments, 10)
     transposed = arguments.flag(7)

@@ -33,7 +33,7 @@ def with_bias_first(arguments: Arguments) -> Cost:
 
 
 def scaled(arguments: Arguments) -> Cost:
-    """FP8 and FP4 products with scales: as `product`; the result has 2 bytes unless the arguments name its type."""
+    """FP8 and FP4 products with scales: as `product`; each element of the result has 2 bytes unless the arguments name its type."""
     cost = product(arguments, 0, 1, next((index for index in (4, 5) if arguments.has_tensor(index)), None))
     left, right = arguments.shape(0), arguments.shape(1)
     result = left[0] * right[1] * _SCALED_RESULT.get(arguments.text(6), 2)

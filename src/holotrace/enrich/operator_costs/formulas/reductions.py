@@ -95,7 +95,7 @@ def negative_log_likelihood_backward(arguments: Arguments) -> Cost:
 
 
 def loss(arguments: Arguments) -> Cost:
-    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both tensors and the result, one element if reduced."""
+    """Losses of two tensors. FLOPs: 2 for each element. Bytes: both tensors and the result (one element if reduced)."""
     kept = arguments.bytes(0) if arguments.text(2) == "0" else arguments.element_bytes(0)
     return Cost(
         2 * arguments.elements(0), arguments.bytes(0) + arguments.bytes(1) + kept, "vector", arguments.precision(0)

@@ -209,7 +209,7 @@ RULES = (
         "kernels that only convert element types",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Autocast alone converts weights and activations in 5 to 10 % of the step.",
+        reason="Autocast alone spends 5 to 10 % of the step converting weights and activations.",
         source="https://docs.pytorch.org/docs/stable/amp.html",
         check=casts,
         say=_say_casts,

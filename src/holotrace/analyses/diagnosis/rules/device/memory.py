@@ -205,7 +205,7 @@ _ALLOCATOR = "https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-manage
 RULES = (
     Rule(
         "empties_cache",
-        "the allocator's calls to the driver while no device works, in a job that empties the cache in every step",
+        "the allocator's calls to the driver while all devices are idle, in a job that empties the cache in every step",
         threshold=0.02,
         unit=OF_THE_STEP,
         reason="In steady steps, the allocator does not need to call the driver.",
@@ -217,7 +217,7 @@ RULES = (
     ),
     Rule(
         "allocator_retries",
-        "the allocator's calls to the driver in steady steps while no device works, in a job that does not empty the cache",
+        "the allocator's calls to the driver in steady steps while all devices are idle, in a job that does not empty the cache",
         threshold=0.02,
         unit=OF_THE_STEP,
         reason="In steady steps, the allocator does not need to call the driver.",

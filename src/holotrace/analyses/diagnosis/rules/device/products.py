@@ -406,7 +406,7 @@ RULES = (
         "products and convolutions of more than 20 µs that reach less than 40 % of the device's peak rates",
         threshold=0.1,
         unit=OF_THE_STEP,
-        reason="Products of well-chosen shapes reach 55 to 78 %. Below a tenth of the step, other kernels gain little.",
+        reason="Products of well-chosen shapes reach 55 to 78 %. Below a tenth of the step, choosing other kernels saves little.",
         source=_TUNING,
         check=slow_products,
         say=_say_slow,

@@ -283,7 +283,7 @@ def _way_out(case: RankCase) -> str:
 RULES = (
     Rule(
         "data_loading",
-        "time in which no device works while the training thread waits for its data loader",
+        "time in which all devices are idle while the training thread waits for its data loader",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="If data is loaded in the background, fetching a batch takes well below 1 % of a step. Waits below 0.3 ms per step "
@@ -295,7 +295,7 @@ RULES = (
     ),
     Rule(
         "garbage_collection",
-        "time in which no device works while Python collects garbage",
+        "time in which all devices are idle while Python collects garbage",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Collecting a young generation takes microseconds; only full collections reach 2 % of a step.",
@@ -307,10 +307,10 @@ RULES = (
     ),
     Rule(
         "slow_function",
-        "a Python function of the user that runs for long while no device works",
+        "a user's Python function that runs for a long time while all devices are idle",
         threshold=_LEAST_FUNCTION,
         unit=OF_THE_STEP,
-        reason="Below 5 % of a step, moving a function saves little.",
+        reason="Below 5 % of a step, moving a function out of the step saves little.",
         source="https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
         check=slow_functions,
         say=_say_function,

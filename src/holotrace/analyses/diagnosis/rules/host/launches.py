@@ -432,7 +432,7 @@ def _say_unexplained(_: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "unexplained_idle",
-        "idle time in which no event of the host was recorded for 0.1 ms or more",
+        "idle time in which no host event was recorded for 0.1 ms or more",
         threshold=0.10,
         unit=OF_THE_STEP,
         reason="Every step has a few short gaps without events, which take less than a tenth of the step.",
@@ -445,7 +445,7 @@ RULES = (
     ),
     Rule(
         "slow_recording",
-        "idle time that recording Python functions adds: 3 µs per operator and call of the host, 1.2 µs per function",
+        "idle time added by recording Python functions: 3 µs per operator and runtime call, 1.2 µs per Python function",
         threshold=0.10,
         unit=OF_THE_STEP,
         reason="Below a tenth of the step, the recorded times are close to those without the profiler.",
@@ -496,8 +496,8 @@ RULES = (
         "idle time in which the host runs operators and launches their work",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="Every step begins and ends with a few idle microseconds, which are less than a tenth of the step. Time that recording "
-        "Python functions adds does not count: 3 µs per operator and call, 1.2 µs per function.",
+        reason="Every step begins and ends with a few idle microseconds, which are less than a tenth of the step. Time added by "
+        "recording Python functions (3 µs per operator and runtime call, 1.2 µs per Python function) does not count.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=launch_bound,
         say=_say_launch_bound,
@@ -509,7 +509,7 @@ RULES = (
         "idle time in which Python runs between operators, for less than 0.1 ms each time",
         threshold=_MUCH_PYTHON,
         unit=OF_THE_STEP,
-        reason="In every step, a little Python runs between operators, but less than a tenth of the step.",
+        reason="In every step, a little Python runs between operators, for less than a tenth of the step.",
         source=_GUIDE,
         check=python_overhead,
         say=_say_python,

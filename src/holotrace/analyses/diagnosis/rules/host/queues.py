@@ -194,7 +194,7 @@ RULES = (
     ),
     Rule(
         "host_falls_behind",
-        "a host whose shortest step, without waits for devices, is longer than a step of the devices, while they work on a backlog",
+        "a host whose shortest step, not counting waits for devices, is longer than a step of the devices, which are working off a backlog",
         threshold=FALLS_BEHIND,
         unit="times the step of the devices",
         reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
@@ -207,7 +207,7 @@ RULES = (
     ),
     Rule(
         "profiler_overhead",
-        "idle time in which the profiler gets buffers or does other work of its own",
+        "idle time in which the profiler requests buffers or does other work of its own",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="Below 5 % of a step, the profiler changes step times less than they vary anyway.",

@@ -101,7 +101,7 @@ def _without(calls: pl.DataFrame, inside: pl.DataFrame) -> tuple[NoWait, Remove]
 
 
 def pageable_copies(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for copies from or to pageable memory that no kernel hides, and for the idle time around them.
+    """Yield a case for copies from or to pageable memory while no kernel runs, and for the idle time around them.
 
     Such a copy blocks the host, which can launch more work only when the copy ends. If the blocking costs more time than the
     copies themselves, the rule about blocking copies reports it instead.
@@ -241,7 +241,7 @@ RULES = (
     ),
     Rule(
         "pageable_copy",
-        "copies from or to pageable memory that no kernel hides, and the idle time around them",
+        "copies from or to pageable memory while no kernel runs, and the idle time around them",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="Below 2 % of a step, pinning saves too little time to be worth the pinned memory.",

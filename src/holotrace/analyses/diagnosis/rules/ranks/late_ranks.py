@@ -270,8 +270,8 @@ RULES = (
         "a rank that causes much of the waiting of other ranks, with the cause of its delay",
         threshold=LEAST_CULPRIT,
         unit="of all waiting",
-        reason="A rank that causes less than a tenth of the waiting is one of many. Transfers, or a GPU that starts work late, must cause "
-        "less than half of the waiting for the rank.",
+        reason="A rank that causes less than a tenth of the waiting is only one of many late ranks. "
+        "The rule does not apply if most of the waiting for the rank is due to transfers or to a GPU that starts work late.",
         source="https://doi.org/10.1145/2934661",
         analyses=("wait_causes",),
         check=late_ranks,
