@@ -13,7 +13,7 @@ QUESTION = Analysis(
     definitions=(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
         ("transfer", "from the arrival of the last rank to the end: only in this time can all data move"),
-        ("message", "size of the whole array that the collective processes, as nccl-tests counts it"),
+        ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
         (
             "bus bandwidth",
