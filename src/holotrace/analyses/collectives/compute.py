@@ -114,7 +114,8 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how long this rank arrived after the first rank; null if the clocks are inexact
+        lateness_ns             int64    how much later than the first rank this rank arrived; null if the clocks are
+                                         inexact
         lateness_half_width_ns  int64    how much lateness_ns may be off because of the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited for this rank alone

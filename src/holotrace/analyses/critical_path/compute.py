@@ -125,8 +125,8 @@ def critical_path(  # noqa: PLR0913 -- options by name
     """Find the critical path of a window on each rank: the longest chain of activities that wait for each other.
 
     The window is a step, an annotation, a time range or the whole recording. It begins on the host, and ends on the host or with
-    the device work launched in the window, whichever is later. Each nanosecond counts for exactly one class, so the times of
-    the classes add up to the window. By default, each rank is analysed on its own.
+    the device work launched in the window, whichever is later. Each nanosecond belongs to exactly one class, so the
+    times of the classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.

@@ -121,8 +121,8 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate the fraction of the idle time with these causes that is due to the profiler.
 
-    Overhead in events with other causes lengthens the idle time with those causes. If the overhead is longer than that idle
-    time, the excess counts here, because it delays the host, too.
+    Overhead in events with other causes lengthens the idle time with those causes. Overhead beyond that idle time is
+    included here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
