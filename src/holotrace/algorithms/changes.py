@@ -1,4 +1,4 @@
-"""Names for the change of a count from one recording to another."""
+"""Names for how a count changes from one recording to another."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CHANGES = ("added", "deleted", "increased", "decreased", "unchanged")
 
 
 def change_of_count(control: pl.Expr, test: pl.Expr) -> pl.Expr:
-    """Return, for each row, the one of `CHANGES` that leads from the `control` count to the `test` count."""
+    """Return, for each row, how the count changed from `control` to `test`: one of `CHANGES`."""
     return (
         pl.when((control == 0) & (test > 0))
         .then(pl.lit("added"))

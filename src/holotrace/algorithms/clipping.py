@@ -11,7 +11,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 class Clipped(NamedTuple):
-    """The parts of intervals inside windows, sorted by window and then in the order of the intervals.
+    """The parts of intervals that lie inside windows, sorted by window and, within each window, by interval.
 
     window    row of the window
     interval  row of the interval

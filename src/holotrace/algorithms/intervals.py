@@ -116,7 +116,7 @@ def gap_begins(start_ns: Int64Array, end_ns: Int64Array, group_starts: Sequence[
 
     Returns:
         The latest end of the earlier intervals of the group, but at most the start of the interval. If there is no gap,
-        or the interval is the first of its group, this is its start.
+        or the interval is the first of its group, the result is the start of the interval.
     """
     begins = start_ns.copy()
     for first, last in pairwise([*map(int, group_starts), len(start_ns)]):
@@ -162,7 +162,7 @@ def distinct_times(*times: Int64Array) -> Int64Array:
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time into pieces at each start and end; return their starts, their ends and the row of each set, or -1."""
+    """Cut time at each start and end; return the starts and ends of the pieces, and their row in each set, or -1."""
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 512
-"""Of intervals that overlap without being nested, at most this many are drawn below each other."""
+"""Of intervals that overlap without being nested, at most this many are drawn one below the other."""
 
 NOT_DRAWN = -1
 

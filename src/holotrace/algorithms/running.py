@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each bound of the `others` first intervals, then 1 per start and -1 per end of the counted ones."""
+    """Return 0 for each bound of the first `others` intervals, then 1 per start and -1 per end of `counted` more."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

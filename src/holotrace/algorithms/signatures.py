@@ -220,7 +220,7 @@ def _qualified_function(items: list[_Item]) -> list[_Part] | None:
 
 
 def _stands_alone(item: _Item) -> bool:
-    """Whether an item is a qualifier, the end of the return type, or a remark such as `[clone .kd]`."""
+    """Whether an item is a qualifier, the end of the return type, or an annotation such as `[clone .kd]`."""
     if isinstance(item, _Group):
         return item.bracket == "[" and _flat(item).startswith(("clone ", "with "))
     return item.isspace() or item in _AFTER_PARAMETERS or item == "*"
@@ -295,7 +295,7 @@ def _past_qualifiers(items: list[_Item], position: int) -> int:
 
 
 def _scopes_and_name(parts: list[_Part]) -> tuple[list[_Part], list[_Part]]:
-    """Return the named scopes around the function, and the function itself (for a call operator, its object)."""
+    """Return the named scopes around the function, and the function (for a call operator, its class or lambda)."""
     kept = [part for part in parts if not part.name.startswith("operator(") or part is parts[0]]
     kept = [part for part in kept if part.name] or parts
     return [part for part in kept[:-1] if not part.is_unnamed], kept[-1:]

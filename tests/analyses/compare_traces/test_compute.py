@@ -58,7 +58,7 @@ def test_every_name_has_its_change_means_and_values_per_step() -> None:
         ("kernel", "relu", "deleted", 1, 0, -1, 4_000, 0, -4_000, 4_000, None, 0.5, 0, 2_000, 0),
     ]
     assert result.sides.rows() == [("control", 1, 2, 6, 284_000), ("test", 1, 1, 5, 154_000)]
-    assert result.findings == ("control has 2 steps and test has 1: compare the columns per step",)
+    assert result.findings == ("control has 2 steps and test has 1: compare the per-step columns",)
 
 
 def test_steps_can_be_chosen() -> None:

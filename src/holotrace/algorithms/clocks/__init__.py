@@ -1,1 +1,1 @@
-"""Estimates and bounds how far clocks of machines differ, from operations whose participants wait for each other."""
+"""Estimates, with bounds, how far machines' clocks differ, from operations whose participants wait for each other."""

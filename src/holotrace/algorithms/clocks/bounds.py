@@ -10,7 +10,7 @@ Bounds on the clocks give bounds on every G, and the bounds on G tighten the bou
 share no operation with the reference. The search repeats these two steps. It uses only the inequalities above, so the
 true values stay within the bounds after any number of rounds.
 
-Times are float64 nanoseconds, relative to a time close to the data. For two clocks, the bounds are the convex hulls of
+Times are float64 nanoseconds, relative to a time close to the data. For two clocks, this is the convex-hull method of
 Zhang, Liu and Xia, Clock Synchronization Algorithms for Network Measurements (INFOCOM 2002).
 """
 
@@ -72,7 +72,7 @@ class ClockBounds:
 
     @cached_property
     def is_contradictory(self) -> npt.NDArray[np.bool_]:
-        """Whether the bounds on each clock contradict each other, so no line fits."""
+        """For each clock, whether its bounds contradict each other, so that no line fits."""
         crossed: npt.NDArray[np.bool_] = (self.low > self.high).max(axis=1) | (self.slopes.low > self.slopes.high)
         return crossed
 
@@ -135,7 +135,7 @@ class _State(NamedTuple):
 
 
 def _next_round(state: _State, starts: _Side, ends: _Side, operation_count: int, reference: int) -> _State:
-    """Derive bounds on each operation's G from the bounds on the clocks, and from these new bounds on the clocks."""
+    """Derive bounds on each operation's G from the bounds on the clocks, then tighten the bounds on the clocks."""
     latest = ends.least_by_operation(ends.time + ends.interpolated(state.of_z), operation_count)
     minus_earliest = starts.least_by_operation(starts.interpolated(state.of_minus_z) - starts.time, operation_count)
     upper = starts.tightest(latest[starts.operation] - starts.time, len(state.of_z))
@@ -179,7 +179,7 @@ def _narrowed(slopes: Slopes, upper: _Points, lower: _Points) -> Slopes:
 
 
 def _greatest(points: _Points, slopes: Slopes, knots: Float64Array) -> Float64Array:
-    """Return, for each knot, the largest value of any line below all points with a slope within `slopes`.
+    """Return, for each knot, the largest value of any line that is below all points and has a slope within `slopes`.
 
     This is a linear programme in the offset and the slope of a line, so two points, or one point and a bound on the
     slope, determine the largest value. If the bounds on the slope contradict each other, the value is meaningless.

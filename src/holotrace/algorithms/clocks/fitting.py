@@ -50,7 +50,7 @@ class FittedClocks(NamedTuple):
     closure_error: float | None
 
     def correction(self, clock: Int64Array, time: Float64Array) -> Correction:
-        """Return the value to add to each time of each clock."""
+        """Return the value to add to time[i] of clock[i]."""
         mapped = self.lines.at(clock, time)
         low, high = self.bounds.between(clock, mapped)
         estimate = np.clip(self.estimated(clock, mapped), low, high)
@@ -64,7 +64,7 @@ class FittedClocks(NamedTuple):
         return Correction(*(self.lines.rate * (1 + slope) - 1 + unknown for slope in slopes))
 
     def estimated(self, clock: Int64Array, mapped: Float64Array) -> Float64Array:
-        """Return the value to add to times that `lines` has already mapped to the reference clock."""
+        """Return the value to add to mapped[i] of clock[i]; `lines` has already mapped it to the reference clock."""
         knots = self.bounds.knots
         position = np.clip((mapped - knots[0]) / (knots[1] - knots[0]), 0, len(knots) - 1)
         knot = np.minimum(np.nan_to_num(position).astype(np.int64), len(knots) - 2)
@@ -79,9 +79,8 @@ class Fit(NamedTuple):
 
     clocks             the clocks, with one more for every further segment of a clock that jumped
     source             int64  for each clock, the original clock; the first rows are the original clocks themselves
-    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others, `UNDECIDED`
-    if it may be
-                       before or after a jump
+    clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others,
+                       `UNDECIDED` if the operation may be before or after a jump
     """
 
     clocks: FittedClocks
@@ -154,7 +153,7 @@ def _with_estimate(lines: Lines, bounds: ClockBounds, adjustment: Adjustment, re
 def _divided(
     participants: Participants, clock_count: int, reference: int, largest_drift: float
 ) -> tuple[Int64Array, Int64Array]:
-    """Give each further segment of a clock that jumped the number of a new clock; see `Fit`."""
+    """Treat each further segment of a clock that jumped as a new clock, with its own number; see `Fit`."""
     graph = clock_graph(participants.readings(), clock_count, reference)
     segment = segments(participants, graph, reference, largest_drift)
     further, number = np.unique(
@@ -166,7 +165,7 @@ def _divided(
 
 
 def _without_impossible(participants: Participants, clocks: FittedClocks) -> Int64Array:
-    """Drop operations that, by the estimated clocks, end for one participant before they start for another."""
+    """Drop operations that end for one participant before they start for another, according to the estimated clocks."""
     clock = participants.clock
     shift = clocks.estimated(clock, clocks.lines.at(clock, participants.reading))
     last_start, first_end = np.full((2, int(participants.operation.max()) + 1), -np.inf)

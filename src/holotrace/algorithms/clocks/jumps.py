@@ -1,8 +1,8 @@
 """Find clocks that jump, and operations that are matched wrongly.
 
 If no single line fits a clock, its time is divided into segments, each with its own line. Later steps treat each
-segment as a separate clock. If a line fits the operations before and after only a few contradicting operations, these
-few are dropped.
+segment as a separate clock. If only a few operations contradict a line that fits the operations before and after them,
+these few are dropped.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Participants(NamedTuple):
         )
 
     def on(self, lines: Lines) -> Participants:
-        """Map all times by the lines of their clocks."""
+        """Map all times with the lines of their clocks."""
         start, end, reading = (lines.at(self.clock, time) for time in (self.start, self.end, self.reading))
         return self._replace(start=start, end=end, reading=reading)
 
@@ -92,7 +92,7 @@ def slope_limits(lines: Lines, largest_drift: float) -> Slopes:
 
 
 def segments(participants: Participants, graph: ClockGraph, reference: int, largest_drift: float) -> Int64Array:
-    """Return, for each row, the number of its segment: from 0, in order of time, for each clock.
+    """Return the segment of each row; the segments of each clock are numbered from 0, in order of time.
 
     Wrong matches are `DROPPED`, and operations that may be before or after a jump are `UNDECIDED`.
 
@@ -220,7 +220,7 @@ class _Pair(NamedTuple):
         return np.setdiff1d(np.arange(begin, end), dropped)
 
     def _longest_fit(self, kept: Int64Array) -> int:
-        """Return how many operations, from the first one on, a single line fits."""
+        """Return how many operations a single line fits, counted from the first one."""
         if self._fits(kept):
             return len(kept)
         fitting, failing = 1, len(kept)

@@ -140,7 +140,7 @@ class Adjustment(NamedTuple):
     closure_error: float | None
 
     def at(self, clock: Int64Array, time: Float64Array) -> Float64Array:
-        """Return the value to add to each clock at each time."""
+        """Return the value to add to clock[i] at time[i]."""
         added: Float64Array = self.value[clock] + self.slope[clock] * (time - self.middle)
         return added
 
@@ -155,9 +155,9 @@ def adjusted(readings: Readings, graph: ClockGraph, reference: int, rate: Float6
         rate: the rates of the rough lines; NaN if unknown.
 
     Let z_a(t) = v_a + s_a·t, with t relative to the middle. Take a chunk of n readings of the edge from hub h to clock
-    a, with median time t and median difference r. It adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised. Each
-    clock adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift. This
-    term matters only in short recordings.
+    a, with median time t and median difference r. The chunk adds n·(z_a(t) - z_h(t) - r)² to the sum that is minimised.
+    Each clock adds a term that pulls its rate towards 1, weighted by the ratio of the usual jitter to the usual drift.
+    This term matters only in short recordings.
     """
     together = readings.is_together | (graph.parent_edge[readings.clock] == graph.edge)
     rows = np.flatnonzero((graph.edge >= 0) & together)

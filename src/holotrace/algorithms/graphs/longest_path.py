@@ -87,7 +87,7 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes that need not be kept if this adds no edges; longest paths between kept nodes keep their lengths.
+    """Remove nodes that need not be kept, unless this adds edges; the longest paths between kept nodes stay as long.
 
     A node with i incoming and o outgoing edges is replaced by at most i·o edges, and only if i·o ≤ i + o. Of parallel
     edges, only the longest is kept.
@@ -112,8 +112,8 @@ class Chains(NamedTuple):
 
     edges         the edges of all chains, one chain after another, each from its end to its beginning
     first         the edges of chain i are `edges[first[i]:first[i + 1]]`
-    parent        for each chain, the earlier chain where it begins; `NO_EDGE` if it begins at a node without a binding
-                  edge
+    parent        for each chain, the earlier chain on which it begins; `NO_EDGE` if it begins at a node without a
+                  binding edge
     origin        for each chain, the node where it begins
     chain_of_end  for each chosen node, the chain that contains it
     """

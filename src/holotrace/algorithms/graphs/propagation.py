@@ -1,4 +1,4 @@
-"""Pass whole amounts from node to node until they reach a final target, without rounding errors in the sum."""
+"""Pass integer amounts from node to node until they reach a final target, without rounding errors in the sum."""
 
 from __future__ import annotations
 

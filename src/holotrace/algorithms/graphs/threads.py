@@ -40,7 +40,7 @@ def sorted_points(start_ns: _Int64, end_ns: _Int64, first_ns: int, last_ns: int)
 
 
 class Ranges(NamedTuple):
-    """Activities, of which some are ranges on threads.
+    """Activities; some of them are ranges on threads.
 
     lane        thread of each range, or a separate lane; `NO_LANE` for activities that are not on a thread
     thread      the thread that recorded the range

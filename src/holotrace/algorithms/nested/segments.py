@@ -13,7 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Disjoint segments of each group's time, sorted by group and time; together they cover all time of the intervals.
+    """Disjoint segments of each group's time, by group and time; together, they cover the same time as the intervals.
 
     group
     start, end
@@ -73,7 +73,7 @@ def _around_starts(group: npt.NDArray[np.integer], end: _Int64, nested: Nesting)
 
 
 def _latest_siblings(rows: _Int64, end: _Int64, family: _Int64) -> _Int64:
-    """Return, for each row, the one of its earlier siblings that ends last; rows with equal `family` are siblings.
+    """Return, for each row, the earlier sibling that ends last; rows with equal `family` are siblings.
 
     The result is arbitrary for the first row of a family.
     """

@@ -91,7 +91,7 @@ class Collectives(Result):
         group_size             int64
         collective             str      all_reduce, send …
         dtype                  str      null if unknown
-        message_bytes          int64    size of one collective, as nccl-tests counts it; null if unknown
+        message_bytes          int64    size of one collective, as defined by nccl-tests; null if unknown
         instance_count         int64    how often the collective ran
         collective_ns          int64    time in the collective, summed over ranks
         wait_ns                int64    part of collective_ns spent waiting for other ranks; null if no other rank recorded a call
@@ -134,7 +134,7 @@ class Collectives(Result):
         last_count          int64    collectives in which only this rank came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
-        bus_bytes           int64    bytes that the rank's link carried, from the bus factors; null if a size is unknown
+        bus_bytes           int64    bytes over the rank's link, from the bus factors; null if a size is unknown
         bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
@@ -194,14 +194,14 @@ class Collectives(Result):
 def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: Executor = IN_PROCESS) -> Collectives:
     """Match collectives across ranks, align the hosts' clocks, and divide each collective's time into waiting and transfer.
 
-    For a message of size S, its transfer time t, and a group of n ranks:
+    For a message of size S with transfer time t, in a group of n ranks:
 
         algorithm bandwidth = S / t
         bus bandwidth       = factor * S / t
 
     in decimal GB/s. S and the factors are those of nccl-tests: 2 (n - 1) / n for all_reduce; (n - 1) / n for all_gather,
-    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S counts
-    the bytes that its splits send.
+    reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S
+    is the number of bytes that the splits send.
 
     The verdict depends on the share of a collective's time, summed over all ranks, that is waiting. With at most a quarter, the
     collective is transfer-bound; with at least three quarters, skew-bound; in between, mixed. With fewer than 3 instances, the

@@ -12,8 +12,8 @@ QUESTION = Analysis(
     section="Distributed",
     definitions=(
         ("waits", "from a rank's arrival in a collective to the arrival of the last rank, summed over ranks"),
-        ("transfer", "from the arrival of the last rank to the end: only in this time can all data move"),
-        ("message", "size of the whole array that the collective processes, as nccl-tests counts it"),
+        ("transfer", "from the arrival of the last rank to the end, the only time in which all ranks can move data"),
+        ("message", "size of the whole array that the collective processes, as defined by nccl-tests"),
         ("algorithm bandwidth", "message / transfer, in decimal units (1 GB/s is 1e9 bytes/s)"),
         (
             "bus bandwidth",
@@ -27,7 +27,7 @@ QUESTION = Analysis(
             "mergeable",
             "small calls in a row; merging a call with the previous one saves its latency and the pause before it",
         ),
-        ("lateness", "how long a rank arrived after the first rank; empty if the clocks are not exact enough"),
+        ("lateness", "how much later than the first rank a rank arrived; empty if the clocks are not exact enough"),
     ),
     options=(Option("steps", "Count only the collectives of these steps.", metavar="0-7,9", read=numbers),),
 )

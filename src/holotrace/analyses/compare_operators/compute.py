@@ -128,8 +128,9 @@ def compare_operators(
     """Align the operators and kernels of two traces by phase, module and call path, and measure how their times changed.
 
     All threads, ranks and steps of a trace are combined. Times are means per step of a rank, so traces of different lengths
-    and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times are sums. Backward
-    operators count with the module of their forward operator. All kinds of data loaders are named `DataLoader`.
+    and rank counts can be compared. If any rank has no steps, both traces are compared as a whole, and times are sums.
+    Backward operators are attributed to the module of their forward operator. All kinds of data loaders are named
+    `DataLoader`.
 
     Args:
         control: the baseline.

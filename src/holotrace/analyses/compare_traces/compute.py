@@ -157,7 +157,7 @@ def _side(trace: Trace, numbers: tuple[int, ...] | None, look: Callable[..., _Pa
 
 
 def _check_steps(numbers: tuple[int, ...], of_ranks: Iterable[list[int]]) -> None:
-    """Raise InvalidOptionError if a requested step is a step of no rank, or if no step was requested."""
+    """Raise InvalidOptionError if a requested step exists on no rank, or if no step was requested."""
     existing = {step for of_rank in of_ranks for step in of_rank}
     unknown = sorted(set(numbers) - existing)
     if unknown or not numbers:
@@ -239,6 +239,6 @@ def _findings(sides: list[_Side]) -> list[str]:
     sentences += [f"the {label} trace has no events on this device in these steps" for label in empty]
     if all(counts) and counts[0] != counts[1]:
         sentences.append(
-            f"control has {counted(counts[0], 'step')} and test has {counts[1]:,}: compare the columns per step"
+            f"control has {counted(counts[0], 'step')} and test has {counts[1]:,}: compare the per-step columns"
         )
     return sentences

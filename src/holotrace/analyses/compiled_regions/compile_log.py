@@ -1,4 +1,4 @@
-"""Read the logs that torch.compile writes into the folder TORCH_TRACE: functions, failed guards, and source lines of kernels.
+"""Read the logs that torch.compile writes if TORCH_TRACE is set: functions, failed guards, and source lines of kernels.
 
 Each process writes a file `dedicated_log_torch_trace_<…>.log` or, in distributed training, `…_rank_<N>_<…>.log`. A record is one
 line with glog's prefix and JSON. If the next lines begin with a tab, they are the payload of the record. Files may be compressed
@@ -30,7 +30,7 @@ _ENDINGS = (".log", ".log.gz")
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(r'^[^{]*\{"(compilation_metrics|inductor_output_code|artifact)"')
 _KERNEL_LINES = "inductor_provenance_tracking_kernel_stack_traces"
-"""Name of the record with the Python stacks behind each kernel, which INDUCTOR_PROVENANCE=1 writes."""
+"""Name of the record of the Python stacks behind each kernel, written only with INDUCTOR_PROVENANCE=1."""
 
 _KERNEL_PATH = re.compile(r"^\t?# kernel path: (\S+)$")
 _KERNEL_NAME = re.compile(r"^\t?(\w+) = async_compile\.")
@@ -43,7 +43,7 @@ class Compilation:
     """One compilation of a frame.
 
     function  such as `train.py(8): forward`; None if unknown
-    reason    the guards of earlier versions that failed; None for a first version
+    reason    the failed guards of earlier versions; None for a first version
     """
 
     function: str | None

@@ -107,7 +107,7 @@ class CompiledRegions(Result):
         replay_count       int64  launches of CUDA graphs inside
         compilation_ns     int64  host time of compiling it during the recording; null if none was recorded
         compiled_function  str    such as `train.py(8): forward`; null without a log
-        recompile_reason   str    the guards of earlier versions that failed; null without a log, and for first versions
+        recompile_reason   str    the failed guards of earlier versions; null without a log, and for first versions
 
     per_frame    one row per rank and frame that was called or compiled, sorted by rank, the most recompilations first:
 
@@ -288,7 +288,7 @@ def _regions(rank_trace: RankTrace, nodes: pl.DataFrame, compilations: pl.DataFr
 
 
 def _replays(rank_trace: RankTrace, parent: _Rows, is_region: npt.NDArray[np.bool_]) -> _Rows:
-    """Return the number of graph launches inside each region; 0 for nodes that are no regions."""
+    """Return the number of graph launches inside each region; 0 for nodes that are not regions."""
     launched = launches(rank_trace).select("launch_index", "launch_name").unique("launch_index").drop_nulls()
     graphs = launched.filter(is_graph_launch(rank_trace.texts(launched["launch_name"])))["launch_index"]
     around = of_events(runtime_owner(rank_trace), graphs)["node"].fill_null(NO_PARENT).to_numpy()

@@ -32,7 +32,7 @@ _UNKNOWN = _CLASS_NAMES[PathClass.UNKNOWN]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JobCriticalPath(Result):
-    """The chain of work, waiting and transfers on all ranks that spans the step of a job.
+    """The chain of work, waits and transfers, across all ranks, that spans the step of a job.
 
     All times are on the clock of the reference host.
 
@@ -45,7 +45,7 @@ class JobCriticalPath(Result):
         total_ns        int64    time of the path on this rank; over all ranks, the length of the step
         fraction  float64  0..1 of the step
         slack_ns       int64    how much the rank's events could be delayed without delaying the step's end; 0 on the path
-        contradicted_count  int64  dependencies within the rank that end before they begin, by the clock of the trace
+        contradicted_count  int64  dependencies within the rank that end before they begin, according to the clock
 
     per_class  rank, path_class, total_ns, fraction: time of every class of the path on each rank, sorted by rank and class
 
@@ -68,7 +68,7 @@ class JobCriticalPath(Result):
         collective     str
         process_group  str
         transfer_ns    int64  from the last arrival until `to_rank` leaves the collective
-        clock_half_width_ns  int64  how much the difference of the two ranks' clocks may be off; null if unknown
+        clock_half_width_ns  int64  how far off the difference between the two ranks' clocks may be; null if unknown
 
     steps      one row: the step of the job
 
@@ -79,8 +79,8 @@ class JobCriticalPath(Result):
         clock_half_width_ns  int64  the largest clock_half_width_ns of a hop; null if any is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
         incomplete_ns   int64  time of the path in communication that not all ranks recorded; it may include waiting
-        clock_contradiction_ns  int64  sum over dependencies between ranks that end before they begin, because of clock errors:
-                                       the time from the end to the beginning
+        clock_contradiction_ns  int64  time from end to beginning, summed over the dependencies between ranks that end
+                                       before they begin because of clock errors
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

@@ -45,7 +45,7 @@ class CriticalPath(Result):
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
         inferred_wait_count   int64  waits of streams inferred from timing alone
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
-        contradicted_count    int64  dependencies that end before they begin, by the clocks of the trace
+        contradicted_count    int64  dependencies that end before they begin, according to the clocks
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
 
@@ -125,8 +125,8 @@ def critical_path(  # noqa: PLR0913 -- options by name
     """Find the critical path of a window on each rank: the longest chain of activities that wait for each other.
 
     The window is a step, an annotation, a time range or the whole recording. It begins on the host, and ends on the host or with
-    the device work launched in the window, whichever is later. Each nanosecond counts for exactly one class, so the times of
-    the classes add up to the window. By default, each rank is analysed on its own.
+    the device work launched in the window, whichever is later. Each nanosecond belongs to exactly one class, so the
+    times of the classes add up to the window. By default, each rank is analysed on its own.
 
     Args:
         trace: the job.
@@ -300,7 +300,7 @@ _FINDINGS = (
     ),
     (
         pl.col("contradicted_count") > 0,
-        "according to the clocks of the trace, the end of {contradictions} is before the beginning, so the path is cut there",
+        "according to the clocks of the trace, {contradictions} would end before beginning, so the path is cut there",
     ),
 )
 """Reasons why a path is less certain: a condition on a rank, and the sentence for ranks that meet the condition."""

@@ -40,8 +40,8 @@ _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label. If the bars of the last panel had no labels, plotly.js would shrink labels that do not fit to a few pixels
-instead of hiding them."""
+"""An invisible label. If the bars of the last panel had no labels, plotly.js would not hide labels that do not fit, but
+shrink them to a few pixels."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130

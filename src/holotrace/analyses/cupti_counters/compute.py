@@ -87,9 +87,10 @@ class _Partial(NamedTuple):
 def cupti_counters(trace: Trace, *, executor: Executor = IN_PROCESS) -> CuptiCounters:
     """Join the range profiler's measurements with the kernels' launches and the operators around the launches.
 
-    A range is joined with the launch of the same correlation. If no range has a correlation, the n-th range of a kernel is joined
-    with the n-th launch of this kernel. If the names of the launched kernels were not recorded, the n-th range is joined with the
-    n-th launch, if there are as many launches as ranges. Ranges without a launch keep their values and have no operators.
+    A range is joined with the launch that has the same correlation. If no range has a correlation, the n-th range of a
+    kernel is joined with the n-th launch of this kernel. If the names of the launched kernels were not recorded, the
+    n-th range is joined with the n-th launch, provided that there are as many launches as ranges. Ranges without a
+    launch keep their values and have no operators.
 
     Args:
         trace: the job.

@@ -48,7 +48,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Return the words for the time with which a cost is compared; first calls happen once, so not in `each step`."""
+    """Return the words for the time that a cost is a share of; first calls happen only once, so not in `each step`."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":

@@ -58,8 +58,8 @@ class Diagnosis(Result):
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
-        main_work        str      the kernel with most device time on most ranks; without device work, the operator with most
-                                  time on the host; null if unknown
+        main_work        str      the kernel that takes most device time on most ranks; without device work, the
+                                  operator that takes most host time; null if unknown
         main_fraction    float64  0..1: share of the step that `main_work` takes
         main_source_line str      without device work: the user's function that runs `main_work`; null if unknown
         cut_off_count    int64    files that end early
@@ -93,7 +93,7 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step of this rank that counts as lost to this finding and to no other
+        claimed_ns      int64    time per step of this rank that is attributed to this finding and to no other
         explained_ns    int64    all time per step of this rank that the finding explains
         saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
 
@@ -150,7 +150,7 @@ def _plan(compares: Mapping[str, Callable[[], Plan[Any, Any]]]) -> Plan[dict[str
 
 
 def examination_plan() -> Plan[RankExamination, dict[int, RankExamination]]:
-    """Return a plan that only examines each rank alone; `diagnosed` turns its results into a diagnosis."""
+    """Return a plan that examines each rank separately; `diagnosed` turns its results into a diagnosis."""
     return Plan(partial(examined, rules=RULES), dict)
 
 

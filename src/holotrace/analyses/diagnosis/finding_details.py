@@ -20,7 +20,7 @@ _RULES: dict[str, Rule | JobRule] = {**{rule.name: rule for rule in RULES}, **{r
 class FindingDetails(NamedTuple):
     """A finding that is not part of another one.
 
-    key      identifies the finding: the name of its rule, with a number from the rule's second finding on
+    key      identifies the finding: the name of its rule, with a number if it is not the rule's first finding
     row      its row of `Diagnosis.per_finding`
     text     what it costs and what happens
     ranks    (rank, cost on this rank in ns per step), the costliest first

@@ -8,7 +8,7 @@ from holotrace.analyses.diagnosis.compute import Diagnosis
 from holotrace.units import duration_text, percent_text, size_text, small_percent_text
 
 _NEARLY_ALL = 0.995
-"""MFU gets a remark if the FLOPs of less than this share of the compute time are known."""
+"""MFU is shown with a remark if FLOPs are known for less than this share of the compute time."""
 
 
 class Fact(NamedTuple):

@@ -33,8 +33,8 @@ class RankExamination(EqualByContent):
     numbers          the headline numbers
     cases            by rule name: the cases that reach the threshold, by subject
     not_checked      by rule name: the input that is missing, and how to record it
-    left_out         a sentence about what was not examined: steps of a long recording, or the file of another program; empty
-                     if everything was examined
+    left_out         a sentence about what was not examined: steps of a long recording, or a file written by another
+                     program; empty if everything was examined
     input_sizes      how many elements the products, convolutions and embeddings of the rank read in each step
     working_ns       how long its devices compute and copy in each step; without device work, how long its operators run
     gradient_rounds  how often the rank reduces its gradients before it updates the weights

@@ -61,8 +61,8 @@ LEAST_COST_BETWEEN_RANKS = 0.02
 """The same limit for findings about several ranks. It is higher because ranks always wait a little for each other."""
 
 _WEIGHTS = {"jitter": 0.25, "exposed_communication": 0.5, "exposed_on_one_rank": 0.5}
-"""These findings are sorted by only this share of their cost, because it cannot be saved completely: no single change ends
-jitter, and ranks must exchange data anyway. Causes that can be removed thus come first."""
+"""These findings are sorted by only this share of their cost, because the full cost cannot be saved: no single change
+ends jitter, and ranks must exchange data anyway. Causes that can be removed thus come first."""
 
 ABOUT_RECORDING = frozenset({"slow_recording", "profiler_overhead"})
 """Rules about overhead of the recording; their findings come after the findings about the job itself."""
@@ -71,8 +71,8 @@ _MOST_NAMED = 4
 """A caveat about rules that could not be checked names at most this many of them, and gives the number of the others."""
 
 _MOST_OF_WAITING = 2
-"""A cause makes a rank late if it costs this rank at most this many times as long as others wait for the rank, or if it costs the
-other ranks at most half as much as this rank."""
+"""A cause makes a rank late if its cost on this rank is at most this many times the wait of the other ranks, or if it
+costs the other ranks at most half as much as this rank."""
 
 _ABSORBED = 0.2
 """If a finding costs less than this share of the time that it explains, it is part of the finding that claimed that time."""
@@ -143,7 +143,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with the time that they claim; findings about several ranks that cost too little to show claim last."""
+    """Return all groups with their claimed time; findings about several ranks claim last if they cost too little."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)
@@ -197,7 +197,7 @@ def _without_shared(
 ) -> tuple[list[_Group], list[list[RankCase]]]:
     """Return the cases that make no rank late and, for each finding in `of_job`, the cases that make its ranks late.
 
-    Otherwise, two findings would report one delay: the late rank's, and that of the ranks that wait for it.
+    Otherwise, two findings would report one delay: one for the late rank, and one for the ranks that wait for it.
     """
     left = []
     of_delays: list[list[RankCase]] = [[] for _ in of_job]
@@ -230,8 +230,8 @@ def _is_delay(late: _Group, rule: str, case: RankCase, elsewhere_ns: float) -> b
     """Return whether this case of a rule makes a rank late.
 
     The case must name a line of code that delays the rank or, if lines were not recorded, have the same kind of cause as the
-    delay. The case must also cost this rank at most twice as long as the delay, or cost the other ranks at most half as much as
-    this rank.
+    delay. The case must also cost this rank at most twice the length of the delay, or cost the other ranks at most half
+    as much as this rank.
     """
     delay = late.delays.get(case.rank)
     is_same_kind = case.place.source_line is None and late.cases[0].words.get("kind") == rule
@@ -371,7 +371,7 @@ def _numbers(group: _Group) -> list[dict[str, Any]]:
 
 
 def _not_checked(evidence: JobEvidence, job_rules: Sequence[JobRule]) -> tuple[str, ...]:
-    """Return a sentence for each kind of missing data that names the rules which need it."""
+    """Return, for each kind of missing data, a sentence that names the rules that need this data."""
     of_ranks = {
         rank: [*filter(None, [of_rank.left_out]), *_by_need(of_rank.not_checked)]
         for rank, of_rank in evidence.ranks.items()

@@ -95,8 +95,8 @@ class Delay(NamedTuple):
 class JobCase:
     """A problem that a rule found between ranks.
 
-    cost_ns  by rank: exposed communication per step that fixing the cause can save, at most
-    else_ns  by rank: other time per step that fixing the cause can save, at most
+    cost_ns  by rank: the most exposed communication per step that fixing the cause can save
+    else_ns  by rank: the most other time per step that fixing the cause can save
     rank     the rank that is the cause; None if no rank is
     delays   by rank, if different ranks are the cause at different times: what delays the rank; a fix saves these delays, too
 

@@ -1,4 +1,4 @@
-"""Find the function in the user's files that training calls, given the helpers that run."""
+"""Find the user's function that the training code calls, even if a helper of this function is running."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ NAMELESS = r": <(listcomp|genexpr|dictcomp|setcomp|lambda)>$"
 def called_by_training(evidence: RankEvidence, events: pl.Series, training: Iterable[str]) -> pl.Series:
     """Return, for each event, the user's function that contains the event and is called directly by a training function.
 
-    This is the outermost function around the event that is not a training function and calls none. Null if there is none,
-    because the event is directly in a training function.
+    Of the functions around the event, this is the outermost one that neither is nor calls a training function. Null if
+    there is none, because the event is directly in a training function.
 
     Args:
         evidence: the rank.

@@ -1,4 +1,4 @@
-"""Find out whether a job runs torch.compile, or could run it: PyTorch has it since version 2.0."""
+"""Find out whether a job runs torch.compile, or could run it: PyTorch has had it since version 2.0."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPILED = rf"^Torch-Compiled Region|^CompiledFunction(Backward)?$|{GENERATED_K
 _RELEASE_NS = int(datetime(2023, 3, 15, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
 """PyTorch 2.0 was released on this day: https://pytorch.org/blog/pytorch-2.0-release."""
 _FIRST_PROFILER_NS = int(datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp()) * 1_000_000_000
-"""Earlier times are not dates, because some tools write the time since the machine started."""
+"""Earlier timestamps are not dates: some tools write the time since the machine started."""
 
 
 def compilation(evidence: RankEvidence) -> Compilation:

@@ -83,7 +83,7 @@ def with_launch_shapes(rank_trace: RankTrace, work: pl.DataFrame) -> pl.DataFram
 
 
 def floor_at(precision: str, device: Device) -> pl.Expr:
-    """Return the lower bound of the time of matrix products if they computed in this precision; null if unknown."""
+    """Return a lower bound on the time that matrix products would take in this precision; null if unknown."""
     rate = device.flops_per_s(precision, matrix=True)
     return pl.max_horizontal(1e9 * pl.col("flops") / pl.lit(rate, pl.Float64), _memory_floor(device))
 

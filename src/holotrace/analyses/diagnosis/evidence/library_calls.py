@@ -25,9 +25,9 @@ _WITHOUT_DEVICE = 0.02
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
     """Return, for each row of activity in a training function, the library function around it; null if there is none.
 
-    This is the outermost function around the activity that is in a library other than PyTorch, launches no device work and runs
-    few operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's functions that send Python objects
-    to other ranks are also returned, even outside training functions.
+    Of the functions around the activity, this is the outermost one in a library other than PyTorch that launches no
+    device work and runs few operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's
+    functions that send Python objects to other ranks are also returned, even outside training functions.
 
     Args:
         evidence: the rank.

@@ -82,7 +82,7 @@ class RankEvidence:
     def is_unread(self) -> bool:
         """Whether the file contains device work that cannot be read.
 
-        This is so if it contains PyTorch's operators, but was written by another program than PyTorch's profiler.
+        This is the case if it contains PyTorch's operators, but was written by a program other than PyTorch's profiler.
         """
         return bool(other_writer(self.rank_trace)) and EventKind.CPU_OP in self.rank_trace.event_counts()
 
@@ -152,7 +152,7 @@ class RankEvidence:
 
     @cached_property
     def maybe_busy(self) -> Intervals:
-        """`unknown`, and the idle time in which a device probably ran work from before the recording or missing from the file."""
+        """`unknown`, and idle time in which a device probably ran earlier work, or work missing from the file."""
         if calls_between_launches(self.rank_trace) is not None:
             return union(*concatenated([self.unknown, self.idle]))
         before = intersection(self.idle, earlier_work(self.rank_trace.unselected))
@@ -244,8 +244,8 @@ class RankEvidence:
         The device is idle when such a call returns. Without the call, the host would have launched more work.
 
         If the device is already idle when the call begins, the host waits for nothing, and the call does not count. But if the
-        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. Such calls count
-        with the idle time before the call, and with the same time after it.
+        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. For such
+        a call, the idle time before it counts, and at most as much idle time after it.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -308,7 +308,7 @@ class RankEvidence:
         )
 
     def per_step(self, intervals: Intervals) -> float:
-        """Return how long intervals are in the mean steady step, in ns."""
+        """Return the total length of the intervals in the mean steady step, in ns."""
         return covered_length(*intervals) / self.step_count
 
     def share(self, intervals: Intervals) -> float:
@@ -316,7 +316,7 @@ class RankEvidence:
         return covered_length(*intervals) / self.time_ns if self.time_ns else 0.0
 
     def _launching_tracks(self) -> list[int]:
-        """Return the training thread, and after it all other threads that launch much device work or run many operators."""
+        """Return the training thread, then all other threads that launch much device work or run many operators."""
         known = host_ranges(self.rank_trace)
         announced = steps(self.rank_trace)
         main = main_track(known, int(announced["track_id"][0]) if len(announced) else None)
@@ -349,8 +349,9 @@ class RankEvidence:
 def _overlaid(below: pl.DataFrame, above: pl.DataFrame) -> pl.DataFrame:
     """Overlay one table on another: rows of `below` keep only the times that no row of `above` covers.
 
-    Autograd's threads do not run the user's Python. So a row of `above` without a frame gets the frame that `below` has at the
-    same time, which called `backward`. Python rows without a frame are PyTorch's own functions, and get no frame.
+    Autograd's threads do not run the user's Python. So a row of `above` without a frame gets the frame of `below` at
+    the same time: the one that called `backward`. Python rows without a frame are PyTorch's own functions, and get no
+    frame.
     """
     covered = union_of(above)
     frames = below.select("start_ns", pl.col("frame").alias("frame_below"))

@@ -137,7 +137,7 @@ def _mean_use(kernels: pl.DataFrame, since_ns: Int64Array, length_ns: Int64Array
 
 
 def _is_asked(evidence: RankEvidence, waits: pl.DataFrame) -> pl.Series:
-    """Return whether the host requested each wait, with a call between the two launches that made some stream wait.
+    """Return whether the host requested each wait: whether a call between the two launches made some stream wait.
 
     If the recording contains no such call, assume that the host requested all waits.
     """
@@ -200,7 +200,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     room = f"they fill only {percent_text(use)} and {percent_text(use_before)} of the SMs{in_line(case.place)}"
     if case.words["is_asked"]:
         return Said(
-            f"{turns}, although {room}; they may need each other's results, which the trace does not show",
+            f"{turns}, although {room}; the trace does not show whether they need each other's results",
             "If the kernels are independent, launch both first, and call wait_stream or wait_event right before the result is "
             "used, so that they run at once. Otherwise, use a single stream.",
         )

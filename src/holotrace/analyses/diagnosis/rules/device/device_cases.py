@@ -31,7 +31,7 @@ _LEAST_VALUE = 0.02
 """Cases below this value are not replayed, because the thresholds of all rules in this folder are higher."""
 
 _PAUSE_NS = 200_000
-"""A longer time between two operators is not just Python running one function, even under the profiler."""
+"""Python within one function does not pause longer than this between two operators, even under the profiler."""
 
 _HOST_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 
@@ -41,8 +41,8 @@ DURATION, FLOOR = pl.col("duration_ns"), pl.col("floor_ns")
 def attained(share: float | pl.Expr, best: float | pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     """Return `saved_ns` and `most_ns` for `case_of`.
 
-    Such kernels typically reach the fraction `share` of the peak, and at most the fraction `best`. If the lower bound of a
-    kernel's time is unknown, both savings are 0.
+    These are the savings if the kernels reached the fraction `share` of the peak, which is typical, and the fraction
+    `best`, which is the maximum. If the lower bound of a kernel's time is unknown, both savings are 0.
     """
     typical_ns, most_ns = ((DURATION - FLOOR / part).clip(lower_bound=0).fill_null(0.0) for part in (share, best))
     return typical_ns.alias("saved_ns"), most_ns.alias("most_ns")
@@ -106,7 +106,7 @@ def case_of(
 
 
 def place_of(evidence: RankEvidence, row: Mapping[str, Any]) -> Place:
-    """Return the kernel, operator, module and line of a row of `RankEvidence.costed`, as of the launch."""
+    """Return the kernel and operator of a row of `RankEvidence.costed`, and the module and line that launched it."""
     activity = evidence.activity_at(row["launch_start_ns"])
     return Place(
         activity.get("module"),

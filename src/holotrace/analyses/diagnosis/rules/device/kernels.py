@@ -28,7 +28,7 @@ from holotrace.schema import KernelKind
 from holotrace.units import duration_text, number_text, percent_text
 
 _LONG_NS = 10_000
-"""The time of shorter kernels is mostly the cost of the launch."""
+"""Shorter kernels consist mostly of launch overhead."""
 _TINY_NS = 5_000
 _FEW_BLOCKS = 0.5
 _LOW_OCCUPANCY = 0.25
@@ -68,7 +68,7 @@ def _share_alone(kernels: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
 
 
 def low_occupancy(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each long kernel that fits few warps on an SM, except matrix products.
+    """Yield a case for each long kernel that runs few warps per SM, except matrix products.
 
     User-written kernels are included, although their names do not show whether they use tensor cores.
     """

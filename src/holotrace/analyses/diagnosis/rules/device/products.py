@@ -161,8 +161,8 @@ def _attained(evidence: RankEvidence) -> tuple[pl.Expr, pl.Expr]:
 def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for products of unknown shapes if no kernel uses tensor cores, although every device has them.
 
-    The rule judges by the names of operators and kernels. A kernel might use tensor cores if its name does not show which
-    cores it uses. Attention does not count, because its float32 kernels use tensor cores by default.
+    The rule judges by the names of operators and kernels. A kernel whose name does not show which cores it uses may use
+    tensor cores. Attention does not count, because its float32 kernels use tensor cores by default.
     """
     types = _common_precisions(evidence)
     named = evidence.costed.drop_nulls("operator").filter(~_IS_ATTENTION)

@@ -1,4 +1,4 @@
-"""The rule about autograd's anomaly detection, left on."""
+"""The rule about jobs in which autograd's anomaly detection was left on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from holotrace.enrich.job_graph.causes.cause_names import host_ranges
 from holotrace.schema import EventKind
 
 _STACK = r"^(torch/fx/)?traceback\.py\(\d+\): format_stack$"
-"""The function that anomaly detection calls in each operator of the forward pass, to remember where it was called:
-https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/python_anomaly_mode.cpp"""
+"""The function that anomaly detection calls in each operator of the forward pass, to record where the operator was
+called: https://github.com/pytorch/pytorch/blob/main/torch/csrc/autograd/python_anomaly_mode.cpp"""
 
 
 def anomaly_detection(evidence: RankEvidence) -> Iterator[Case]:

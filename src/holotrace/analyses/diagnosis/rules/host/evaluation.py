@@ -22,7 +22,7 @@ _LAYERS = (
     r"^aten::(linear|addmm|mm|bmm|matmul|conv\w*|_convolution|lstm|gru|embedding|layer_norm|batch_norm|"
     r"scaled_dot_product_attention|_transformer_encoder_layer_fwd)$"
 )
-"""Operators of a model's layers; updates of weights and statistics run others."""
+"""Operators of a model's layers; updates of weights and statistics run other operators."""
 _MOST = 0.5
 
 

@@ -85,7 +85,7 @@ def _first_size(dims: str | None) -> int | None:
 
 
 def _again(calls: pl.DataFrame) -> int:
-    """Count the copies that follow a copy of as many elements, with nothing but views between the two."""
+    """Count the copies that follow a copy of equal size, with nothing but views between the two."""
     working = calls.filter(~pl.col("name").str.contains(_VIEWS))
     is_same = pl.col("elements") == pl.col("elements").shift()
     return int(working.select((pl.col("is_copy") & pl.col("is_copy").shift() & is_same).sum()).item() or 0)

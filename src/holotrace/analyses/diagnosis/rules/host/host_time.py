@@ -27,7 +27,7 @@ from holotrace.schema import EventKind
 _LEAST_SHARE = 0.02
 _LEAST_FUNCTION = 0.05
 _LONG_NS = 100_000
-"""Python that runs at least this long between two operators is separate work; otherwise, it takes a few microseconds."""
+"""Python that runs at least this long between two operators is separate work; usually, it takes a few microseconds."""
 
 _READY_NS = 300_000
 """Fetching a batch that workers have prepared takes up to this long per step, under a profiler that records Python."""
@@ -36,7 +36,7 @@ _OF_MODELS = 0.25
 _OF_TRAINING = 0.02
 """A function that spends more than this share of its time in operators is part of training and cannot be moved elsewhere."""
 _LARGE_SHARE = 0.1
-"""In very short steps, even fetching a ready batch may take this share."""
+"""In very short steps, even fetching a ready batch may take this share of the step."""
 
 _NAMELESS = "<built-in method >"
 """A method that pybind11 recorded without its name."""
@@ -66,8 +66,8 @@ def garbage_collection(evidence: RankEvidence) -> Iterator[Case]:
 def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for each Python function that runs for long without an operator and keeps the devices idle.
 
-    Other rules report short intervals of Python between operators, and functions that resume after a graph break. A library
-    function counts like a user function if the training code calls it and it runs hardly any operators.
+    Other rules report short intervals of Python between operators, and functions that resume after a graph break. A
+    library function is treated like a user function if the training code calls it and it runs hardly any operators.
     """
     shares = _operator_shares(evidence)
     training = shares.filter(pl.col("operator_share") > _OF_TRAINING)["name"].drop_nulls()
@@ -112,7 +112,7 @@ def _without_recording(evidence: RankEvidence, pieces: pl.DataFrame) -> pl.DataF
 
 
 def _subjects(evidence: RankEvidence, own: pl.DataFrame, training: pl.Series) -> pl.Series:
-    """Return the subject of each interval: the function that the training code calls, which includes its helpers.
+    """Return the subject of each interval: the function that the training code calls, even if its helpers run.
 
     Time in a training function itself is split by the built-in functions that it calls.
     """

@@ -50,9 +50,9 @@ _ADDED_NS = {
     _IN_OPERATORS: dict.fromkeys((EventKind.CPU_OP, *LAUNCH_KINDS), 3_000),
     _IN_PYTHON: {EventKind.PYTHON_FUNCTION: FUNCTION_NS},
 }
-"""Nanoseconds that a profiler adds to each host event if it records Python functions: the outer keys are the causes of the idle
-time that this lengthens. Of 24 jobs in examples/gpu whose devices idle even without the profiler, half have a measured delay of
-0.9 to 1.7 times this estimate."""
+"""Nanoseconds that a profiler adds to each host event if it records Python functions, by the causes of the idle time
+that this overhead lengthens. Of 24 jobs in examples/gpu whose devices idle even without the profiler, half have a
+measured delay of 0.9 to 1.7 times this estimate."""
 
 OPTIMIZER = r"^(Optimizer\.step#|\[pl\]\[.*\]optimizer_step)"
 _LEAST_SHARE_ON_HOST = 0.05
@@ -121,8 +121,8 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate the fraction of the idle time with these causes that is due to the profiler.
 
-    Overhead in events with other causes lengthens the idle time with those causes. If the overhead is longer than that idle
-    time, the excess counts here, because it delays the host, too.
+    Overhead in events with other causes lengthens the idle time with those causes. Overhead beyond that idle time is
+    included here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -144,7 +144,8 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that recording Python functions adds, estimated as a share of each short idle interval.
 
-    Of long intervals, only the first 0.1 ms count: they are separate work, which the profiler hardly lengthens.
+    Only the first 0.1 ms of a long interval count: such an interval is separate work, which the profiler hardly
+    lengthens.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))
     pieces = evidence.while_idle.with_columns(short_ns.alias("short_ns"))
@@ -225,8 +226,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time between the compiled regions of a step, if each step runs several regions.
 
     Work after the last region counts if its name shows that it is code of a function after a graph break. Idle time within
-    regions also counts, for as long as the devices were busy during earlier breaks: without these breaks, the host would be ahead
-    by this time.
+    regions also counts, for as long as the devices were busy during earlier breaks: without these breaks, the host
+    would be ahead by that much.
     """
     regions = named_ranges(evidence, _BREAKS)
     names = evidence.rank_trace.texts(regions["name"])
@@ -246,8 +247,8 @@ def graph_breaks(evidence: RankEvidence) -> Iterator[Case]:
 def _between(evidence: RankEvidence, regions: Intervals) -> Intervals:
     """Return the times between the regions of each step, and the idle time within regions that these breaks cause.
 
-    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by the time that
-    the devices were busy during the break. So the same length of idle time within the next regions counts, too.
+    While the devices have queued work, a break delays only the host. Without the break, the host would be ahead by as
+    long as the devices were busy during the break. So idle time of the same length within the next regions counts, too.
     """
     step = holding(intervals_of(evidence.steady), regions[0])
     same = np.flatnonzero((step[1:] == step[:-1]) & (step[1:] >= 0))

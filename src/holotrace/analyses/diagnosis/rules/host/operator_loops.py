@@ -24,7 +24,7 @@ _LEAST_SHARE = 0.05
 _MANY = 64
 """A function that calls an operator this often in one call almost certainly does so in a loop."""
 _MANY_OF_A_MODULE = 32
-"""The same for a module: identical layers of a deep model are different modules."""
+"""The same limit for a module that a function calls; identical layers of a deep model are different modules."""
 _OF_SAME_LOOP, _FEWEST = 4, 16
 """An operator is in the loop of the most frequent operator if it runs at least a quarter as often, and at least 16 times."""
 _SMALL_NS = 200_000
@@ -61,7 +61,7 @@ def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _of_both(evidence: RankEvidence, over_operators: Case, over_modules: Case | None) -> Case:
-    """Return one case for the loops of a function over operators and over modules; the costlier one says what is looped."""
+    """Combine a function's loops over operators and over modules into one case, described by the costlier loop."""
     if over_modules is None:
         return over_operators
     cases = sorted((over_operators, over_modules), key=lambda case: case.value, reverse=True)
@@ -193,8 +193,8 @@ def _function_counts(evidence: RankEvidence) -> dict[str, int]:
 def _pieces_of_loop(pieces: pl.DataFrame, frame: str | None, looped: pl.DataFrame) -> pl.DataFrame:
     """Return the operators in a function's loop, the Python between them, and the backward pass of the modules in the loop.
 
-    Python counts only if the loop takes at least half of the function's operator time, because a training function may contain
-    a short loop.
+    Python is included only if the loop takes at least half of the function's operator time; otherwise, the loop may be
+    a small part of a training function.
     """
     of_frame = pieces.filter(pl.col("frame").eq_missing(pl.lit(frame, pl.String)))
     is_autograd = pl.col("name").str.starts_with(OF_AUTOGRAD).fill_null(value=False)
