@@ -8,9 +8,9 @@ a file comes from the first of these that contains a rank:
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. Then the
-newest file is opened, and the others are skipped, with a reason that says how to open them. In a list, two files with
-the same rank are an error.
+In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. In this
+case, only the newest of them is opened; the reason given for skipping another says how to open it instead. In a list,
+two files with the same rank are an error.
 """
 
 from __future__ import annotations
@@ -240,7 +240,7 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
 def _peek_rank(path: str) -> int | HolotraceError | None:
     """Return the rank in the beginning or name of a file, or the reason why the file is skipped.
 
-    The reason is returned, not raised, so one bad file does not stop the check of the others.
+    The reason is returned, not raised, so one bad file does not keep the others from being checked.
     """
     what = _no_file(path) or _other_format(path)
     try:
@@ -320,7 +320,7 @@ def _recognised(what: str) -> str:
 
 
 def _other_format(path: str) -> str:
-    """Return the format according to the file name; empty if the file may be a trace."""
+    """Return the format that the file name indicates; empty if the file may be a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 
@@ -358,7 +358,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name, or else of the last change, and then the name."""
+    """Return a sort key: the time in the file name (without one, the time of the last change), and then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 
