@@ -63,7 +63,7 @@ class RetryingExecutor(Executor):
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
-        """Keep at most `at_once` calls in the pool, because all of them are retried after a lost worker."""
+        """Keep at most `at_once` calls in the pool, because all of them are retried if a worker is lost."""
         self._make_pool = make_pool
         self._at_once = at_once
         self._pool: Pool | None = None

@@ -24,7 +24,7 @@ from holotrace.locations import Address, Location, address_text, native_source
 from holotrace.store.trace import RankTrace
 
 Event: TypeAlias = Mapping[str, Any]
-"""An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` gives its `ts`."""
+"""An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` computes its `ts`."""
 
 Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""

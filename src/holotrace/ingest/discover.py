@@ -65,7 +65,7 @@ _OTHER_FORMATS = {
     ".pickle": "a pickle, such as a memory snapshot",
     ".pkl": "a pickle, such as a memory snapshot",
     ".pt": "a PyTorch checkpoint",
-    ".tmp": "an unfinished recording; name the file itself to read its events so far",
+    ".tmp": "an unfinished recording; name the file itself to read the events recorded so far",
     ".arrow": "a table",
     ".parquet": "a table",
     ".csv": "a table",
@@ -114,10 +114,11 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
 
     Args:
         source: a file, a folder (without subfolders), a glob pattern, a list, or `{rank: file}`.
-        read_rank: called for files without a rank in the beginning or the name.
+        read_rank: called for files without a rank at their beginning or in their name.
 
     Raises:
-        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the content.
+        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the folder's
+        content.
         NotATraceError: a file that was named alone, in a list or in a dict is not a trace.
         UnreadableTraceError: a file that was named alone, in a list or in a dict cannot be read.
         DuplicateRankError: two files of a list have the same rank.
@@ -238,7 +239,7 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
 
 
 def _peek_rank(path: str) -> int | HolotraceError | None:
-    """Return the rank in the beginning or name of a file, or the reason why the file is skipped.
+    """Return the rank at the beginning of a file or in its name, or else the reason why the file is skipped.
 
     The reason is returned, not raised, so one bad file does not keep the others from being checked.
     """
@@ -283,7 +284,7 @@ def _is_unreadable(path: str, error: Exception) -> bool:
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
-    """Return the rank in the beginning or name of each file; raise an error for a file that is not a trace."""
+    """Return the rank at the beginning of each file or in its name; raise an error if a file is not a trace."""
     return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
 
 
@@ -303,7 +304,7 @@ def _expect_trace(path: str) -> int | None:
 
 
 def _no_file(path: str) -> str:
-    """Describe a broken link, a pipe or a device, which cannot be opened as a file; empty for a file."""
+    """Return why a path cannot be opened as a file (a broken link, a pipe or a device); empty if it can."""
     location = located(path)
     if isinstance(location, RemotePath):
         return ""

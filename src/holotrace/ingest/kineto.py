@@ -79,7 +79,7 @@ class Peek:
     """Facts about a file, read from its beginning.
 
     is_trace        whether the file is a trace
-    rank            the rank in the beginning of the file, else None
+    rank            the rank at the beginning of the file, else None
     what            a description of the file if it is not a trace
     may_be_damaged  whether the file may be a damaged trace rather than a file of another format
     """

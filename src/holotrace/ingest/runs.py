@@ -59,7 +59,7 @@ class Recording:
     worker       the process that recorded the file, according to its name
     span         span of the run, counted from 1
     stamp        the number in the file name, else None
-    rank         the rank in the beginning or the name of the file; None if the whole file must be read to find it
+    rank         the rank at the beginning of the file or in its name; None if the whole file must be read to find it
     byte_count   size of the file
     modified_ns  time of the last change, ns since the Unix epoch
     """

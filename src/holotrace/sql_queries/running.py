@@ -35,7 +35,7 @@ _BETWEEN_INTERRUPTS_S = 0.05
 
 @dataclass
 class Abandoned:
-    """Queries that ignored an interrupt; the process should not wait for them when it exits."""
+    """How many queries ignored an interrupt; the process should not wait for them when it exits."""
 
     count: int = 0
 

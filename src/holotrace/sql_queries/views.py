@@ -149,7 +149,7 @@ VIEWS: dict[str, SqlView] = {
         SqlView(
             "device_work",
             "a kernel, copy or memset, but not a wait or a marker",
-            (*_WORK, Column("bytes", "int64", "bytes copied or set; null on kernels", "bytes")),
+            (*_WORK, Column("bytes", "int64", "bytes copied or set; null for kernels", "bytes")),
             device_work_rows,
         ),
         SqlView(
@@ -192,7 +192,7 @@ VIEWS: dict[str, SqlView] = {
                 *_RANGE,
                 Column("name", "text", "the operator"),
                 Column("host_self_ns", "int64", "self time: without operators and runtime calls inside it", "ns"),
-                Column("device_total_ns", "int64", "summed duration of the device work launched inside", "ns"),
+                Column("device_total_ns", "int64", "summed duration of the device work launched inside it", "ns"),
                 Column(
                     "device_self_ns", "int64", "device_total_ns without the work launched inside nested operators", "ns"
                 ),
@@ -282,7 +282,12 @@ VIEWS: dict[str, SqlView] = {
                     "how much later this rank arrived than the first rank; null if the clocks are too inexact",
                     "ns",
                 ),
-                Column("wait_ns", "int64", "time until the last rank arrived; null if no other rank recorded it", "ns"),
+                Column(
+                    "wait_ns",
+                    "int64",
+                    "time until the last rank arrived; null if no other rank recorded the call",
+                    "ns",
+                ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
                 Column("transfer_ns", "int64", "time from the arrival of the last rank to the end", "ns"),
                 Column("transfer_basis", "text", "one clock, aligned clocks, or shortest duration (an upper bound)"),

@@ -189,7 +189,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process writes this rank at the same time, from another file or on an object store.
+        InvalidOptionError: another process is writing this rank from another file or, on an object store, from any.
         OSError: a file cannot be written.
     """
     store = run.store

@@ -266,7 +266,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
 
 
 def _publish(temporary: Path, target: Path) -> Entry:
-    """Rename a complete entry to its final name, or return the entry of another process that was faster."""
+    """Rename a complete entry to its final name; if another process was faster, return its entry instead."""
     for file in temporary.iterdir():
         file.chmod(0o600)
     try:
