@@ -9,7 +9,7 @@ a file comes from the first of these that contains a rank:
     4. the next free number, in the natural order of the names (a2 before a10)
 
 In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. In this
-case, only the newest of them is opened; the reason given for skipping another says how to open it instead. In a list,
+case, only the newest of them is opened; the others are skipped with a message that says how to open them. In a list,
 two files with the same rank are an error.
 """
 

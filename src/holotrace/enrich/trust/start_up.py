@@ -20,8 +20,8 @@ from holotrace.units import counted, duration_text, percent_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""Of at least 8 steps (or calls of a collective), the first ones are a start-up transient if at most 4 of them take
-over 10 times the median. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
+"""Among 8 or more steps (or calls of a collective), up to 4 at the start that take over 10 times the median are a
+start-up transient. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
 
 LEAST_SHARE = 0.05
