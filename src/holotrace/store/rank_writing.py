@@ -190,7 +190,7 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
 
     Raises:
         InvalidOptionError: another process is writing this rank from another file or, on an object store, from any
-        file.
+            file.
         OSError: a file cannot be written.
     """
     store = run.store
