@@ -34,7 +34,7 @@ _LONGEST_NAME = 100
 def what_exists(available: Iterable[Any], *, wanted: int | str) -> str:
     """List the available values for the end of a message: numbers in ascending order, names by similarity to `wanted`.
 
-    Of more than 20 values, list the 20 nearest to `wanted`, and the total count.
+    If there are more than 20 values, list the 20 nearest to `wanted`, and the total count.
     """
     distinct = sorted(set(available))
     nearest = heapq.nsmallest(_MOST_LISTED, distinct, key=lambda value: _distance(value, wanted))
@@ -228,7 +228,7 @@ class MissingDataError(HolotraceError, LookupError):
 
     @property
     def finding(self) -> str:
-        """The finding of a result that leaves this rank out; by default the error message."""
+        """The finding to add to a result that leaves this rank out; by default the error message."""
         return self._finding or str(self)
 
     @classmethod

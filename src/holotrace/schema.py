@@ -3,7 +3,7 @@
 The reader (Rust), the cache, the analyses, SQL and export all rely on these tables. Each rank has one set of tables.
 `tests/test_schema.py` checks that the Rust reader agrees with this file.
 
-Types: `string` is stored as a uint32 row number of the table `strings`; `json` is a `string` whose text
+Types: `string` is stored as a uint32 row number in the table `strings`; `json` is a `string` whose text
 is a JSON value; `text` is stored in the column itself. Every column may be null except those declared
 `nullable=False`. Times are absolute int64 nanoseconds (Unix epoch wherever the file allows it):
 `baseTimeNanoseconds` is already added.

@@ -34,7 +34,7 @@ IN_PROCESS = InProcessExecutor()
 
 @runtime_checkable
 class PlacingExecutor(Protocol):
-    """An executor that can run calls with equal keys in the same worker, because workers keep state between calls."""
+    """An executor that can run calls with equal keys in the same worker, where they find the state of earlier calls."""
 
     def submit_near(self, key: Hashable, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Call `fn` in the worker that ran the last call with this key, unless this would leave other workers idle."""

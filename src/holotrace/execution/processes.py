@@ -68,7 +68,7 @@ class WorkerPool:
         self._worker_of_key: dict[Hashable, _Worker] = {}
 
     def submit_near(self, key: Hashable, fn: Callable[[], T], /) -> Future[T]:
-        """Call `fn` in the worker that ran the last call with this key, unless it has more calls than other workers."""
+        """Call `fn` in the worker that ran the last call with this key, unless that worker is busier than others."""
         chosen = self._least_busy()
         if key is None:
             return chosen.call(fn)

@@ -20,8 +20,8 @@ _RETRIES = 3
 class RayExecutor(Executor):
     """Runs calls as Ray tasks.
 
-    If `ray.init` was called before, the executor uses this connection. Otherwise, it opens a connection, and closes it
-    in `shutdown`, that is, at the end of the `with` block.
+    If `ray.init` was called before, the executor uses that connection. Otherwise, it opens one and closes it in
+    `shutdown`, which the end of the `with` block calls.
     """
 
     def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- options of ray.init

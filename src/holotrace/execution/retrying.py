@@ -20,7 +20,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST_LOSSES = 3
-"""A call fails after this many lost workers; in the last try it runs alone, so it must be the cause."""
+"""A call fails after losing this many workers; it runs alone in the last try, so it must have caused the loss."""
 
 
 class Pool(Protocol):
@@ -50,7 +50,7 @@ class _Call:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the next try is the last; the call then runs alone, to find out whether it causes the losses."""
+        """Whether the next try is the last; the call then runs alone, to show whether it causes the losses."""
         return self.losses == _MOST_LOSSES - 1
 
 
@@ -63,7 +63,7 @@ class RetryingExecutor(Executor):
     """
 
     def __init__(self, make_pool: Callable[[], Pool], at_once: int) -> None:
-        """Keep at most `at_once` calls in the pool, because all of them are retried after a lost worker."""
+        """Keep at most `at_once` calls in the pool, because all of them are retried if a worker is lost."""
         self._make_pool = make_pool
         self._at_once = at_once
         self._pool: Pool | None = None
@@ -152,7 +152,7 @@ class RetryingExecutor(Executor):
         try:
             pool = self._pool = self._pool or self._make_pool()
             inner = pool.submit_near(call.key, call.run)
-        except BrokenExecutor:  # the pool has just lost a worker
+        except BrokenExecutor:  # the pool lost a worker a moment ago
             self._pool = None
             self._start(call)
         except Exception as error:  # noqa: BLE001 -- the waiting thread must receive the error

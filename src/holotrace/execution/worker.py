@@ -1,7 +1,7 @@
 """Start and end a local worker process, which limits its threads and cleans up when it ends.
 
-A worker never outlives its parent: a pipe connects them, and the worker ends when the parent closes its end or dies.
-Ending a worker interrupts the running call like Ctrl-C, so the call removes unfinished files.
+A worker never outlives its parent: a pipe connects them, and the worker exits when the parent dies or closes the pipe.
+Ending a worker interrupts its running call as Ctrl-C would, so the call can remove unfinished files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def begin(threads: int, workers: int, lifeline: Connection) -> None:
-    """Set up a worker; runs before Polars is imported and starts its threads."""
+    """Set up a worker; must run before the import of Polars, which starts threads."""
     global pool_size  # noqa: PLW0603 -- a process is one worker
     pool_size = workers
     os.environ["POLARS_MAX_THREADS"] = str(threads)

@@ -24,7 +24,7 @@ from holotrace.locations import Address, Location, address_text, native_source
 from holotrace.store.trace import RankTrace
 
 Event: TypeAlias = Mapping[str, Any]
-"""An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` gives its `ts`."""
+"""An event with the keys of the Chrome trace format. `holotrace.export.event_json.file_time` computes its `ts`."""
 
 Change: TypeAlias = Callable[[dict[str, Any]], Event | None]
 """A function that receives an event and returns the event to write, or None to drop it."""
@@ -120,7 +120,7 @@ def edited(
 ) -> None:
     """Copy a rank's file, change some of its events, and add others at the end.
 
-    All other text is copied byte by byte, except in a file that had to be repaired for reading, which is rewritten.
+    All other text is copied byte by byte. Only a file that had to be repaired for reading is rewritten.
 
     Args:
         rank_trace: the rank; its selections are ignored.
@@ -252,4 +252,4 @@ def _damaged(rank_trace: RankTrace, why: str) -> UnreadableTraceError:
 
 def has_changed(source: str) -> UnreadableTraceError:
     """Return the error for a file whose events no longer match its tables."""
-    return UnreadableTraceError(f"{source} has changed since it was opened: its events no longer end where they did")
+    return UnreadableTraceError(f"{source} has changed since it was opened: its list of events now ends elsewhere")

@@ -41,7 +41,7 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""Types of path edges drawn as arrows by default; other edges are inside an event or between neighbours on a stream."""
+"""Types of path edges drawn as arrows by default; all others lie within an event or between neighbours on a stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -110,7 +110,7 @@ def _edges(path_graph: PathGraph, path_edges: pl.Series) -> pl.DataFrame:
 
 
 def _events(path_graph: PathGraph, edges: pl.DataFrame) -> pl.Series:
-    """Return the `event_index` of every event at an end of one of these edges."""
+    """Return the `event_index` of every event that one of these edges connects."""
     nodes = pl.concat([edges["source"], edges["target"]]).unique()
     activities = path_graph.graph.nodes["activity"].gather(nodes).drop_nulls().unique()
     return path_graph.graph.activities["event_index"].gather(activities)

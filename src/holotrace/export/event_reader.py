@@ -12,7 +12,7 @@ from holotrace.errors import UnreadableTraceError
 from holotrace.export.event_json import exact_number
 
 LONGEST_VALUE = 64 << 20
-"""Maximum length of a JSON value in characters; a value that seems to be longer means that the file is damaged."""
+"""Maximum length of a JSON value in characters; if a value seems to be longer, the file is damaged."""
 
 _DECODER = json.JSONDecoder(parse_float=exact_number, strict=False)
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -20,8 +20,7 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""Number of characters at the end of the buffer in which to search for a gap between events; most events are
-shorter."""
+"""How many characters at the end of the buffer to search for a gap between events; most events are shorter."""
 
 _CUT_OFF = object()
 """Stands for a value that is cut off by the end of the file."""

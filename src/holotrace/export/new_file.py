@@ -47,7 +47,7 @@ def expect_page(path: Location, *, overwrite: bool) -> None:
 
 @contextmanager
 def new_file(target: Location, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Open a file for writing bytes, compressed if its name ends in `.gz`; it becomes visible only when the block ends.
+    """Open a binary file, compressed if its name ends in `.gz`; it appears under this name only when the block ends.
 
     Raises:
         InvalidOptionError: see `expect_writable`.
@@ -71,7 +71,7 @@ class Pieces(Protocol):
 
 @contextmanager
 def new_large_file(target: Location, *, overwrite: bool = False) -> Iterator[Pieces]:
-    """Open a file like `new_file`, but compress `.gz` twice as fast to a file that is a third larger.
+    """Like `new_file`, but `.gz` files are compressed twice as fast and become a third larger.
 
     Raises:
         InvalidOptionError, OSError: see `new_file`.

@@ -63,8 +63,8 @@ def _expect_room(trace: Trace, folder: Location, *, overwrite: bool) -> None:
     taken = [str(rank_folder) for rank in trace.ranks if (rank_folder := _rank_folder(folder, rank)).exists()]
     if taken and not overwrite:
         message = (
-            f"{', '.join(taken[:8])} already exist{'s' if len(taken) == 1 else ''}; choose another folder, or ask for "
-            "files to be overwritten"
+            f"{', '.join(taken[:8])} already exist{'s' if len(taken) == 1 else ''}; choose another folder, or allow "
+            "overwriting (--force, overwrite=True)"
         )
         raise InvalidOptionError(message)
 

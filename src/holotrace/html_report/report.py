@@ -153,7 +153,7 @@ def render_report(contents: Contents) -> str:
     """Return the report as the text of an HTML file.
 
     The page omits the largest figures if all figures exceed `MOST_FIGURE_BYTES`. It limits tables to the first number
-    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, to the last. Notes say what was
+    of rows in `MOST_ROWS` that keeps the file within `MOST_BYTES`; if none does, it uses the last. Notes say what was
     omitted.
     """
     figures = _fitting(_figures(contents.summary))
@@ -307,7 +307,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser uses; otherwise, the hash would differ."""
+    """Return a script with the line endings that a browser hashes; with others, the hash would not match."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

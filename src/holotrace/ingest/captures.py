@@ -40,7 +40,7 @@ _MOST_BYTES = 256 << 20
 """Larger annotation files and lists of batch sizes are not read."""
 
 _TENSOR_RANK = re.compile(r"^cuda_graph_capture-.*-TP-(\d{1,7})\.")
-"""SGLang names files by the rank within the tensor-parallel group."""
+"""SGLang puts the rank within the tensor-parallel group into file names."""
 
 _NODE_ID = re.compile(r"\d{1,20}")
 
@@ -54,7 +54,7 @@ class CaptureFiles:
     """The capture files of a job; they are listed when a rank first needs them.
 
     paths      files and folders
-    named      whether the user named the paths; then, a file that is not a capture is an error
+    named      whether the user named the paths; if so, a file that is not a capture is an error
     reader_of  returns the reader of a file, or None if the file may not be read
     """
 
@@ -67,11 +67,11 @@ class CaptureFiles:
     def __reduce__(
         self,
     ) -> tuple[type[CaptureFiles], tuple[tuple[str, ...], CacheOption, Progress, bool, Callable[[str], Reader | None]]]:
-        """Pickle without `progress`, because workers report none."""
+        """Pickle without `progress`, because workers do not report progress."""
         return CaptureFiles, (self.paths, self.cache, SILENT, self.named, self.reader_of)
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for the batch sizes in `texts`, the rank's strings.
+        """Return the captures for the batch sizes that occur in `texts`, the rank's strings.
 
         A rank without captures uses the captures of the lowest rank that has any.
         """

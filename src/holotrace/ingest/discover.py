@@ -8,9 +8,9 @@ a file comes from the first of these that contains a rank:
     3. the collectives in the file, which name the rank that recorded them; this requires reading the whole file
     4. the next free number, in the natural order of the names (a2 before a10)
 
-In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. Then the
-newest file is opened, and the others are skipped, with a reason that says how to open them. In a list, two files with
-the same rank are an error.
+In a folder or a pattern, several files may have the same rank, for example the spans of a profiler schedule. In this
+case, only the newest of them is opened; the others are skipped with a message that says how to open them. In a list,
+two files with the same rank are an error.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _OTHER_FORMATS = {
     ".pickle": "a pickle, such as a memory snapshot",
     ".pkl": "a pickle, such as a memory snapshot",
     ".pt": "a PyTorch checkpoint",
-    ".tmp": "an unfinished recording; name the file itself to read its events so far",
+    ".tmp": "an unfinished recording; name the file itself to read the events recorded so far",
     ".arrow": "a table",
     ".parquet": "a table",
     ".csv": "a table",
@@ -114,10 +114,11 @@ def discover(source: TraceSource, read_rank: ReadRank) -> JobFiles:
 
     Args:
         source: a file, a folder (without subfolders), a glob pattern, a list, or `{rank: file}`.
-        read_rank: called for files without a rank in the beginning or the name.
+        read_rank: called for files without a rank at their beginning or in their name.
 
     Raises:
-        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the content.
+        TraceNotFoundError: the path does not exist, or none of its files is a trace; the message lists the folder's
+        content.
         NotATraceError: a file that was named alone, in a list or in a dict is not a trace.
         UnreadableTraceError: a file that was named alone, in a list or in a dict cannot be read.
         DuplicateRankError: two files of a list have the same rank.
@@ -238,9 +239,9 @@ def rank_of_trace(path: str, read_rank: ReadRank) -> int | None:
 
 
 def _peek_rank(path: str) -> int | HolotraceError | None:
-    """Return the rank in the beginning or name of a file, or the reason why the file is skipped.
+    """Return the rank at the beginning of a file or in its name, or else the reason why the file is skipped.
 
-    The reason is returned, not raised, so one bad file does not stop the check of the others.
+    The reason is returned, not raised, so one bad file does not keep the others from being checked.
     """
     what = _no_file(path) or _other_format(path)
     try:
@@ -283,7 +284,7 @@ def _is_unreadable(path: str, error: Exception) -> bool:
 
 
 def _expect_traces(paths: list[str]) -> dict[str, int | None]:
-    """Return the rank in the beginning or name of each file; raise an error for a file that is not a trace."""
+    """Return the rank at the beginning of each file or in its name; raise an error if a file is not a trace."""
     return dict(zip(paths, side_by_side(_expect_trace, paths), strict=True))
 
 
@@ -303,7 +304,7 @@ def _expect_trace(path: str) -> int | None:
 
 
 def _no_file(path: str) -> str:
-    """Describe a broken link, a pipe or a device, which cannot be opened as a file; empty for a file."""
+    """Return why a path cannot be opened as a file (a broken link, a pipe or a device); empty if it can."""
     location = located(path)
     if isinstance(location, RemotePath):
         return ""
@@ -320,7 +321,7 @@ def _recognised(what: str) -> str:
 
 
 def _other_format(path: str) -> str:
-    """Return the format according to the file name; empty if the file may be a trace."""
+    """Return the format that the file name indicates; empty if the file may be a trace."""
     derived = [what for pattern, what in _DERIVED_FILES.items() if pattern.search(name_of(path))]
     return derived[0] if derived else _OTHER_FORMATS.get(located(path).suffix.lower(), "")
 
@@ -358,7 +359,7 @@ def _older(path: str, rank: int, newest: str) -> SkippedFile:
 
 
 def _recorded_at(path: str) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Return a sort key: the time in the file name, or else of the last change, and then the name."""
+    """Return a sort key: the time in the file name (without one, the time of the last change), and then the name."""
     times = [int(digits.ljust(19, "0")) for digits in _TIME_IN_NAME.findall(name_of(path))]
     return times[-1] if times else status_of(located(path)).mtime_ns, natural_order(path)
 

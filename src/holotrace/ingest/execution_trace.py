@@ -40,11 +40,11 @@ class ExecutionTrace(EqualByContent):
 
         node_id             int64
         name                str
-        record_function_id  int64  joins `operators` of a profiler trace; null if the file has none
-        parent              int64  node_id of the enclosing node; null if the file has none
+        record_function_id  int64  joins `operators` of a profiler trace; null if not recorded
+        parent              int64  node_id of the enclosing node; null if not recorded
         operator_schema     str    `aten::empty.memory_format(SymInt[] size, …)`; empty if the node is not an operator
-        sequence_number     int64  joins forward and backward operators; null if the file has none
-        thread              int64  PyTorch's number of the thread; null if the file has none
+        sequence_number     int64  joins forward and backward operators; null if not recorded
+        thread              int64  PyTorch's number for the thread; null if not recorded
         input_shapes, input_types, output_shapes, output_types  str  JSON lists
     """
 

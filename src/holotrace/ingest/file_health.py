@@ -51,7 +51,7 @@ class FileHealth:
 
     @property
     def state(self) -> State:
-        """The overall result in one word or two."""
+        """The overall result in one or two words."""
         return state_of(self.findings) if self.error is None else "unreadable"
 
 

@@ -23,13 +23,13 @@ from holotrace.store.tables.arrow_tables import MemoryTables
 from holotrace.units import size_text
 
 _LONG_HEADER_BYTES = 64 << 20
-"""Bytes in which to search for the first event if the header is long, for example with thousands of process groups."""
+"""How many bytes to search for the first event if the header is long, for example because of many process groups."""
 
 EXPANSION_VARIABLE = "HOLOTRACE_MOST_EXPANSION"
 """Environment variable: the highest accepted ratio of decompressed to compressed size; `MOST_EXPANSION` if unset."""
 
 MOST_EXPANSION = 100
-"""Default for the highest accepted ratio; traces have ratios of 10 to 50, files made to fill a disk 1,000 and more."""
+"""Default for the highest accepted ratio; traces have 10 to 50, files made to fill a disk have 1,000 or more."""
 
 _SMALL_BYTES = 256 << 20
 """Every file may decompress to this size, regardless of its ratio."""
@@ -79,7 +79,7 @@ class Peek:
     """Facts about a file, read from its beginning.
 
     is_trace        whether the file is a trace
-    rank            the rank in the beginning of the file, else None
+    rank            the rank at the beginning of the file, else None
     what            a description of the file if it is not a trace
     may_be_damaged  whether the file may be a damaged trace rather than a file of another format
     """
@@ -143,7 +143,7 @@ def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 @contextmanager
 def _errors_of(path: str | Location, *, is_kept: bool = False) -> Iterator[None]:
-    """Turn errors of the native reader into errors of holotrace; `is_kept` means that the tables go into a cache."""
+    """Turn errors of the native reader into errors of holotrace; `is_kept` says whether the tables go into a cache."""
     try:
         yield
     except HolotraceError:

@@ -133,7 +133,7 @@ def _opened(find: Callable[[ReadRank], JobFiles], cache: CacheOption, progress: 
 
 
 def _rank_after_reading(file: TraceFile) -> int | None:
-    """Return the rank in the header, else the rank in most of the collectives, else None."""
+    """Return the rank in the header, else the rank that most collectives name, else None."""
     if file.header.rank is not None:
         return file.header.rank
     named = Counter(file.table("collectives", ["rank"])["rank"].drop_nulls())

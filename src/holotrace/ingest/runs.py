@@ -1,13 +1,13 @@
 """The runs in a log folder, with their recordings by worker and by span.
 
-Every folder with traces is a run, named by its path below the log folder, which may be a path or a URL. Files directly
-in the log folder form a run with the folder's name. PyTorch names a file `<worker>.<number>.pt.trace.json.gz`; the
-number, usually the time, distinguishes the recordings of a worker. For other file names, the worker is the name without
-`.json` and similar suffixes. Compression is detected from the content.
+Every folder with traces is a run, named by its path below the log folder. The log folder may be local or behind a URL.
+Files directly in the log folder form a run with the folder's name. PyTorch names a file
+`<worker>.<number>.pt.trace.json.gz`; the number, usually the time, distinguishes the recordings of a worker. For other
+file names, the worker is the name without `.json` and similar suffixes. Compression is detected from the content.
 
-A span of a run is a period in which its workers recorded. Spans are numbered from 1, in the order of the numbers in the file
-names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the numbers
-in the file names are times, recordings from about the same time form a span.
+A span is a period in which the run's workers recorded. Spans are numbered from 1, in the order of the numbers in the
+file names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the
+numbers in the file names are times, recordings from about the same time form a span.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _State: TypeAlias = tuple[int, int, int | str]
 """Size, time of the last change, and inode or version of a file; if all are equal, the file has not changed."""
 
 _Content: TypeAlias = tuple[Hashable, dict[str, "_State | None"]]
-"""The identity of a folder, and the state of each entry in it, which is None for a subfolder."""
+"""The identity of a folder, and the state of each entry in it (None for a subfolder)."""
 
 
 class _Inspected(NamedTuple):
@@ -59,7 +59,7 @@ class Recording:
     worker       the process that recorded the file, according to its name
     span         span of the run, counted from 1
     stamp        the number in the file name, else None
-    rank         the rank in the beginning or the name of the file; None if the whole file must be read to find it
+    rank         the rank at the beginning of the file or in its name; None if the whole file must be read to find it
     byte_count   size of the file
     modified_ns  time of the last change, ns since the Unix epoch
     """
@@ -77,7 +77,7 @@ class Recording:
 class Run:
     """The recordings in one folder, sorted by span and worker.
 
-    unreadable  files that look like recordings but cannot be read; a run may have only such files
+    unreadable  files that look like recordings but cannot be read; a run may contain nothing else
 
     >>> import holotrace
     >>> import tempfile
@@ -374,7 +374,7 @@ def _in_span(recording: Recording, span: int) -> Recording:
 
 
 def _spans_by_time(workers: list[list[Recording]]) -> Callable[[Recording], int] | None:
-    """Return a function from a recording to its span by time; None if each worker's n-th recording is in span n.
+    """Return a function that finds a recording's span by its time; None if each worker's n-th recording is in span n.
 
     A span contains the recordings that begin soon after its first recording. "Soon" means less than half the shortest
     interval between two recordings of one worker, so no worker has two recordings in a span.

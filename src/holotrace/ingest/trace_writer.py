@@ -25,8 +25,8 @@ _WRITERS = {"viztracer_metadata": "VizTracer"}
 def other_writer(rank_trace: RankTrace) -> str:
     """Return the program that wrote a file; an empty string for PyTorch's profiler.
 
-    A file is from PyTorch's profiler if it has one of the profiler's top-level keys or event categories, or the name of
-    a PyTorch operator.
+    A file is from PyTorch's profiler if it has one of the profiler's top-level keys or event categories, or contains
+    the name of a PyTorch operator or training step.
     """
     header = rank_trace.header.raw
     if not _HEADER_KEYS.isdisjoint(header):

@@ -44,7 +44,7 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks that were already stored, from the same bytes
+    unchanged  ranks already in the store, read from the same bytes
     contents   all ranks that the store contains now
 
     >>> import holotrace
@@ -63,10 +63,11 @@ class Ingested:
 
 
 def write_store(trace: Trace, store: Address, *, overwrite: bool = False, executor: Executor = IN_PROCESS) -> Ingested:
-    """Write the traces of a job as one store: Parquet files, a folder per rank, that `holotrace.open_trace` opens.
+    """Write the traces of a job as one store of Parquet files, which `holotrace.open_trace` can open.
 
-    Ranks whose files have not changed are not written again, so a second run continues after an interrupted one.
-    Other ranks in the store stay, so several runs may write different ranks of a job.
+    Each rank has its own folder in the store. Ranks whose files have not changed are not written again, so a second run
+    continues after an interrupted one. Other ranks in the store are kept, so several runs may write different ranks of
+    a job.
 
     Args:
         trace: as returned by `holotrace.open_trace`.
@@ -144,7 +145,7 @@ def _trace_file(rank_trace: RankTrace) -> TraceFile:
         message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)
     if rank_trace.has_selections:
-        message = "a store needs complete traces, but this one has a selection of events; write it without selection"
+        message = "a store needs complete traces, but this one has a selection of events; write it without a selection"
         raise InvalidOptionError(message)
     return rank_trace.file
 

@@ -175,7 +175,7 @@ def _web_options(patience_s: float) -> dict[str, Any]:
 
 
 def _limit_waiting(filesystem: AbstractFileSystem, patience_s: float) -> None:
-    """Set timeouts for which there is no option: by default, WebHDFS waits forever, and Azure pauses a minute."""
+    """Set timeouts for which there is no option: by default, WebHDFS waits forever, and Azure pauses for a minute."""
     session = getattr(filesystem, "session", None)
     if "webhdfs" in filesystem.protocol and session is not None:
         session.request = functools.partial(session.request, timeout=patience_s)

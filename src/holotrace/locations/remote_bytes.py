@@ -132,7 +132,7 @@ class _WebPage:
             if self._has_parts:
                 try:
                     return self._parts.fetch(start, end)
-                except ValueError:  # fsspec raises it if the server ignores the range and sends the whole file
+                except ValueError:  # fsspec raises ValueError if the server ignores the range and sends the whole file
                     self._has_parts = False
             return self._whole.fetch(start, end)
 

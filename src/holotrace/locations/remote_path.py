@@ -218,7 +218,7 @@ class RemotePath:
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Create a folder; do nothing in an object store, which has no folders."""
-        del parents, exist_ok  # both are treated as True; callers check beforehand
+        del parents, exist_ok  # both are treated as True; callers check the folder beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):
@@ -272,7 +272,7 @@ def _trimmed(url: str) -> str:
 
 
 def _name_below(folder: str, path: str) -> str:
-    """Return the name of an entry; empty for the folder itself and for links out of a web folder."""
+    """Return the name of an entry; empty for the folder itself and for links that lead out of a web folder."""
     below = _path_below(folder, path).rstrip("/")
     return "" if "/" in below else below
 

@@ -64,13 +64,13 @@ def remember(url: str, secret: Secret) -> None:
 
 
 def secret_of(url: str) -> Secret:
-    """Return the secret of a URL, or else of the nearest parent with a known secret."""
+    """Return the known secret of a URL or, if it has none, of the nearest parent that has one."""
     above = [known for known in _known if url == known or url.startswith(f"{known}/")]
     return _known[max(above, key=len)] if above else NO_SECRET
 
 
 def redacted(text: str) -> str:
-    """Return a message of another library with all secrets removed."""
+    """Return a message from another library with all secrets removed."""
     for secret in sorted(_all_secrets(), key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return _IN_TEXT.sub(rf"\g<name>{_HIDDEN}", text)

@@ -1,4 +1,4 @@
-"""Turn errors of libraries about URLs into one line that says what was found, where, and what to do."""
+"""Turn the errors that libraries raise for URLs into one line that says what was found, where, and what to do."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Named(Protocol):
 
 @contextmanager
 def explained_errors(location: _Named, verb: str = "read") -> Iterator[None]:
-    """Turn errors of libraries into an UnreachableError, or a FileNotFoundError for a missing file.
+    """Turn library errors into an UnreachableError, or into a FileNotFoundError for a missing file.
 
     Raises:
         FileNotFoundError: the file does not exist.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def drafted(location: Path | RemotePath, *, replace: bool = True, sync: bool = True) -> Iterator[BinaryIO]:
-    """Open a file for writing; when the block ends without an error, it appears and replaces an existing file.
+    """Open a file for writing; it appears, replacing any existing file, only when the block ends without an error.
 
     A local file is synced before it appears, so even a power cut leaves no partial file; `sync=False` skips the sync.
     For a URL, the content is written to a temporary file, which is sent when complete. Some file systems can replace a

@@ -53,7 +53,7 @@ class Result(EqualByContent):
         return getattr(self._beside("figure"), f"plot_{name}")(self, **options)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all tables as lists of rows, and the other fields unchanged; times are in ns, shares 0 to 1."""
+        """Return all tables as lists of rows, and the other fields unchanged; times are in ns, shares from 0 to 1."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {**fields, **tables_of(self)}
 

@@ -6,8 +6,8 @@ docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
-A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, `control_` and
-`test_` name the trace.
+A statistic is a prefix: `mean_`, `median_`, `min_`, `max_`, `std_`, `p25_`, `p75_`. In comparisons, the prefix
+`control_` or `test_` says which of the two traces a column describes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNITS: tuple[tuple[str, Unit], ...] = (
     ("bytes_per_s", "bytes/s"),
     ("bytes", "bytes"),
 )
-"""Units by ending of the name, for columns that a user named in a query."""
+"""Units by the ending of a column's name, for columns that a user's query defines."""
 
 
 _UNIT_WORDS: dict[str, list[str]] = {"ns": [], "bytes": ["size"]}
@@ -57,7 +57,7 @@ def unit_of(column: str) -> Unit:
 
 
 def heading_of(column: str) -> str:
-    """Return the heading of a column in printed tables; it has no unit, because each value has one.
+    """Return the heading of a column in printed tables, without a unit, because each value is printed with its unit.
 
     >>> heading_of("overlap_fraction"), heading_of("my_gap_ns"), heading_of("my_own_bytes")
     ('hidden share', 'my gap', 'my own size')

@@ -29,7 +29,7 @@ _KERNELS_SHOWN = 3
 
 
 _NO_DEVICE = -1
-"""The device number of memory on the CPU, and of events whose file does not contain a device."""
+"""The device number of memory on the CPU, and of events for which the file names no device."""
 
 
 _KERNEL_LENGTH = 40
@@ -63,7 +63,7 @@ _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
 
 @dataclass(frozen=True)
 class View:
-    """One table of a result: its caption, the function that builds it, and the column that ranks rows by importance."""
+    """One table of a result: its caption, the function that builds it, and the column whose values rank the rows."""
 
     caption: str
     table: Callable[[Any], pl.DataFrame]
@@ -82,7 +82,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class PrintedTable:
-    """A table ready to print; `left_out` counts omitted rows, and `chosen_by` is the heading that ranked the rows."""
+    """A table ready to print; `left_out` counts omitted rows; `chosen_by` names the column that ranked the rows."""
 
     caption: str
     headings: tuple[str, ...]
@@ -117,7 +117,7 @@ def heading(column: str) -> str:
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return short names for the kernels and kernel sequences in a table.
 
-    The short names of kernels are distinct. A table of more than `_MOST_NAMES` kernels gets none.
+    The short names of kernels are distinct. If a table has more than `_MOST_NAMES` kernels, their names are left out.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -140,7 +140,7 @@ def cell(column: str, value: float | str | None, short: Mapping[str, str] = _NOT
         return Cell(percent_text(None), is_number=True)
     if isinstance(value, str):
         return _text_cell(column, value, short)
-    plain = number_text if column in COLUMNS else "{:,}".format  # a query's own column keeps all its digits
+    plain = number_text if column in COLUMNS else "{:,}".format  # a query's computed column keeps all its digits
     print_value = small_percent_text if column in _OFTEN_SMALL else _PRINTED.get(unit_of(column), plain)
     return Cell(print_value(value), is_number=True)
 
@@ -151,7 +151,7 @@ def known_columns(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_bounds(table: pl.DataFrame, share: str, unknown: str) -> pl.DataFrame:
-    """Rename the column `share` to `…_least_fraction` if part of it is unknown; otherwise drop the column `unknown`."""
+    """Rename the column `share` to `…_least_fraction` if any value of `unknown` is not 0; otherwise drop `unknown`."""
     if table.get_column(unknown).sum():
         return table.rename({share: f"{share.removesuffix('_fraction')}_least_fraction"})
     return table.drop(unknown)
@@ -177,7 +177,7 @@ def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
 
 
 def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame:
-    """Keep the `limit` rows with the largest absolute values of `telling`, in the order of the frame."""
+    """Keep the `limit` rows with the largest absolute values of `telling`, in their original order."""
     rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
     return frame.filter(rank <= limit)
 
@@ -199,5 +199,5 @@ def _text_cell(column: str, value: str, short: Mapping[str, str]) -> Cell:
 
 
 def _is_short(column: str, value: str) -> bool:
-    """Return whether to shorten a value: a kernel name, or a C++ signature as the name of another event."""
+    """Return whether to shorten a value: always in the column `name`, in `event` only if it is a C++ signature."""
     return column == "name" or (column == "event" and (value.startswith(("void ", "_Z")) or value.endswith(")")))

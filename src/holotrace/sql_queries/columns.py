@@ -99,7 +99,7 @@ def _far_as_text(column: pl.Series) -> pl.Series:
 def _bounds(dtype: pl.DataType) -> tuple[int, int] | None:
     if dtype == pl.Date:
         return _FIRST_DAY, _LAST_DAY
-    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # ns cannot represent dates so far away
+    if isinstance(dtype, pl.Datetime) and dtype.time_unit != "ns":  # ns cannot represent years this far from 1970
         per_day = _PER_DAY[dtype.time_unit]
         return (_FIRST_DAY + 1) * per_day, _LAST_DAY * per_day
     return None

@@ -199,7 +199,7 @@ def _memory_bytes(asked: int | None) -> int:
 
 
 def _settings(folder: Path, memory_bytes: int) -> dict[str, str]:
-    """Return DuckDB's settings, with the folder also for its temporary files."""
+    """Return DuckDB's settings; its temporary files also go into the folder."""
     return {
         "memory_limit": f"{memory_bytes}B",
         "max_temp_directory_size": f"{shutil.disk_usage(folder).free // _SHARE_OF_DISK}B",
@@ -239,7 +239,7 @@ def _of_files(folder: Path, view: str, types: pl.Schema) -> str:
 
 
 def _linked_stores(trace: Trace) -> set[Path]:
-    """Return the stores with files that are linked from the folder."""
+    """Return the local stores, whose files are linked from the query's folder."""
     folders = (file.folder.parent for file in _stored_files(trace))
     return {folder for folder in folders if isinstance(folder, Path)}
 
@@ -253,7 +253,7 @@ def _lock(connection: Any, folders: Iterable[Path]) -> None:  # noqa: ANN401 -- 
     paths = [str(folder.resolve()) for folder in folders]
     readable = ", ".join(
         _text(f"{path}/") for path in {*paths, *map(glob.escape, paths)}
-    )  # DuckDB also compares paths whose glob characters are escaped
+    )  # DuckDB also checks paths in which glob characters are escaped
     connection.execute(f"SET allowed_directories = [{readable}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")

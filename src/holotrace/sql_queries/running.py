@@ -22,12 +22,12 @@ from holotrace.sql_queries.columns import as_frame, representable
 from holotrace.units import size_text
 
 GRACE_S = 3.0
-"""Seconds to wait for an interrupted query to end, because a few DuckDB functions do not check for interrupts."""
+"""Maximum seconds to wait for an interrupted query to end; a few DuckDB functions do not check for interrupts."""
 
 _ROWS_AT_ONCE = 100_000
 _NEVER_S = 1_000_000_000.0
 _POLL_S = 0.5
-"""Seconds of a single wait, because on Windows a thread that waits without a timeout does not handle signals."""
+"""Seconds between checks for signals; on Windows, a thread that waits without a timeout does not handle signals."""
 
 
 _BETWEEN_INTERRUPTS_S = 0.05
@@ -35,7 +35,7 @@ _BETWEEN_INTERRUPTS_S = 0.05
 
 @dataclass
 class Abandoned:
-    """Queries that ignored an interrupt; the process should not wait for them when it exits."""
+    """How many queries ignored an interrupt; the process should not wait for them when it exits."""
 
     count: int = 0
 
@@ -92,8 +92,8 @@ class RunningQuery:
         except WaitedTooLong:
             self._stop(outcome)
             message = (
-                f"the query took longer than {self.limits.timeout_s:g} s and was stopped; query less, or raise the "
-                "limit with --timeout (timeout_s=), 0 for none"
+                f"the query took longer than {self.limits.timeout_s:g} s and was stopped; query less data, or raise "
+                "the limit with --timeout (timeout_s=), 0 for none"
             )
             raise LimitReachedError(message) from None
         except (KeyboardInterrupt, SystemExit):

@@ -149,7 +149,7 @@ VIEWS: dict[str, SqlView] = {
         SqlView(
             "device_work",
             "a kernel, copy or memset, but not a wait or a marker",
-            (*_WORK, Column("bytes", "int64", "bytes copied or set; null on kernels", "bytes")),
+            (*_WORK, Column("bytes", "int64", "bytes copied or set; null for kernels", "bytes")),
             device_work_rows,
         ),
         SqlView(
@@ -176,8 +176,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("name", "text", "the function called"),
                 _THREAD,
                 Column("work_count", "int64", "number of kernels, copies and memsets that the call launched"),
-                Column("work_ns", "int64", "their summed duration", "ns"),
-                Column("first_start_ns", "int64", "start of the first work that the call launched", _EPOCH),
+                Column("work_ns", "int64", "summed duration of this work", "ns"),
+                Column("first_start_ns", "int64", "start of the first kernel, copy or memset", _EPOCH),
                 Column("launch_delay_ns", "int64", "first_start_ns - end_ns", "ns"),
                 Column("operator_index", "uint32", "event_index of the innermost operator around the call"),
                 Column("operator", "text", "its name"),

@@ -1,7 +1,7 @@
 """Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
-A replayed graph has one launch for all its kernels, so the trace does not name their operators. A recording of the
-graph's capture, or of the same step without graphs, does. A rank reads captures only if it replays graphs.
+A replayed graph has one launch for all its kernels, so the trace does not name their operators. They are named in a
+recording of the graph's capture, or of the same step without graphs. A rank reads captures only if it replays graphs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class CaptureSource(Protocol):
     """The captures for the ranks of a job; pickling keeps only their paths."""
 
     def of_rank(self, rank: int, texts: pl.Series) -> tuple[Capture, ...]:
-        """Return the captures for a rank and the batch sizes that it ran, which are in its strings `texts`."""
+        """Return the captures for a rank; `texts` are its strings, which contain the batch sizes that it ran."""
 
     def annotations(self) -> Mapping[int, Mapping[str, Any]]:
         """Return the annotations of graph nodes, by node id."""
@@ -83,7 +83,7 @@ def with_other_texts(texts: pl.Series, others: Iterable[pl.Series]) -> pl.Series
 def annotated_modules(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the module of each kernel according to annotations of graph nodes: event_index uint32, module str.
 
-    The names have the prefix of recorded modules: `nn.Module: layers.0.attention.wq`.
+    The names have the same prefix as recorded modules: `nn.Module: layers.0.attention.wq`.
 
     PyTorch collects the annotations of nodes while it captures a graph, and writes them into the args of the kernels or
     into a separate file.
@@ -116,7 +116,7 @@ def inferred_layer_name(layer: int, part: int | None = None) -> str:
 
 @functools.cache
 def inferred_layer_names() -> pl.Series:
-    """Return all possible names of inferred layers; string ids are assigned before the layers are known."""
+    """Return all possible names of inferred layers, because string ids are assigned before the layers are known."""
     numbers = range(1, _MOST_LAYERS + 1)
     parts = (None, *range(1, _MOST_PARTS + 1))
     return pl.Series("text", [inferred_layer_name(layer, part) for part in parts for layer in numbers])

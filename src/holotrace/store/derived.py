@@ -7,7 +7,8 @@ A fact is a function of a rank. `@derived` makes the function remember its resul
 
     launches(rank_trace)["launch_index"]
 
-The RankTrace stores the results, and drops them in `forget`. A RankTrace with other selections stores other results.
+The RankTrace stores the results, and drops them in `forget`. A RankTrace with different selections stores its own
+results.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def derived(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concat
 
 
 def derived_under_rules(function: Callable[Concatenate[RankTrace, P], T]) -> Callable[Concatenate[RankTrace, P], T]:
-    """Compute a fact like `derived`, but again when the kernel rules change, for example after `add_rule`."""
+    """Like `derived`, but compute the fact again when the kernel rules change, for example after `add_rule`."""
 
     def under(rank_trace: RankTrace, _rules: RulesInForce, /, *arguments: P.args, **options: P.kwargs) -> T:
         return function(rank_trace, *arguments, **options)

@@ -57,7 +57,7 @@ class Health:
     row_counts     rows of every table
     findings       data that were repaired or dropped, and other remarks; empty for a clean file
     content_hash   hash of the bytes of the file
-    events_end     offset in the JSON text after the bracket that closes the events; None if the bracket is missing
+    events_end     offset in the JSON text just after the bracket that closes the events; None if this is missing
     """
 
     format: str

@@ -12,11 +12,11 @@
             ...
 
 Any number of processes may write into a store at once, because different ranks have different files. All processes
-write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks the store has.
+write the same `_holotrace_store.json`. Only `_holotrace_ranks` defines which ranks are in the store.
 
 Files are always complete. On a local disk, the folder of a rank is created under a temporary name, synced and renamed;
-if two processes write the same rank, the last one to finish wins. Object stores cannot rename. There, the state file of
-a rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
+if two processes write the same rank, the last one to finish wins. Object stores cannot rename, so the state file of a
+rank names its writer, `_holotrace_rank.json` is written last, and checksums detect a mix of two writers. A killed run
 therefore leaves no partial rank, and the next run continues where it stopped. A store with missing ranks cannot be
 opened; the error lists them.
 """
@@ -116,7 +116,7 @@ class Contents:
 
 
 def is_store(location: Location) -> bool:
-    """Return whether a location is a store; False if it cannot be reached, because opening it raises the error."""
+    """Return whether a location is a store; False also if it cannot be reached, because opening it will raise the error."""
     try:
         return (location / STORE_MANIFEST).is_file()
     except OSError:
@@ -223,7 +223,7 @@ class StoredFile:
 
     @functools.cached_property
     def health(self) -> Health:
-        """The health record from when the trace was read."""
+        """The health record written when the trace was read."""
         with damage_reported(self.folder / RANK_MANIFEST):
             return Health.from_json(json.dumps(self._open()[0]["health"]))
 
@@ -271,7 +271,7 @@ class StoredFile:
         return self._checked(lambda tables: tables.read(name, columns))
 
     def _checked(self, read: Callable[[ParquetTables], T]) -> T:
-        """Read from the tables; retry in case another process is just replacing the rank."""
+        """Read from the tables; if they seem damaged, retry, because another process may be replacing the rank."""
         for _ in range(_TRIES - 1):
             with suppress(DamagedTableError):
                 return read(self._open()[1])
@@ -297,7 +297,7 @@ class StoredFile:
 
 
 def _tried(read: Callable[[], T]) -> T:
-    """Read a file that is known to exist; retry in case another process is just replacing it."""
+    """Read a file that is known to exist; retry after an error, because another process may be replacing the file."""
     for _ in range(_TRIES - 1):
         with suppress(UnreadableTraceError):
             return read()

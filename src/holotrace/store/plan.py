@@ -44,12 +44,12 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result of a trace, and the ranks that it covers; its findings begin with the skipped ranks."""
+        """Return the result of a trace, and the ranks that it covers; the first findings are about skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
     def result_of(self, answers: Mapping[int, Partial | MissingDataError]) -> Result:
-        """Combine the ranks with the input; the findings of the result begin with the ranks without it.
+        """Combine the answers of ranks that have the input; the result's findings begin with the ranks that lack it.
 
         Raises:
             MissingDataError: no rank has the input, or some ranks lack it and the result has no findings.

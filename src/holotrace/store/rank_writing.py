@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether a folder has only the files that `begin_store` writes first: another process is still creating the store."""
+    """Return whether another process is still creating the store: the folder has only the files written first."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -189,7 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process writes this rank at the same time, from another file or on an object store.
+        InvalidOptionError: another process is writing this rank from another file or, on an object store, from any
+            file.
         OSError: a file cannot be written.
     """
     store = run.store
@@ -223,7 +224,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
     if known.source != source:
         message = (
             f"{store} already has rank {known.rank} from {known.source}, not from {source}; choose another store, or "
-            "ask for the rank to be overwritten"
+            "overwrite the rank (--force, overwrite=True)"
         )
         raise InvalidOptionError(message)
 
@@ -231,7 +232,7 @@ def expect_source(store: Location, known: StoredRank, source: str) -> None:
 def _write_folder(store: Path, rank: int, source: str, entry: Entry, *, overwrite: bool) -> StoredRank:
     """Write a rank on a local disk: create its folder under a temporary name, then rename it."""
     draft = store / temporary_name()
-    try:  # also around the creation, because Ctrl-C may interrupt it
+    try:  # the folder is created inside the block, because Ctrl-C may interrupt its creation
         draft.mkdir()
         with narrowed(draft, source):
             tables = dict(_write_tables(draft, entry, lambda path: path.open("xb")))

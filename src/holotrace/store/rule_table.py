@@ -23,7 +23,7 @@ T = TypeVar("T")
 Rule = TypeVar("Rule")
 
 RulesInForce: TypeAlias = "tuple[tuple[str, tuple[Any, ...]], ...]"
-"""The rules in force in each table, by the variable of the table, without the rules that ship with holotrace.
+"""The rules in force in each table, keyed by the table's environment variable; shipped rules are not included.
 
 Every process already has the shipped rules, and sending hundreds of rules with each call would take time. Besides,
 pickled copies of shipped rules would never equal each other, because partial functions are equal only to themselves.

@@ -100,7 +100,7 @@ class RankFile(Protocol):
         """Return columns of a table."""
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
+        """Return columns of the events of these kinds and, if given, these `names` (string ids), in file order."""
 
     def forget(self) -> None:
         """Free the memory of header, health and tables."""
@@ -313,7 +313,8 @@ class RankTrace:
 
         Raises:
             InvalidOptionError: the table or column does not exist.
-            NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read; it is opened at first use.
+            NotATraceError, UnreadableTraceError: the file, which is opened at first use, is not a trace or cannot be
+            read.
 
         >>> from holotrace.testing import TraceBuilder
         >>> rank_trace = TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build().ranks[0]
@@ -328,7 +329,7 @@ class RankTrace:
     def events_of(
         self, kinds: Iterable[EventKind], columns: Sequence[str], *, names: pl.Series | None = None
     ) -> pl.DataFrame:
-        """Return columns of the selected events of these kinds, in file order; `names` (string ids) keeps only these names.
+        """Return columns of the selected events of these kinds and, if given, these `names` (string ids), in file order.
 
         For a few kinds, this takes much less memory than filtering `table("events")`, because other events are never
         loaded. The events are not kept in memory, but derived facts are (`holotrace.store.derived`).
@@ -469,7 +470,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone, which is all that many analyses need."""
+    """A selection that can be evaluated for device work alone; many analyses need nothing else."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`."""
@@ -558,7 +559,7 @@ class Trace:
         return Trace(chosen, self.skipped, self.on_error, self.left_out)
 
     def readable(self, executor: Executor = IN_PROCESS) -> Trace:
-        """Return the trace with only the ranks whose files can be read; `skipped` lists the other files with errors.
+        """Return the trace with only the ranks whose files can be read; `skipped` lists the others with their errors.
 
         Raises:
             NotATraceError, UnreadableTraceError: no file can be read; the error of the first file is raised.

@@ -36,7 +36,7 @@ _FEW_EVENTS = 100_000
 """Tables of files with at most this many events are read completely, which is faster than reading single columns."""
 
 _MOST_KEPT_EVENTS = 5_000_000
-"""The events of larger files (about 50 bytes each) do not stay in memory, but are read again for each question."""
+"""If a file has more events (about 50 bytes each), they do not stay in memory, but are read again for each question."""
 
 
 class Reader(Protocol):
@@ -113,7 +113,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; large files keep none in memory."""
+        """Return columns of the events of these kinds and names, in file order; those of large files are not kept."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -127,7 +127,7 @@ class TraceFile:
         return self._rebuilding(lambda tables: tables.read_events(wanted, kinds, names))
 
     def _kept_events(self, kinds: tuple[int, ...]) -> pl.DataFrame:
-        """Return all columns of the events of these kinds, and keep them in memory for dozens of derived tables."""
+        """Return all columns of the events of these kinds, kept in memory because dozens of tables derive from them."""
         with self._lock:
             if kinds not in self._events_of_kinds:
                 self._events_of_kinds[kinds] = of_kinds(self.table("events"), kinds)
@@ -161,7 +161,8 @@ class TraceFile:
         For callers that need the complete content once, without adding it to the cache.
 
         Raises:
-            NotATraceError, UnreadableTraceError: the file is not a trace, cannot be read, or the temporary folder is full.
+            NotATraceError, UnreadableTraceError: the file is not a trace or cannot be read, or the temporary folder is
+            full.
         """
         cache = Cache.from_option(self._cache, self._location)
         kept = cache and cache.find(self._location, self._reader.content_hash)

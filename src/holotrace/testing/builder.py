@@ -215,7 +215,7 @@ class TraceBuilder:
     ) -> TraceBuilder:
         """Add an NCCL kernel with its args; `placement` accepts the times and other options of `kernel`.
 
-        By default, `sequence` counts from 1 within the rank and the group.
+        By default, `sequence` counts from 1 for each rank and group.
 
         >>> import holotrace
         >>> from holotrace.testing import TraceBuilder

@@ -21,8 +21,8 @@ import polars as pl
 from holotrace.testing.job_plan import BEGIN_NS, HostClock
 
 Topology: TypeAlias = Literal["world", "grid", "chain"]
-"""Which hosts communicate: the rows and columns of a grid of hosts (`grid`), rows, columns and, in an all-reduce, all hosts
-(`world`), or only pairs of neighbours (`chain`)."""
+"""Which hosts communicate: `grid`: the rows and columns of a grid of hosts; `world`: as in `grid`, but an all-reduce
+also connects all hosts; `chain`: only pairs of neighbours."""
 
 CALL_SCHEMA = {
     "rank": pl.Int32,
@@ -57,7 +57,7 @@ class CallsOptions:
     clock_drift_ppb        how fast or slow the clocks may run, in parts per 10^9
     slow_host              the host whose ranks compute `slow_ns` longer before every operation; None if no host is slow
     missing_fraction       the fraction of calls that are not recorded
-    late_host              the host whose recording begins after a third of the operations; None if all begin in time
+    late_host              the host whose recording begins after a third of the operations; None if all begin on time
     seed                   the seed of all random numbers
     """
 
@@ -105,7 +105,7 @@ class JobCalls(NamedTuple):
     hosts        name of the host of each rank
     clocks       clock of each host
     shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several
-                 hosts leave together. No start and end can bound a clock more tightly.
+                 hosts leave together. No collective can bound the error of a clock more tightly.
     """
 
     calls: pl.DataFrame
@@ -121,7 +121,7 @@ class JobCalls(NamedTuple):
         return other.offset_ns + passed * (1 + other.drift_ppb * 1e-9) - shown_since_begin
 
     def true_rate(self, host: str, reference: str) -> float:
-        """Return how many seconds the reference host's clock advances per second of this host's clock."""
+        """Return how many seconds the reference host's clock advances while this host's clock advances one second."""
         return (1 + self.clocks[reference].drift_ppb * 1e-9) / (1 + self.clocks[host].drift_ppb * 1e-9)
 
 

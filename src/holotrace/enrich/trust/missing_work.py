@@ -27,7 +27,7 @@ _BEGINS = r"(?i)begin_?capture"
 
 
 def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt idle time during graph replays with no device rows, or with fewer than other replays of the graph.
+    """Doubt idle time during graph replays that have no device rows, or fewer than other replays of the same graph.
 
     Sources: https://github.com/AMD-AGI/TraceLens/issues/728, https://github.com/AMD-AGI/Hyperloom/issues/1047.
     """
@@ -44,8 +44,8 @@ def incomplete_graph_replays(rank_trace: RankTrace) -> Iterator[Doubt]:
         yield Doubt(
             "incomplete_graph_replays",
             f"Device rows are missing for {len(rows):,} of {counted(total, 'graph replay')}{_place_text(*place)}"
-            f"{f' (all rows for {empty:,})' if empty else ''}: whether the device was idle then is unknown for "
-            f"{duration_text(_length(doubtful))}",
+            f"{f' (all rows for {empty:,})' if empty else ''}: for "
+            f"{duration_text(_length(doubtful))}, it is unknown whether the device was idle",
             count=len(rows),
             event_index=rows.item(0, "event_index"),
             times=doubtful,
@@ -91,7 +91,7 @@ def launches_without_work(rank_trace: RankTrace) -> Iterator[Doubt]:
 def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
     """Doubt all idle time between the first and the last work if most launches and their work are missing.
 
-    Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on the numbers of calls.
+    Source: https://docs.nvidia.com/cupti/main/main.html#correlating-activity-records, on correlation ids.
     """
     between = calls_between_launches(rank_trace)
     if between is None:
@@ -99,8 +99,8 @@ def launches_left_out(rank_trace: RankTrace) -> Iterator[Doubt]:
     times = gaps(*union_of(device_rows(rank_trace)))
     yield Doubt(
         "launches_left_out",
-        f"Judging by correlation numbers, two recorded launches are {between:,.0f} runtime calls apart "
-        "on average; up to 20 is normal: most launches and their work seem to be missing from the file, so whether the GPU "
+        f"Judging by correlation numbers, consecutive recorded launches are {between:,.0f} runtime calls apart "
+        "on average (up to 20 is normal): most launches and their work seem to be missing from the file, so whether the GPU "
         "was idle is unknown",
         times=times,
     )
@@ -111,7 +111,7 @@ def _place_text(device: int | None, stream: int | None) -> str:
 
 
 def _idle_within(rank_trace: RankTrace, calls: pl.DataFrame, device: int | None) -> Intervals:
-    """Return when the device (if None, every device) is idle between start_ns and until_ns of a call."""
+    """Return when the device (for None, every device) is idle between the start_ns and until_ns of any call."""
     work = device_work(rank_trace)
     here = work if device is None else work.filter(pl.col("device") == device)
     return intersection(union(calls["start_ns"].to_numpy(), calls["until_ns"].to_numpy()), gaps(*intervals_of(here)))

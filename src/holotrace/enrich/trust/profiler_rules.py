@@ -53,8 +53,8 @@ def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
     share = taken_ns / int((slowed["end_ns"] - slowed["start_ns"]).sum())
     yield Doubt(
         "profiler_overhead",
-        f"The profiler itself takes {duration_text(taken_ns)} ({percent_text(share)}) of {_steps_text(slowed)}; every time "
-        "measured there includes its work",
+        f"The profiler itself takes {duration_text(taken_ns)} ({percent_text(share)}) of {_steps_text(slowed)}; durations "
+        "measured there include this work",
         count=len(slowed),
         event_index=clipped.item(0, "event_index"),
         times=times_of(clipped),
@@ -75,7 +75,7 @@ def steps_with_profiler_start(rank_trace: RankTrace) -> Iterator[Doubt]:
         return
     yield Doubt(
         "steps_with_profiler_start",
-        f"The profiler starts or stops inside {_steps_text(touched)}: how long they take without it is unknown",
+        f"The profiler starts or stops inside {_steps_text(touched)}: this can account for much of the measured time",
         count=len(touched),
         event_index=touched.item(0, "event_index"),
         times=times_of(touched),

@@ -20,8 +20,8 @@ from holotrace.units import counted, duration_text, percent_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""The first steps, or a collective's first calls, are a start-up transient if there are at least 8, and at most 4 of
-them take over 10 times the median. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
+"""Among 8 or more steps (or calls of a collective), up to 4 at the start that take over 10 times the median are a
+start-up transient. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
 
 LEAST_SHARE = 0.05
@@ -43,7 +43,7 @@ _SYNCHRONISES = r"(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barri
 
 
 def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the first steps if they take more than 10 times the median step, because they compile, allocate or wait.
+    """Doubt the first steps if they take more than 10 times the median step: they probably compile, allocate or wait.
 
     Source: https://github.com/AMD-AGI/TraceLens/issues/1049.
     """
@@ -57,7 +57,7 @@ def slow_first_steps(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "slow_first_steps",
         f"{_first_text(leading, 'step')} {duration_text(int(lengths[:leading].max()))}, more than {TIMES_MEDIAN} times the "
-        f"median step ({duration_text(median)}): a start-up transient; leave it out of means over steps",
+        f"median step ({duration_text(median)}): a start-up transient; exclude it from averages over steps",
         count=leading,
         times=times_of(first),
     )
@@ -130,8 +130,8 @@ def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
         yield Doubt(
             "slow_first_collectives",
             f"{_first_text(leading, 'collective')} {duration_text(int(lengths[:leading].max()))} ({text[:80]}), more than "
-            f"{TIMES_MEDIAN} times the median ({duration_text(float(np.median(lengths)))}): the rank seems to wait for "
-            "others whose profiler starts later, not to communicate",
+            f"{TIMES_MEDIAN} times the median ({duration_text(float(np.median(lengths)))}): most of this time "
+            "is probably spent waiting for ranks whose profilers start later",
             count=leading,
             event_index=first.item(0, "event_index"),
             times=times_of(first),

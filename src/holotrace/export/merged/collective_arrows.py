@@ -21,7 +21,7 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    The other ranks wait until the last rank arrives: arrows connect its arrival to the same time on each other rank.
+    The other ranks wait until the last rank arrives, so arrows lead from its arrival to the same time on each of them.
     For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back in time: if
     imprecise clocks reverse the order, the arrow begins at the other rank.
 
@@ -68,7 +68,7 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
     # An arrow at the end of an event is drawn a nanosecond early: a timeline binds arrows only to running events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
-    is_coalesced = pl.col("kernel_count") > 1  # the table has only the first kernel of a coalesced call
+    is_coalesced = pl.col("kernel_count") > 1  # for a coalesced call, the table has only the first kernel
     time_ns = pl.when(is_coalesced).then("start_ns").when("is_send").then(last_ns).otherwise(arrival_ns)
     timed = others.with_columns(time_ns.alias("time_ns"))
     source = pl.struct(pid="source_pid", tid="source_tid", time_ns="source_start_ns")

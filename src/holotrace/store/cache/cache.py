@@ -54,7 +54,7 @@ FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
-"""Environment variable: the size above which the least recently used entries of the user's cache are removed."""
+"""Environment variable: maximum size of the user's cache; the least recently used entries are removed above it."""
 
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
@@ -68,7 +68,7 @@ class CacheWriteError(HolotraceError):
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of at most `limit_bytes` of entries (None for no limit); `shared` is shared with other machines."""
+    """A folder of at most `limit_bytes` of entries (None for no limit); `shared` is a folder for several machines."""
 
     folder: Path
     limit_bytes: int | None = None
@@ -152,7 +152,7 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, and keep the folder; an interrupt leaves no files.
+        """Let `read` write the tables of `source` into a folder, and keep it as an entry; an interrupt leaves no files.
 
         Files are not synced to disk. If a power cut damages them, the checksums show this, and the trace is read again.
 
@@ -229,7 +229,7 @@ def _sums_of(folder: Path) -> dict[str, TableSums]:
 def _temporary_folder(home: Path) -> Iterator[Path]:
     """Create a private folder in `home`, and remove it afterwards unless it was renamed."""
     temporary = home / temporary_name()
-    try:  # also around the creation, because Ctrl-C may interrupt it
+    try:  # the folder is created inside the block, because Ctrl-C may interrupt its creation
         with _write_errors(home.parent):
             home.parent.mkdir(parents=True, exist_ok=True)
             _make_folder(temporary)
@@ -266,7 +266,7 @@ def _write_errors(folder: Path) -> Iterator[None]:
 
 
 def _publish(temporary: Path, target: Path) -> Entry:
-    """Rename a complete entry to its final name, or return the entry of another process that was faster."""
+    """Rename a complete entry to its final name; if another process was faster, return its entry instead."""
     for file in temporary.iterdir():
         file.chmod(0o600)
     try:

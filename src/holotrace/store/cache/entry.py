@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is certainly unchanged: equal versions or, without versions, equal and old times."""
+        """Return whether the file is certainly unchanged, by its version or, without one, by old enough times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Return an entry for a reading that is not in a cache."""
+        """Return an entry for the output of a reader that is not in a cache."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
@@ -143,7 +143,7 @@ class Entry:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _restamp(self, now: Stamp) -> None:
-        """Record that the content was equal at `now`; if the record cannot be written, the next use compares again."""
+        """Record that the content was unchanged at `now`; if that fails, the next use compares it again."""
         if self.folder is not None:
             with suppress(OSError, DamagedEntryError):
                 write_manifest(self.folder, replace(self, stamp=now))

@@ -13,8 +13,8 @@ from holotrace.locations import is_temporary, remove_left_behind
 from holotrace.store.cache.entry import MANIFEST
 
 _SWEEP_SHARE = 16
-"""A cache above its limit shrinks by 1/16 of the limit at once, and a process adds at most 1/16 before it measures the
-cache again. Measuring all entries after each addition would take quadratic time for jobs with many ranks.
+"""A cache above its limit shrinks to 15/16 of the limit in one go, and a process adds at most 1/16 before it measures
+the cache again. Measuring all entries after each addition would take quadratic time for jobs with many ranks.
 """
 
 _GROUP_AND_OTHERS = 0o077

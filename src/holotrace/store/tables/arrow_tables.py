@@ -44,7 +44,7 @@ class Tables(Protocol):
         """Return `columns` of table `name`; the schema must contain the table and the columns."""
 
     def read_events(self, columns: Sequence[str], kinds: Sequence[int], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return `columns` of the events of these kinds, in file order; `names` (string ids) keeps only these names."""
+        """Return `columns` of the events of these kinds and, if given, these `names` (string ids), in file order."""
 
     def scan(self, name: str) -> pl.LazyFrame:
         """Return table `name` as a lazy frame; a large table can be collected in parts."""

@@ -32,7 +32,7 @@ def unpacked(table: PackedTable) -> pl.DataFrame:
 
 
 def reduced(record: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return a value for the `__reduce__` of a NamedTuple with which pickling compresses its tables."""
+    """Implement `__reduce__` for a NamedTuple so that pickling compresses its tables."""
     fields = [packed(value) if isinstance(value, pl.DataFrame) else value for value in record]
     return _restored, (type(record), *fields)
 
