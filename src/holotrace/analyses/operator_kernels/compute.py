@@ -1,4 +1,4 @@
-"""Which kernels does each operator launch, how soon do they start, and to which forward operator and module do they count?"""
+"""Which kernels does each operator launch, how soon do they start, and which forward operator and module cause them?"""
 
 from __future__ import annotations
 

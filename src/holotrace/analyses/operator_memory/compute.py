@@ -111,8 +111,8 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free counts for the innermost operator around it on its thread. An operator that frees other operators'
-    memory thus has a negative increase. A block is released by the next free of its address on its device.
+    An allocation or free counts toward the innermost operator around it on its thread. An operator that frees other
+    operators' memory thus has a negative increase. A block is released by the next free of its address on its device.
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.

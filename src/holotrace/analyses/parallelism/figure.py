@@ -48,7 +48,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
 
 
 def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
-    """Yield waiting, transfer and unmatched time on one axis, which are 0 for ranks without this axis."""
+    """Yield the waiting, transfer and unmatched times on one axis; all are 0 for ranks without this axis."""
     times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
     for column, word, hatching in _KINDS:
         durations = times[column].fill_null(0)

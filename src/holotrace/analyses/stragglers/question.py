@@ -13,7 +13,7 @@ QUESTION = Analysis(
     fewest_ranks=2,
     definitions=(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
-        ("mean skew", "time by which the rank arrives after the first rank, averaged over the collectives"),
+        ("mean skew", "how long after the first rank this rank arrives, averaged over the collectives"),
         ("came last", "collectives in which only this rank came last"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         (
