@@ -54,7 +54,7 @@ class IdleTime(Result):
         stream     int64
         category   str
         idle_ns    int64
-        gap_count  int64    gaps with time of this category
+        gap_count  int64    gaps with some time in this category
         fraction   float64  0..1 of the stream's idle time; null if the stream is never idle
 
     per_device  the same columns, without `stream`, for gaps in which no stream of the device runs work

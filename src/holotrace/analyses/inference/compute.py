@@ -140,7 +140,7 @@ class Inference(Result):
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and no work has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
-        attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if the rank shows no such work
+        attention_ns, moe_ns, draft_ns  int64  time in which work of this kind runs; null if the rank has none
         attention_flops       int64  FLOPs of the step's attention; null if unknown
         wait_ns               int64  time in collectives spent waiting for other ranks; null if no other rank recorded the
                                      collectives

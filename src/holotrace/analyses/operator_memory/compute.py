@@ -116,7 +116,8 @@ def operator_memory(
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
-        start_ns: begin of a window (ns since the Unix epoch): count only events, and blocks allocated or released, in the window.
+        start_ns: beginning of a window (ns since the Unix epoch): count only events in the window, and blocks allocated
+            or released in it.
         end_ns: end of the window, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.

@@ -94,7 +94,7 @@ class Parallelism(Result):
         candidates     list[str]  possible axes
         collectives    list[str]  collectives that the group runs for this axis
 
-    per_stage        one row per rank of a pipeline and step:
+    per_stage        one row per pipeline rank and step:
 
         rank, step, process_group, stage, stage_count, microbatch_count, step_ns, computation_ns,
         transfer_ns        int64    exposed transfer in sends and receives

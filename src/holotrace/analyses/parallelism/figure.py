@@ -37,7 +37,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
     """
     table = result.per_axis
     if not table["exposed_ns"].sum():
-        return empty_figure(_HEADING.question, "No rank communicates without computing at the same time.", theme)
+        return empty_figure(_HEADING.question, "No communication is exposed: computation hides all of it.", theme)
     ranks = table.select("rank").unique().sort("rank")
     totals = table.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"]
     size, unit = largest_unit(totals.to_list())

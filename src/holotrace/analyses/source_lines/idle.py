@@ -77,7 +77,7 @@ def _cut(host: pl.DataFrame, begin: _Rows, finish: _Rows) -> pl.DataFrame:
 
 
 def _without(begin: _Rows, finish: _Rows, own: pl.DataFrame) -> Intervals:
-    """Return the times within the windows in which the thread runs nothing."""
+    """Return the intervals, within the windows, during which the thread runs nothing."""
     ends = np.concatenate([[np.iinfo(np.int64).min], own["end_ns"].to_numpy()])
     starts = np.concatenate([own["start_ns"].to_numpy(), [np.iinfo(np.int64).max]])
     holes = starts > ends

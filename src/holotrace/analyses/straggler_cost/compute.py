@@ -66,7 +66,7 @@ class StragglerCost(Result):
     per_worker       one row per rank, the slowest first:
 
         rank, dp_rank, stage
-        slowdown         float64  S_w: the smaller slowdown of the rank's replica and the rank's stage
+        slowdown         float64  S_w: the slowdown of the rank's replica or of its stage, whichever is smaller
 
     per_step         one row per step:
 

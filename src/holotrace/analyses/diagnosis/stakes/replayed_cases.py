@@ -77,7 +77,7 @@ def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: floa
     """Return whether a replay without the cause saves almost nothing, so another cause may claim the time.
 
     A saving below half of the rule's threshold counts as almost nothing, too. This does not apply if Python functions were
-    recorded, because the profiler then slows the host, which hides part of the cost.
+    recorded, because the profiler then slows the host and so hides part of the cost.
     """
     if saved_ns is None:
         return False

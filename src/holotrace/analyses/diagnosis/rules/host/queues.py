@@ -115,7 +115,7 @@ def _longest(activity: pl.DataFrame) -> dict[str, Any]:
 
 
 def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which the profiler itself works, for example to get another buffer."""
+    """Yield a case for the idle time in which the profiler itself works, for example to request another buffer."""
     rows = event_ranges(evidence.rank_trace, [EventKind.OVERHEAD], ["event_index", "start_ns", "end_ns"])
     if rows.is_empty():
         return

@@ -53,7 +53,7 @@ _HIDING = {
 }
 _OPEN_ALL = "Record all ranks and open them together; then holotrace shows how long ranks wait, and for which rank."
 _ONE_BROADCAST = (
-    "DistributedDataParallel keeps parameters equal, so broadcast them only once, before training. If the broadcasts are of buffers, "
+    "DistributedDataParallel keeps parameters equal, so broadcast them only once, before training. If it broadcasts buffers, "
     "such as those of BatchNorm, pass broadcast_buffers=False, or use SyncBatchNorm."
 )
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
@@ -331,7 +331,7 @@ _ORDER = (
 def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,} small {words['name']} calls directly follow another one, and latency takes most of their time",
+        f"{words['count']:,} small {words['name']} calls come directly after another such call, and most of their time is latency",
         "Merge them: use larger buckets (bucket_cap_mb), or coalesce or flatten the tensors.",
     )
 

@@ -128,7 +128,7 @@ def _innermost(alone: Mapping[str, int]) -> str | None:
 
 
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
-    """Return the words of a case caused by the function `name`, which only the late rank runs.
+    """Return the `words` of a case whose cause is the function `name`, which only the late rank runs.
 
     `inner` is a function that it calls and that takes most of its time.
     """
@@ -200,7 +200,7 @@ _WAY_OUT = {
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks. If the shapes are equal, compare the clocks and temperatures of the devices.",
     "launch_delay": "Give this rank its own GPU, and look for other processes on this GPU (nvidia-smi).",
-    "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and swapping.",
+    "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and for swapping.",
 }
 _WRITING = "Write files in the background, for example with torch.distributed.checkpoint.async_save, or let all ranks share the work."
 _HOLDING = "Another thread of this rank holds the lock. Let it hold the lock for a shorter time, or pass the data through a queue."
