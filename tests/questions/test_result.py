@@ -41,7 +41,7 @@ ANSWERS = {
     "source_lines": (
         "ranks 0-1: no Python functions were recorded; record with with_stack=True to see which lines take the time"
     ),
-    "operator_kernels": "61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than any other operator.",
+    "operator_kernels": "61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than for any other operator.",
     "kernel_sequences": "The trace has no data for this question.",
     "user_annotations": "1 ms of host time on rank 0 goes into ProfilerStep#1, the costliest annotation, in 1 call.",
     "stragglers": "The other ranks wait 400 µs for rank 1, which is late.",

@@ -153,8 +153,8 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
         (0.0, 0.0, None),
     ]
     assert result.findings[0] == (
-        "rank 0: on device 0, launch shapes are known for 25.0 % of the time in which kernels run; for the other "
-        "time, the same SM efficiency is assumed"
+        "rank 0: on device 0, launch shapes are known for 25.0 % of the time in which kernels run; for the "
+        "rest, the same SM efficiency is assumed"
     )
 
 

@@ -44,5 +44,5 @@ def test_kernel_breakdown_says_how_many_kernels_it_leaves_out() -> None:
         builder.kernel(f"k{number}", start_us=10 * number, duration_us=5)
     figure = plot_kernel_breakdown(kernel_breakdown(builder.build()))
     title, *names = (annotation.text for annotation in figure.layout.annotations)
-    assert title == "The 15 kernels with the most time; the other 5 take 25.0 %"
+    assert title == "The 15 kernels that take the most time; the other 5 take 25.0 %"
     assert names == list(figure.layout.yaxis2.ticktext)

@@ -35,7 +35,7 @@ def test_hidden_communication_gives_a_figure_that_says_so() -> None:
     """If no rank communicates, the figure shows a message."""
     result = parallelism(TraceBuilder().kernel("gemm", start_us=0, duration_us=1).build())
 
-    text = "No rank communicates without computing at the same time."
+    text = "No communication is exposed: computation hides all of it."
     assert plot_parallelism(result).layout.annotations[0].text == text
 
 

@@ -78,7 +78,7 @@ def test_coverage_is_always_stated() -> None:
         1_927_723,
     )
     assert result.findings == (
-        "rank 0: the costs of 80.0 % of the device time, not counting communication, are known; unknown: mylib::op (1 ms): no rule covers the operator",
+        "rank 0: costs are known for 80.0 % of the device time, not counting communication; unknown: mylib::op (1 ms): no rule covers the operator",
     )
 
 

@@ -27,7 +27,7 @@ def test_a_trace_without_operations_gives_a_figure_that_says_so() -> None:
     """For an empty trace, the figure shows a message."""
     figure = plot_straggler_cost(straggler_cost(TraceBuilder().build()))
 
-    assert figure.layout.annotations[0].text == "No rank has operations in a step."
+    assert figure.layout.annotations[0].text == "No step contains operations."
 
 
 def test_hundreds_of_ranks_fit_a_page() -> None:

@@ -70,7 +70,7 @@ _TOP_MARGIN = 130
 
 
 def plot_distributed(result: Distributed, *, step: int | None = None, theme: Theme = "light") -> go.Figure:
-    """Draw two bars for each rank: its mean step, or the step with this number, and its time in collectives.
+    """Draw two bars for each rank: its mean step (or the step with the number `step`), and its time in collectives.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

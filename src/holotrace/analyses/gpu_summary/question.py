@@ -17,7 +17,7 @@ QUESTION = Analysis(
         ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the time of the steps"),
         ("est. occupancy", "threads on an SM relative to its maximum, averaged over the kernels, weighted by duration"),
         ("known for", "share of the kernel time with known launch shapes; other kernels are assumed to be similar"),
-        ("on tensor cores", "share of the kernel time in kernels whose names show tensor or matrix cores"),
+        ("on tensor cores", "share of the kernel time in kernels that, by their names, use tensor or matrix cores"),
     ),
     options=(
         Option("parts", "Divide the time series into this many intervals.", kind=int, default=100, minimum=1),

@@ -9,7 +9,7 @@ from holotrace.questions.tables import View, one_device_hidden, with_bounds, wit
 
 
 def use_per_device(result: GpuSummary) -> pl.DataFrame:
-    """Return the properties and use of each device.
+    """Return the properties and the utilization of each device.
 
     If a value is known only for part of the time, a column shows how much.
     """

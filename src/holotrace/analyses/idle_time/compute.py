@@ -42,7 +42,7 @@ class IdleTime(Result):
 
         host_wait    the time before the call: the device had nothing to run
         kernel_wait  the time after the call, if shorter than the threshold: launch delay
-        other        the time after the call, if longer: the work waited for an event, another stream, or an unknown cause
+        other        the time after the call, if longer: the work waited for an event, a stream, or something else
 
     During graph replays whose kernels were not recorded, it is unknown whether the device was idle. This time has the category
     `unknown`. Ranks without such replays have no rows of this category.
@@ -54,7 +54,7 @@ class IdleTime(Result):
         stream     int64
         category   str
         idle_ns    int64
-        gap_count  int64    gaps with time of this category
+        gap_count  int64    gaps with some time in this category
         fraction   float64  0..1 of the stream's idle time; null if the stream is never idle
 
     per_device  the same columns, without `stream`, for gaps in which no stream of the device runs work
@@ -90,8 +90,8 @@ class _Partial(NamedTuple):
 def idle_time(trace: Trace, *, gap_threshold_ns: int = 30_000, executor: Executor = IN_PROCESS) -> IdleTime:
     """Divide the idle time of each stream, and of each device, by cause.
 
-    A gap lasts from the end of all earlier work to the start of the next work. Overlapping work has no gap between it, and
-    there is no gap before the first work of a stream. If the launch of the next work is unknown, host_wait is 0.
+    A gap lasts from the end of all earlier work to the start of the next work. There is no gap between overlapping
+    work, and none before the first work of a stream. If the launch of the next work is unknown, host_wait is 0.
 
     Args:
         trace: the job.
@@ -184,7 +184,7 @@ def _parts(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str], gap_t
 
 
 def _without_unknown(rank_trace: RankTrace, gaps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Move time in which a replay without recorded kernels may have run from both parts of each gap to `unknown`."""
+    """Reclassify as `unknown` the time of each gap in which a replay without recorded kernels may have run."""
     divide = pl.col("start_ns") - pl.col("from_launch")
     begin = divide - pl.col("host_wait")
     moments = gaps.select(begin.alias("begin_ns"), divide.alias("divide_ns"), "start_ns").to_numpy().T

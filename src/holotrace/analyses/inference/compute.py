@@ -125,7 +125,7 @@ class Inference(Result):
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
         draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
-        start_ns, end_ns      int64  including the step's device work, after the device work of earlier steps
+        start_ns, end_ns      int64  includes the step's device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below
         gap_before_ns         int64  time since the end of the previous step; null for the first step
         host_ns               int64  length of the step's range on the host
@@ -136,11 +136,11 @@ class Inference(Result):
         compute_bound_ns, memory_bound_ns, unknown_bound_ns  int64  part: kernels run, by what bounds them on the roofline
         copying_ns            int64  part: copies or memsets run, and no kernel
         exposed_ns            int64  part: communication runs, and none of the above
-        unknown_idle_ns       int64  part: nothing runs, but the launch of the next work, or kernels of a graph, are missing
+        unknown_idle_ns       int64  part: nothing runs, but the next work's launch or a graph's kernels are missing
         launch_idle_ns        int64  part: nothing runs, but work has been launched
         host_idle_ns          int64  part: nothing runs, and no work has been launched
         bound                 str    the largest part: host, launch, memory, compute, communication or copy; unknown if unclear
-        attention_ns, moe_ns, draft_ns  int64  time in which such work runs; null if the rank shows no such work
+        attention_ns, moe_ns, draft_ns  int64  time in which work of this kind runs; null if the rank has none
         attention_flops       int64  FLOPs of the step's attention; null if unknown
         wait_ns               int64  time in collectives spent waiting for other ranks; null if no other rank recorded the
                                      collectives

@@ -16,7 +16,7 @@ from holotrace.drawing.theme import Theme, empty_figure
 
 MOST_ROWS = 16
 _QUESTION = QUESTION.question
-_EXPLANATION = "The mean steady step of each kind and batch, over all ranks; time that fits several parts counts for the first part in the legend"
+_EXPLANATION = "The mean steady step of each kind and batch, over all ranks; time that fits several parts counts toward the first part in the legend"
 _LOOKS = {
     "compute_bound_ns": ("compute-bound kernels", COMPUTATION),
     "memory_bound_ns": ("memory-bound kernels", MEMORY),

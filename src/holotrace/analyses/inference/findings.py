@@ -83,7 +83,7 @@ def _unknown_bounds(steps: pl.DataFrame, known: StepWork) -> Iterator[str]:
     if unknown_ns:
         share = percent_text(unknown_ns / max(1, int(steps["step_ns"].sum())))
         yield (
-            f"for {duration_text(unknown_ns)}, {share} of the steps, it is unknown whether compute or memory bounds the kernels: "
+            f"for {duration_text(unknown_ns)}, {share} of the step time, it is unknown whether compute or memory bounds the kernels: "
             f"{_why(known)}"
         )
     idle_ns = int(steps["unknown_idle_ns"].sum())

@@ -31,7 +31,7 @@ _NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 def parts_of_steps(
     layers: Mapping[str, Intervals], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> pl.DataFrame:
-    """Return the `PARTS` of each step; time counts for the first part that covers it, so the parts add up to the step.
+    """Return the `PARTS` of each step; time counts only toward the first part that covers it.
 
     Args:
         layers: when each part except the last runs, on any device or stream.

@@ -16,7 +16,7 @@ _PERCENTILES = (50, 90, 99)
 
 
 def over(steps: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return a row for each combination of keys that covers its steady steps; see `Inference.per_kind`."""
+    """Return a row for each combination of keys, computed from its steady steps; see `Inference.per_kind`."""
     rows = steps.group_by(keys, maintain_order=True).agg(
         pl.len().cast(pl.Int64).alias("step_count"), (~_IS_STEADY).sum().cast(pl.Int64).alias("apart_count")
     )
@@ -75,7 +75,7 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return a percentile by the nearest-rank method: the shortest time that at least this share of the steps does not exceed."""
+    """Return a percentile by the nearest-rank method: the shortest time that is enough for this share of the steps."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 

@@ -15,7 +15,7 @@ _FULL = 0.8
 """A batch is full if it has at least this share of the median number of requests in steps that decode."""
 
 _ENOUGH_WORK = 0.8
-"""The last step is cut off if it has less than this share of the kernels of similar steps."""
+"""The last step counts as cut off if it has less than this share of the kernels of similar steps."""
 
 STEADY, START, CUT_OFF = "steady", "start", "cut off"
 _ALIKE = ("kind", "request_count", "is_draft")
@@ -37,7 +37,7 @@ def periods(steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cut_off(steps: pl.DataFrame) -> dict[int, str]:
-    """Return the rows of the steps at the end whose work is missing, each with the reason."""
+    """Return the rows of the last steps if their work is missing, each with the reason."""
     counts = steps["kernel_count"].to_list()
     if not any(counts):
         return {}

@@ -27,7 +27,7 @@ QUESTION = Analysis(
         ("exposed", "communication runs, but no computation or copy"),
         (
             "bound by",
-            "the largest of these parts; unknown if another part would be larger with the time of unknown cause",
+            "the largest of these parts; unknown if the time of unknown cause could make another part the largest",
         ),
         (
             "steady",

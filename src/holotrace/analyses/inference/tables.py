@@ -26,7 +26,7 @@ def batches_of_steps(result: Inference) -> pl.DataFrame:
 
 
 def parts_of_kinds(result: Inference) -> pl.DataFrame:
-    """Return the parts of the time of each kind of step."""
+    """Return the time of each kind of step, divided into parts."""
     return _shown(result.per_kind.select("rank", "kind", "is_draft", "busy_ns", *PARTS, "bound"), "busy_ns")
 
 
@@ -58,7 +58,7 @@ def _shown(table: pl.DataFrame, *kept: str) -> pl.DataFrame:
 
 VIEWS = (
     View("Steps by kind", kinds_of_steps, "p50_step_ns"),
-    View("Parts of the time of each kind", parts_of_kinds, "busy_ns"),
+    View("Time of each kind of step, by part", parts_of_kinds, "busy_ns"),
     View("Steps by kind and number of requests", batches_of_steps, "p50_step_ns"),
     View("All steps of each rank", ranks_in_short, "elapsed_ns"),
     View("Steps that are not steady", steps_set_apart, "step_ns", is_detail=True),

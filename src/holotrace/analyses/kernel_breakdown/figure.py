@@ -1,4 +1,4 @@
-"""The figure of the kernel breakdown: the kinds of work that run, alone or together, and the kernels with the most time."""
+"""The figure of the kernel breakdown: the kinds of work that run, alone or together, and the longest kernels."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _kernels_title(kernels: pl.DataFrame, shown: pl.DataFrame) -> str:
     rest = percent_text(1 - float(shown.get_column("fraction").sum())) if left_out else ""
     if not left_out:
         return "The kernels by time"
-    return f"The {len(shown)} kernels with the most time; the other {left_out:,} take {rest}"
+    return f"The {len(shown)} kernels that take the most time; the other {left_out:,} take {rest}"
 
 
 def _add_states(figure: go.Figure, per_state: pl.DataFrame, devices: pl.DataFrame) -> None:

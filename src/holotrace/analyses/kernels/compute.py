@@ -40,10 +40,10 @@ class Kernels(Result):
         mean_ns                  float64
         min_ns, max_ns           int64
         mean_blocks_per_sm       float64  mean over calls with a known value, weighted by duration; null without such calls
-        mean_occupancy_fraction  float64  0..1, mean estimated occupancy over the same kind of calls, with the same weights
+        mean_occupancy_fraction  float64  0..1, mean estimated occupancy of calls with a known value, weighted alike
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1, share of total_ns in which the value is known; null if total_ns is 0
-        source_line              str      line of the user's code that launched most of total_ns, as in `source_lines`; null if
+        source_line              str      line of the user's code behind most of total_ns, as in `source_lines`; null if
                                           unknown
 
     per_launch_shape  one row per rank, name, operator and launch shape, sorted by rank, the largest sum first:
@@ -179,7 +179,7 @@ def _summed(rank_trace: RankTrace, calls: pl.DataFrame, keys: Sequence[str], att
 
 
 def _longest_lines(calls: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Return, for each group of calls, the line of code that launched most of the time."""
+    """Return, for each group of calls, the line of code whose launches take the most time."""
     known = calls.select(*keys, "source_line", "duration_ns").drop_nulls("source_line")
     sums = known.group_by(*keys, "source_line").agg(pl.col("duration_ns").sum())
     first = sums.sort("duration_ns", "source_line", descending=[True, False]).unique(keys, keep="first")

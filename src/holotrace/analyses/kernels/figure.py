@@ -1,4 +1,4 @@
-"""The figure of the kernels: the kernels with the most time, and the cores that they use."""
+"""The figure of the kernels: the kernels that take the most time, and the cores that they use."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ QUESTION = Analysis(
             "blocks of a launch divided by the number of the device's SMs; mean over the calls, weighted by duration",
         ),
         ("est. occupancy", "threads on an SM relative to its maximum; mean over the calls, weighted by duration"),
-        ("known for", "share of the time that is in calls with a known launch shape; the means cover only these calls"),
+        ("known for", "share of the time spent in calls with a known launch shape; the means cover only these calls"),
     ),
     options=(COMPAT,),
 )

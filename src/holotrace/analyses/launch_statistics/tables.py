@@ -32,5 +32,5 @@ def launches_per_call(result: LaunchStatistics) -> pl.DataFrame:
 
 VIEWS = (
     View("Each rank", launches_per_rank, "total_call_ns"),
-    View("Functions that launch, over all ranks", launches_per_call, "total_call_ns", is_detail=True),
+    View("Functions that launch work, over all ranks", launches_per_call, "total_call_ns", is_detail=True),
 )

@@ -18,7 +18,7 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Length of a copy that was recorded as 0 ns, because clocks with microsecond resolution cannot show shorter times."""
+"""Assumed length of copies recorded as 0 ns, because clocks with microsecond resolution cannot show shorter times."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000

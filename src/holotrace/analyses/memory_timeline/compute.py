@@ -229,7 +229,7 @@ def _peak(device: pl.DataFrame) -> int:
 
 
 def _by_operator(device: pl.DataFrame, alive: pl.DataFrame) -> pl.DataFrame:
-    """Sum the memory in use at a device's peak by operator; all other memory was allocated before the recording."""
+    """Sum the memory in use at a device's peak by operator; the remainder was allocated before the recording."""
     peak_bytes = int(device["allocated_bytes"][_peak(device)])
     totals = alive.group_by(pl.col("operator").fill_null(OUTSIDE_OPERATORS), "top_operator").agg(
         pl.len().cast(pl.Int64).alias("block_count"), pl.col("change_bytes").sum().alias("bytes")

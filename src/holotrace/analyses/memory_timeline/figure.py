@@ -22,7 +22,7 @@ its peaks.
 """
 
 MOST_LINES = 16
-"""Maximum number of lines in a panel; with more devices, it shows the devices with the highest peaks."""
+"""Maximum number of lines in a panel; with more devices, the panel shows those with the highest peaks."""
 
 _HEADING = Heading(
     QUESTION.question,

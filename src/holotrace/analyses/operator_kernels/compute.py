@@ -1,4 +1,4 @@
-"""Which kernels does each operator launch, how soon do they start, and to which forward operator and module do they count?"""
+"""Which kernels does each operator launch, how soon do they start, and which forward operator and module cause them?"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class OperatorKernels(Result):
     >>> import holotrace
     >>> from holotrace.testing import small_job
     >>> holotrace.operator_kernels(small_job()).answer
-    '61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than any other operator.'
+    '61.5 % of the kernel time (1.6 ms) is in kernels that aten::mm launches, more than for any other operator.'
     """
 
     per_sequence: pl.DataFrame

@@ -111,12 +111,13 @@ def operator_memory(
 ) -> OperatorMemory:
     """Sum the memory that each operator allocates and frees on each device, and follow every block until its release.
 
-    An allocation or free counts for the innermost operator around it on its thread. An operator that frees other operators'
-    memory thus has a negative increase. A block is released by the next free of its address on its device.
+    An allocation or free counts toward the innermost operator around it on its thread. An operator that frees other
+    operators' memory thus has a negative increase. A block is released by the next free of its address on its device.
 
     Args:
         trace: the job, recorded with `profile_memory=True`; otherwise, all tables are empty.
-        start_ns: begin of a window (ns since the Unix epoch): count only events, and blocks allocated or released, in the window.
+        start_ns: beginning of a window (ns since the Unix epoch): count only events in the window, and blocks allocated
+            or released in it.
         end_ns: end of the window, inclusive.
         compat: "torch_tb_profiler" pairs allocations with frees as the last version of the TensorBoard plugin did: by
             address alone, within the window, for CPU and CUDA devices only.

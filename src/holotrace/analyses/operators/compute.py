@@ -59,7 +59,7 @@ class Operators(Result):
         device_self_ns              int64    part of device_total_ns not launched inside an inner operator
         device_total_busy_ns        int64    time in which any of this work runs on a device
         device_self_busy_ns         int64
-        is_tensor_core_eligible     bool     whether, by its name, tensor or matrix cores could do some of the operator's work
+        is_tensor_core_eligible     bool     whether the name suggests work that tensor or matrix cores could do
         tensor_core_total_ns        int64    part of device_total_ns in kernels that use tensor or matrix cores
         tensor_core_self_ns         int64
         tensor_core_total_fraction  float64  tensor_core_total_ns / device_total_ns, a lower bound; null if device_total_ns is 0
@@ -106,8 +106,9 @@ class _Partial(NamedTuple):
 def operators(trace: Trace, *, compat: Compat | None = None, executor: Executor = IN_PROCESS) -> Operators:
     """Sum the time of every operator on the host and on the devices, by name, by input shapes and by call stack.
 
-    Device work counts for the innermost operator around its launch; see `holotrace.enrich.host.host_nodes.device_owner`. Steps,
-    data loaders, optimizer steps and DDP's wrapper do not count as operators, although old files may record them as operators.
+    Device work counts toward the innermost operator around its launch; see
+    `holotrace.enrich.host.host_nodes.device_owner`. Steps, data loaders, optimizer steps and DDP's wrapper do not count
+    as operators, although old files may record them as operators.
 
     Args:
         trace: the job.

@@ -94,7 +94,7 @@ class Parallelism(Result):
         candidates     list[str]  possible axes
         collectives    list[str]  collectives that the group runs for this axis
 
-    per_stage        one row per rank of a pipeline and step:
+    per_stage        one row per pipeline rank and step:
 
         rank, step, process_group, stage, stage_count, microbatch_count, step_ns, computation_ns,
         transfer_ns        int64    exposed transfer in sends and receives
@@ -140,9 +140,9 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     fit, both are candidates, and the axis is `unknown`. A group with several purposes, such as all-to-alls of experts and
     all-reduces of gradients, has one axis for each purpose.
 
-    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts for exactly one call, so the
-    axes add up to the total. While several calls run at once, the time counts for the first of these axes: pp, tp, cp, ep, fsdp,
-    dp, world, unknown.
+    Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
+    call, so the axes add up to the total. While several calls run at once, the time counts toward the first of these
+    axes: pp, tp, cp, ep, fsdp, dp, world, unknown.
 
     Args:
         trace: the job.

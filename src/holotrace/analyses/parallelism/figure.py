@@ -37,7 +37,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
     """
     table = result.per_axis
     if not table["exposed_ns"].sum():
-        return empty_figure(_HEADING.question, "No rank communicates without computing at the same time.", theme)
+        return empty_figure(_HEADING.question, "No communication is exposed: computation hides all of it.", theme)
     ranks = table.select("rank").unique().sort("rank")
     totals = table.group_by("rank").agg(pl.col("exposed_ns").sum())["exposed_ns"]
     size, unit = largest_unit(totals.to_list())
@@ -48,7 +48,7 @@ def plot_parallelism(result: Parallelism, *, theme: Theme = "light") -> go.Figur
 
 
 def _parts(ranks: pl.DataFrame, of_axis: pl.DataFrame, axis: str, size: int) -> Iterator[Part]:
-    """Yield waiting, transfer and unmatched time on one axis, which are 0 for ranks without this axis."""
+    """Yield the waiting, transfer and unmatched times on one axis; all are 0 for ranks without this axis."""
     times = ranks.join(of_axis, on="rank", how="left", maintain_order="left")
     for column, word, hatching in _KINDS:
         durations = times[column].fill_null(0)

@@ -30,7 +30,7 @@ from holotrace.store.trace import RankTrace
 _MODULE = r"^nn\.Module: "
 _COMMUNICATION_OPERATOR = r"^c10d::"
 _GRADIENT_READY = r"torch::autograd::AccumulateGrad"
-"""Operators in which DDP's hooks run, which reduce a bucket when its last gradient is ready.
+"""Operators in which DDP's hooks run; the hook of a bucket's last gradient starts the reduction of this bucket.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/reducer.cpp
 """
@@ -109,7 +109,7 @@ def _asked_by(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _asking_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.Series:
-    """Return the operator that launched each call or, for calls on the host, the operator that began at the request."""
+    """Return the operator that launched each call; for host calls, the operator that began at the same time."""
     launched = of_events(launching_operator(rank_trace), calls["event_index"])["operator_index"]
     names = names_matching(rank_trace, _COMMUNICATION_OPERATOR)
     operators = event_ranges(rank_trace, [EventKind.CPU_OP], ["event_index", "start_ns"], names=names)

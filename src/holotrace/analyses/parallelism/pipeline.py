@@ -1,4 +1,4 @@
-"""Measure the bubble of a pipeline: how long each stage waits for its neighbours, compared with the theory of the schedule."""
+"""Measure the bubble of a pipeline: how long each stage waits for its neighbours, compared with theory."""
 
 from __future__ import annotations
 

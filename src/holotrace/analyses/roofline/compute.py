@@ -66,8 +66,8 @@ class Roofline(Result):
 
     per_module   one row per rank, module and phase, sorted by rank, the largest gap_ns first; empty without modules:
 
-        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts for the module of its forward
-                             operator. For kernels of an inferred layer without a known operator, phase is null
+        rank, module, phase  the innermost nn.Module, such as Linear_3; backward work counts toward the module of its
+                             forward operator. phase is null for an inferred layer's kernels without a known operator
         call_count           int64
         busy_ns, floor_ns, gap_ns, covered_fraction  as in per_rank
 
@@ -81,7 +81,7 @@ class Roofline(Result):
         dense_flops     int64    hardware_flops without bias and mask, as FlopCounterMode counts them
         mfu_fraction    float64  0..1, share of the step that model_flops would take at peak rate; null if a peak is unknown
         hfu_fraction    float64  0..1, share of the step that hardware_flops would take at peak rate; null if a peak is unknown
-        covered_fraction  float64  0..1, share of the time of the step's operators that is in operators of known cost
+        covered_fraction  float64  0..1, share of the step's operator time that goes into operators of known cost
 
     per_rank   one row per rank:
 
@@ -92,7 +92,7 @@ class Roofline(Result):
         gap_ns                 int64    busy_ns of these operators - floor_ns
         contradicted_ns        int64    busy_ns of operators whose lower bound exceeds their time
         without_tensor_cores_ns  int64  busy_ns of products whose kernels ran on ordinary cores
-        earlier_ns             int64    time of work launched before the recording, which is in no row of per_operator
+        earlier_ns             int64    time of work launched before the recording; not part of per_operator
 
     peaks      the rates from which the lower bounds are computed, one row per rank and resource:
 
@@ -101,9 +101,9 @@ class Roofline(Result):
         is_matrix  bool     rate of tensor or matrix cores
         peak_flops_per_s  float64  null for memory
         peak_bytes_per_s  float64  null except for memory
-        attainable_flops_per_s  float64  the best rate of products that the vendor measured; null if none was published
+        attainable_flops_per_s  float64  the best rate that the vendor measured for products; null if none was published
         attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
-        attained_bytes_per_s    float64  the best memory rate in this trace, over calls with more data than twice the cache
+        attained_bytes_per_s    float64  the best memory rate of calls in this trace that move over twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   coverage of every rank, contradictions, unknown devices, and missing data

@@ -46,7 +46,7 @@ def _coverage(per_operator: pl.DataFrame, totals: dict[str, Any], *, on_device: 
         for operator, reason, busy in missing.iter_rows()
     )
     without = f"; unknown: {named}" if named else ""
-    return f"the costs of {share} of the {work}, not counting communication, are known{without}"
+    return f"costs are known for {share} of the {work}, not counting communication{without}"
 
 
 def _unknown_device(totals: dict[str, Any], peaks: Peaks, *, on_device: bool) -> str:
@@ -77,7 +77,7 @@ def _contradictions(per_operator: pl.DataFrame) -> list[str]:
 def _steps_above_the_peak(steps: pl.DataFrame) -> str:
     above = steps.filter(pl.col("hfu_fraction") > 1).height
     return (
-        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the peak rates are those of another device, or its clock is wrong"
+        f"{counted(above, 'step')} {'has' if above == 1 else 'have'} an HFU above 100 %: the peak rates belong to another device or another clock rate"
         if above
         else ""
     )

@@ -37,7 +37,7 @@ def over(operators: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 
 def named_keys(rank_trace: RankTrace, costed: CostedCalls) -> pl.DataFrame:
-    """Return the keys of the calls, with string ids replaced by texts."""
+    """Return the keys of the calls, with string ids replaced by strings."""
     keys = costed.keys
     texts = [texts_with_one_spacing(rank_trace, keys[column]).alias(name) for column, name in _INPUT_TEXTS.items()]
     operator = rank_trace.texts(keys["name"]).alias("operator")

@@ -18,7 +18,7 @@ def per_step(rank_trace: RankTrace, costed: CostedCalls, peaks: Peaks) -> pl.Dat
 
     The HFU is the time that the products of a step would take at peak rate, summed over the precisions, divided by the length
     of the step and by the number of devices. The MFU is the HFU without recomputation. MFU and HFU are null if a peak is
-    unknown. Work counts for the step in which its operator begins. A recording without steps counts as one step.
+    unknown. Work counts toward the step in which its operator begins. A recording without steps counts as one step.
     """
     within = windows(rank_trace)
     products = _products(costed, peaks).with_columns(

@@ -31,9 +31,9 @@ _ONLY_OPERATORS = "only operators have call stacks, so time outside operators ha
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
-    Time counts for the innermost function of the user's Python code that runs on a thread. PyTorch records only the first line
-    of each function, so this line represents the function. Time and work without a known line are in a row in which file, line
-    and function are null.
+    Time counts toward the innermost function of the user's Python code that runs on a thread. PyTorch records only the
+    first line of each function, so this line represents the function. Time and work without a known line are in a row
+    in which file, line and function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -49,7 +49,8 @@ class SourceLines(Result):
         host_blocked_ns             int64    part of host_self_ns in which the thread waits for a device, another rank or another
                                           thread, but not for a data loader
         backward_host_self_ns    int64    part of host_self_ns in the backward pass of operators that the line called
-        host_total_ns            int64    from call to return, recursive calls once; null if only operators have stacks
+        host_total_ns            int64    from call to return; recursive calls count once; null if only
+                                          operators have stacks
         device_self_ns           int64    kernels, copies and memsets launched while the line was the innermost user line, or in
                                           the backward pass of operators that the line called; overlapping work all counts in full
         device_self_busy_ns      int64    time in which any of this work runs on a device
@@ -57,7 +58,7 @@ class SourceLines(Result):
         device_total_ns          int64    kernels, copies and memsets launched by the line or by functions that it called; null if
                                           only operators have stacks
         device_idle_ns           int64    time in which a device has nothing to do while the thread that launches its next work
-                                          runs this line; ends when this launch returns
+                                          runs this line, until this launch returns
         callees                  str      the three longest-running functions and operators that the line called, joined by `; `
         step_fraction            float64  0..1, share of the steps' time in which the line is the innermost user line of a thread
 
@@ -108,13 +109,12 @@ def source_lines(
     """Divide host time and device time among the lines of the user's code.
 
     Frames of PyTorch, installed libraries, generated files and Python itself are not user code, and neither are built-in
-    functions and modules; see `holotrace.enrich.host.frames`. Work of the backward pass counts for the line of the forward
-    operator.
+    functions and modules; see `holotrace.enrich.host.frames`. Work of the backward pass counts toward the line of the
+    forward operator.
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: other folders with files that are not user code, such as `mylib`, written as at the beginning of recorded
-            file names.
+        libraries: other folders whose files are not user code, such as `mylib`: beginnings of file names as recorded.
         executor: runs the work of each rank.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.

@@ -20,9 +20,9 @@ _Rows = npt.NDArray[np.int64]
 def idle_by_line(rank_trace: RankTrace, host: pl.DataFrame) -> pl.DataFrame:
     """Return line and device_idle_ns: how long devices had nothing to do while each line ran.
 
-    A gap in a device's work ends when the call that launches the next work returns. The gap counts for the line that runs on the
-    thread of this call. While this thread runs no line, the gap counts for the line on the main thread, which is the thread that
-    runs lines longest. If neither thread runs a line, the time counts for line -1.
+    A gap in a device's work ends when the call that launches the next work returns. The gap counts toward the line that
+    runs on the thread of this call. While this thread runs no line, the gap counts toward the line on the main thread,
+    which is the thread that runs lines longest. If neither thread runs a line, the time counts toward line -1.
 
     Args:
         rank_trace: the rank.
@@ -77,7 +77,7 @@ def _cut(host: pl.DataFrame, begin: _Rows, finish: _Rows) -> pl.DataFrame:
 
 
 def _without(begin: _Rows, finish: _Rows, own: pl.DataFrame) -> Intervals:
-    """Return the times within the windows in which the thread runs nothing."""
+    """Return the intervals, within the windows, during which the thread runs nothing."""
     ends = np.concatenate([[np.iinfo(np.int64).min], own["end_ns"].to_numpy()])
     starts = np.concatenate([own["start_ns"].to_numpy(), [np.iinfo(np.int64).max]])
     holes = starts > ends

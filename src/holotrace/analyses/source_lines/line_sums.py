@@ -49,7 +49,7 @@ class LineSums(NamedTuple):
 
 
 def line_sums(rank_trace: RankTrace, libraries: tuple[str, ...]) -> LineSums:
-    """Return the times of the lines of a rank with recorded stacks."""
+    """Return the line times of a rank that recorded stacks."""
     known, times = host_lines(rank_trace, libraries), line_times(rank_trace, libraries)
     host = times.hstack(_described(known, times["row"])).with_columns(_LENGTH)
     work = _described_work(known, device_work(rank_trace), lines_of_work(rank_trace, libraries))

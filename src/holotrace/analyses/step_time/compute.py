@@ -24,7 +24,7 @@ from holotrace.store.trace import RankTrace, Trace
 from holotrace.units import counted
 
 CATEGORIES = (*ROLES, "other")
-"""Categories in order of priority: time that fits several categories counts for the first of them."""
+"""Categories in order of priority: time that fits several categories counts toward the first."""
 
 _TIMES = tuple(f"{category}_part_ns" for category in CATEGORIES)
 
@@ -111,10 +111,10 @@ def step_time(
     compat: Compat | None = None,
     executor: Executor = IN_PROCESS,
 ) -> StepTime:
-    """Divide each step into eight categories that add up to the step; if several apply, time counts for the first of them.
+    """Divide each step into eight categories that add up to the step; if several apply, time counts toward the first.
 
-    A step begins on the host and ends with the last device work that it launched. The next step begins at this end. Steps at the
-    end of the recording are ignored if their device work was not recorded.
+    A step begins on the host, but not before the previous step ends. It ends when its range and all device work that it
+    launched have ended. Steps at the end of the recording are ignored if their device work was not recorded.
 
     Args:
         trace: the job.

@@ -54,7 +54,7 @@ _MERGED = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StragglerCost(Result):
-    """The cost of stragglers, after "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
+    """The cost of stragglers, as in "Understanding Stragglers in Large Model Training Using What-if Analysis", OSDI'25.
 
     The job is replayed with the recorded times of all operations (T), with ideal times for all operations (T_ideal), and with
     recorded times for some operations and ideal times for the others. Slowdowns are ratios of mean step times; 1 means no loss.
@@ -66,7 +66,7 @@ class StragglerCost(Result):
     per_worker       one row per rank, the slowest first:
 
         rank, dp_rank, stage
-        slowdown         float64  S_w: the smaller slowdown of the rank's replica and the rank's stage
+        slowdown         float64  S_w: the slowdown of the rank's replica or of its stage, whichever is smaller
 
     per_step         one row per step:
 
@@ -175,7 +175,7 @@ def _nothing(findings: tuple[str, ...]) -> StragglerCost:
 
 
 def cost_of(operations: pl.DataFrame, dependencies: Dependencies, findings: tuple[str, ...] = ()) -> StragglerCost:
-    """Return the cost of stragglers in a job of these operations."""
+    """Return the cost of stragglers in a job that consists of these operations."""
     scenarios = Scenarios(operations, dependencies)
     kinds = operations["kind"].replace(_MERGED).alias("operation_kind").set(operations["kind"] == STEP_START, None)
     by_kinds, by_stage, by_replica = (

@@ -35,7 +35,7 @@ def plot_straggler_cost(result: StragglerCost, *, theme: Theme = "light") -> go.
     """
     table = result.per_worker_step.drop_nulls("slowdown")
     if table.is_empty():
-        return empty_figure(QUESTION.question, "No rank has operations in a step.", theme)
+        return empty_figure(QUESTION.question, "No step contains operations.", theme)
     ranks, steps = (list(map(str, table[name].unique().sort())) for name in ("rank", "step"))
     return go.Figure(_cells(table, ranks)).update_layout(
         template=template(theme),

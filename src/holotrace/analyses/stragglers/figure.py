@@ -1,4 +1,4 @@
-"""The figure of the stragglers: the mean time by which each rank arrives at collectives after the first rank."""
+"""The figure of the stragglers: how long after the first rank each rank arrives at collectives, on average."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.units import counted, percent_text
 
 _HEADING = Heading(
     QUESTION.question,
-    "Mean time by which each rank arrives at a collective after the first rank",
+    "Mean delay of each rank, from the first rank's arrival at a collective to its own",
 )
 
 

@@ -13,7 +13,7 @@ QUESTION = Analysis(
     fewest_ranks=2,
     definitions=(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
-        ("mean skew", "time by which the rank arrives after the first rank, averaged over the collectives"),
+        ("mean skew", "how long after the first rank this rank arrives, averaged over the collectives"),
         ("came last", "collectives in which only this rank came last"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         (
@@ -21,7 +21,7 @@ QUESTION = Analysis(
             "the rank waits at most half as long as the median rank, and causes most of the waiting in its collectives",
         ),
         ("last", "late, but perhaps only because the rank waited for another rank"),
-        ("culprit, victim, cost", "as in the causes of waiting, for ranks that communicate in several groups"),
+        ("culprit, victim, cost", "as in the causes of waiting; only if ranks communicate in several groups"),
     ),
     options=(
         Option("steps", "Compare only the collectives of these steps.", metavar="0-7,9", read=numbers),

@@ -17,7 +17,7 @@ _ONE_RANK = "one rank alone does not show who waits for whom; open all ranks of 
 
 
 def needs_device(evidence: RankEvidence) -> str | None:
-    """Say how to record device work if there is none; `ONLY_THE_HOST` if the file shows no GPU."""
+    """Say how to record device work if there is none, or return `ONLY_THE_HOST` if the file shows no GPU."""
     if evidence.has_device_work:
         return None
     if evidence.is_unread:

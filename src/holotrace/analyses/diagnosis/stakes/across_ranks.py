@@ -37,9 +37,10 @@ class _Replay(NamedTuple):
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
     """Return the diagnosis with the stakes of late ranks from replays, if unchanged replays are accurate to 3 %.
 
-    The stake is the mean step times the share of time that the replays save, over all replayed windows together, because a rank
-    may be late in some steps only. (A window is longer than a step: it begins when the first rank begins the step, and ends when
-    the last rank ends it.) The stake is at most the time of the step that no other finding claims.
+    The stake is the mean step times the share of time that the replays save. This share covers all replayed windows
+    together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the first
+    rank begins the step, and ends when the last rank ends it.) The stake is at most the time of the step that no other
+    finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
     if not late or _event_count(trace) > _MOST_EVENTS:
@@ -68,7 +69,7 @@ def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int
 def _replays_of_step(
     trace: Trace, number: int, ranks: Sequence[int], executor: Executor
 ) -> Iterator[tuple[int, _Replay]]:
-    """Yield the time that each of these ranks saves in addition to the previous ranks.
+    """Yield, for each of these ranks, the additional time that its correction saves.
 
     Each replay lets one more rank work like its median peer, because two late ranks may hide each other.
     """
@@ -113,7 +114,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        if rows[place]["stake_ns"] is None:  # `ranking` sorted it by its later cost: keep it before the next finding
+        if rows[place]["stake_ns"] is None:  # `ranking` used its future cost: keep it before the next finding
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]

@@ -12,11 +12,11 @@ _MOSTLY = 0.5
 
 
 class Claim(NamedTuple):
-    """The time of a case that no earlier case has claimed, summed over all steps.
+    """The part of a case's time that no earlier case has claimed, summed over all steps.
 
     claimed_ns    explained time that no earlier case claims, times the share that can be saved
     explained_ns  all time that the case explains, within the steps
-    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half of this time was left
+    absorbed_by   the earlier rule that claimed most of the explained time; "" if at least half of it was unclaimed
     """
 
     claimed_ns: float

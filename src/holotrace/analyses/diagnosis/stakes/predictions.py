@@ -22,7 +22,7 @@ _MOST_PREDICTED = 5
 """Only this many of a rank's costliest cases are replayed, because each replay goes through the whole graph of a step."""
 
 _MOST_SCALED = 2.0
-"""The saving in the mean step is at most this many times the saving in the replayed step, which may explain too little time."""
+"""The mean step saves at most this many times as much as the replayed step, because that step may be atypical."""
 
 
 class _Step(NamedTuple):
@@ -80,7 +80,7 @@ def in_mean_step(evidence: RankEvidence, case: Case, saved_ns: float, end_ns: in
 
 
 def _step(evidence: RankEvidence) -> _Step | None:
-    """Return the second to last step; None if the length of its replay is more than 3 % off."""
+    """Return the second-to-last step; None if the length of its replay is more than 3 % off."""
     with suppress(HolotraceError):
         graph = critical_path_graph(evidence.rank_trace)
         replay = unchanged(graph.graph)

@@ -36,7 +36,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Use `case` here: the `further` time in `whole` is from the first steps, although any step may have lost it.
+                # Use `case`, not `whole`, which takes all `further` time from the first steps, although any step may
+                # have lost it.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
@@ -48,7 +49,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the explained time, add the difference from `further`, beginning with the earliest time."""
+    """If the replay saves more than the explained time, add the excess from `further`, the earliest intervals first."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)
@@ -76,7 +77,7 @@ def _is_refuted(evidence: RankEvidence, rule: Rule, claim: Claim, saved_ns: floa
     """Return whether a replay without the cause saves almost nothing, so another cause may claim the time.
 
     A saving below half of the rule's threshold counts as almost nothing, too. This does not apply if Python functions were
-    recorded, because the profiler then slows the host, which hides part of the cost.
+    recorded, because the profiler then slows the host and so hides part of the cost.
     """
     if saved_ns is None:
         return False

@@ -27,7 +27,7 @@ _FEWEST_STARTS = 3
 """With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
-"""Work that starts this long after its launch is late; an idle device of one process always started it within 20 µs."""
+"""Work that starts this long after its launch is late; an idle device of one process started all work within 20 µs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
@@ -60,9 +60,9 @@ def late_starts(evidence: RankEvidence) -> Iterator[Case]:
 def _reason(evidence: RankEvidence, waiting: pl.DataFrame) -> str:
     """Return a reason why the GPU may have been busy during most of this time, or "" if there is none.
 
-    `before`: the first recorded work of a stream follows, so work from before the recording may have run. `graph`: a graph replay
-    follows, so nodes of the graph that the profiler lost may have run. `left_out`: most launches and their work are missing from
-    the file.
+    `before`: this time ends with the first recorded work of a stream, so work from before the recording may have run.
+    `graph`: it ends with a graph replay, so nodes of the graph that the profiler lost may have run. `left_out`: most
+    launches and their work are missing from the file.
     """
     if calls_between_launches(evidence.rank_trace) is not None:
         return "left_out"
@@ -99,7 +99,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are busy during most of the steps of at most this length, as they are with a backlog."""
+    """Return whether the devices are mostly busy in steps that take at most `device_ns`, as they are with a backlog."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)
@@ -115,7 +115,7 @@ def _longest(activity: pl.DataFrame) -> dict[str, Any]:
 
 
 def profiler_overhead(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for the idle time in which the profiler itself works, for example to get another buffer."""
+    """Yield a case for the idle time in which the profiler itself works, for example to request another buffer."""
     rows = event_ranges(evidence.rank_trace, [EventKind.OVERHEAD], ["event_index", "start_ns", "end_ns"])
     if rows.is_empty():
         return
@@ -151,8 +151,8 @@ def _say_late(cases: Sequence[RankCase]) -> Said:
         )
     return Said(
         f"launched work starts late, although the GPU is idle (longest gap before {kernel}{in_line(cases[0].place)})",
-        "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other, which "
-        "enable_cuda_sync_events=True records.",
+        "Look for another process on this GPU (nvidia-smi), and for streams that wait for each other; "
+        "enable_cuda_sync_events=True records such waits.",
     )
 
 
@@ -196,7 +196,7 @@ RULES = (
         "host_falls_behind",
         "a host whose shortest step, not counting waits for devices, is longer than a step of the devices, which are working off a backlog",
         threshold=FALLS_BEHIND,
-        unit="times the step of the devices",
+        unit="times the length of the devices' step",
         reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",
         source="https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/",
         check=host_falls_behind,

@@ -27,7 +27,7 @@ from holotrace.enrich.host.source_lines import records_python
 _SHARE = 0.02
 _LONG_NS = 100_000
 _PINNED_BYTES_PER_S = {9: 50e9, 8: 25e9}
-"""Bandwidth of pinned copies by least major compute capability: about 80 % of PCIe 5.0 x16 and of PCIe 4.0 x16.
+"""Bandwidth of pinned copies by minimum major compute capability: about 80 % of PCIe 5.0 x16 and of PCIe 4.0 x16.
 
 https://en.wikipedia.org/wiki/PCI_Express gives 63 and 31.5 GB/s in theory."""
 _PINNED_ELSEWHERE = 12e9

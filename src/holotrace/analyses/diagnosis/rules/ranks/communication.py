@@ -28,8 +28,8 @@ _SHARE = 0.05
 _LONGEST_TRANSFER = 3
 """A transfer that takes more than this many times as long as the fast transfers of its size was probably delayed."""
 _FAST_QUANTILE, _FAST_MESSAGE_QUANTILE = 0.25, 0.05
-"""The fast transfers are the fastest quarter. Of sends and receives, they are the fastest twentieth, because a late receiver
-delays most sends."""
+"""The fastest quarter of the transfers counts as fast, but only the fastest twentieth of sends and receives, because a
+late receiver delays most sends."""
 _ON_ONE_RANK = 0.8
 """A cause is attributed to a rank if this rank has at least this share of the cause's cost."""
 _BALANCED = 1.25
@@ -53,7 +53,7 @@ _HIDING = {
 }
 _OPEN_ALL = "Record all ranks and open them together; then holotrace shows how long ranks wait, and for which rank."
 _ONE_BROADCAST = (
-    "DistributedDataParallel keeps parameters equal, so broadcast them only once, before training. If the broadcasts are of buffers, "
+    "DistributedDataParallel keeps parameters equal, so broadcast them only once, before training. If it broadcasts buffers, "
     "such as those of BatchNorm, pass broadcast_buffers=False, or use SyncBatchNorm."
 )
 _HIDING_OTHER = "Start the communication earlier, or on another stream, so that computation hides it."
@@ -102,7 +102,7 @@ def _partial_axes(evidence: JobEvidence) -> set[str]:
 
 
 def _typical_shares(evidence: JobEvidence) -> dict[int, float]:
-    """Return, for each rank, the fraction of its transfer time that remains if very slow transfers count only in part.
+    """Return, for each rank, the fraction of its transfer time that remains if very slow transfers are capped.
 
     A transfer that takes many times as long as other transfers of its size was delayed, for example by the sender's host.
     """
@@ -177,7 +177,7 @@ def _usual_wait() -> pl.Expr:
 
 
 def slow_parts(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each host, link or group whose transfers take longer than those of comparable ones."""
+    """Yield a case for each host, link or group whose transfers take longer than those of its peers."""
     for row in evidence.results["collectives"].slow.iter_rows(named=True):
         excess_ns = (row["median_transfer_ns"] - row["peer_transfer_ns"]) * row["instance_count"]
         costs = {rank: excess_ns / count for rank, count in evidence.step_count.items()}
@@ -197,8 +197,7 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    With `is_work`, yield nothing if work causes less than half of the waiting; without, yield nothing if work causes at least
-    half.
+    With `is_work`, yield a case only if work causes at least half of the waiting; without, only if work causes less.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
@@ -234,7 +233,7 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause; `rank` is set if one rank has most of its cost. All data loading is a single cause."""
+    """Return the costliest cause; `rank` is set if one rank has most of this cost. All data loading is one cause."""
     name = pl.when(pl.col("cause") != "data_loading").then("name")
     frame = pl.when(pl.col("cause") != "data_loading").then("frame")
     places = causes.group_by("cause", "name", "frame", "cause_rank", maintain_order=True).agg(pl.col("own_ns").sum())
@@ -332,7 +331,7 @@ _ORDER = (
 def _say_small(cases: Sequence[RankCase]) -> Said:
     words = cases[0].words
     return Said(
-        f"{words['count']:,} small {words['name']} calls directly follow another one, and latency takes most of their time",
+        f"{words['count']:,} small {words['name']} calls come directly after another such call, and most of their time is latency",
         "Merge them: use larger buckets (bucket_cap_mb), or coalesce or flatten the tensors.",
     )
 

@@ -60,7 +60,7 @@ RULES = (
         "uneven_experts",
         "ranks whose experts get more tokens than those of other ranks",
         threshold=_UNEVEN,
-        unit="times the tokens of the mean rank",
+        unit="times the mean number of tokens per rank",
         reason="With well-balanced routing, ranks stay within 10 to 20 % of the mean.",
         source="https://arxiv.org/abs/2101.03961",
         analyses=("parallelism", "wait_causes"),

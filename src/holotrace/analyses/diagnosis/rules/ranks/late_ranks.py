@@ -39,7 +39,7 @@ _RUN_BACKWARD = "<built-in method run_backward>"
 _NEARLY = 0.9
 """If a function takes this share of its caller's time, the caller does little else, and the finding names the function."""
 _LATE_STEP = 0.25
-"""A rank counts as late in a step if its delay there costs at least this share of its costliest delay."""
+"""A rank counts as late in a step if its delay in this step costs at least this share of the rank's costliest delay."""
 _ONE_CAUSE = 0.2
 """If the largest cause explains less than this share, the delay may be due to chance: a process that shares its cores with
 others is delayed at many lines of code.
@@ -47,7 +47,7 @@ others is delayed at many lines of code.
 
 
 def blamed(causes: WaitCauses) -> list[int]:
-    """Return the culprits that cause at least half of the waiting for them by themselves, not through transfers or the GPU."""
+    """Return the culprits whose delays are mostly due to themselves, not to transfers, the GPU or unknown causes."""
     culprits = causes.per_rank.filter(pl.col("role") == CULPRIT)["rank"]
     own = pl.col("cost_ns").filter(~pl.col("cause").is_in(NOT_OWN)).sum()
     sums = causes.per_cause.group_by("cause_rank").agg(own.alias("own_ns"), pl.col("cost_ns").sum())
@@ -56,7 +56,7 @@ def blamed(causes: WaitCauses) -> list[int]:
 
 
 def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
-    """Yield a case for each rank that causes much of the waiting of other ranks; other rules report tokens and larger inputs."""
+    """Yield a case for each rank that makes others wait; other rules report ranks with more tokens or larger inputs."""
     causes = evidence.results["wait_causes"]
     in_steps = causes.per_cause.drop_nulls("step")
     once = _counted_once(evidence)
@@ -128,7 +128,7 @@ def _innermost(alone: Mapping[str, int]) -> str | None:
 
 
 def _of_function(name: str, inner: str | None) -> dict[str, Any]:
-    """Return the words of a case caused by the function `name`, which only the late rank runs.
+    """Return the `words` of a case whose cause is the function `name`, which only the late rank runs.
 
     `inner` is a function that it calls and that takes most of its time.
     """
@@ -161,7 +161,7 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Return whether a cause is Python that every step needs: between operators of a training function or the backward pass."""
+    """Return whether every step needs this Python: it is between operators of training code or the backward pass."""
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
@@ -200,7 +200,7 @@ _WAY_OUT = {
     "garbage_collection": "Collect garbage on all ranks in the same step (gc.disable(), then gc.collect() every few hundred steps).",
     "computation": "Balance the work between ranks. If the shapes are equal, compare the clocks and temperatures of the devices.",
     "launch_delay": "Give this rank its own GPU, and look for other processes on this GPU (nvidia-smi).",
-    "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and swapping.",
+    "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and for swapping.",
 }
 _WRITING = "Write files in the background, for example with torch.distributed.checkpoint.async_save, or let all ranks share the work."
 _HOLDING = "Another thread of this rank holds the lock. Let it hold the lock for a shorter time, or pass the data through a queue."
