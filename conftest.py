@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart() -> None:
-    """Disable garbage collection while pytest collects tests; it takes a quarter of that time and frees little."""
+    """Disable garbage collection while pytest collects tests: it would take a quarter of the time and free little."""
     gc.disable()
 
 

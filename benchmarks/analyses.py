@@ -2,10 +2,10 @@
 
     python benchmarks/analyses.py [--trace BIG.json.gz] [--peer PYTHON] [--rounds 3] [--only NAME ...]
 
-Nearly all calls use the same code for both, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads a trace
-once and forks for each call, so no call profits from data that another call cached. A call is stopped after `--limit` CPU
-seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for each call and round, with a
-filled cache:
+Nearly all calls use the same code for both tools, because `hta.trace_analysis` has HTA's methods. The peer (HTA) loads
+a trace once and forks for each call, so no call profits from data that another call cached. A call is stopped after
+`--limit` CPU seconds, or when it needs more than `--limit-gb` of address space. Our side starts a new process for each
+call and round, with a filled cache:
 
     alone   the columns that the call reads are in memory, like HTA's frames after loading, but no data derived from
             them: launches, call stacks and steps are linked again, although HTA links launches while it loads
@@ -16,9 +16,9 @@ CPU time is the user and system time of all threads. Ratios compare CPU time bec
 other work on the machine. Our times are medians over the rounds; HTA's are from one run.
 
 Memory is what the call adds to the peak resident memory of its process. Some calls need an input that the large trace lacks,
-and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks on which HTA's search
-for stragglers works (kernels named `ncclKernel…`); `--counters`, a trace with CUPTI counters. benchmarks/enlarge.py makes large
-traces from small ones. open_and_answer.py describes `--peer`.
+and are skipped without it: `--annotated`, a trace with annotations on the GPU; `--job`, a folder of ranks whose kernel
+names HTA's search for stragglers recognises (`ncclKernel…`); `--counters`, a trace with CUPTI counters.
+benchmarks/enlarge.py makes large traces from small ones. open_and_answer.py describes `--peer`.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _answered(case: Case, known: dict[str, Any], *, of_peer: bool) -> dict[str, 
 
 
 def _alone(call: Callable[[], object]) -> dict[str, Any]:
-    """Measure one of our calls again, when the event columns that it reads are in memory and nothing else is cached."""
+    """Measure one of our calls again, with only the event columns that it reads in memory."""
     _keep_columns()
     _forget_derived()
     call()

@@ -8,7 +8,7 @@ are incomplete: a missing rank, missing sends or launches, or a file that is cut
 
     right       the causes whose reported cost is correct within its error
     planted ms  how long other ranks wait because of the planted delays, from simulations with and without the delays
-    charged ms  the cost by the definition, computed from the simulation
+    charged ms  the cost as `wait_causes` defines it, computed from the simulation
     named ms    the cost that `wait_causes` reports
     error ms    the error that `wait_causes` reports
     unknown ms  the waiting whose cause is unknown

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 pub struct Distinct {
     /// The first row of each value.
     pub first: Vec<i64>,
-    /// The number of the value of each row.
+    /// For each row, the number of its value.
     pub number: Vec<i64>,
 }
 

@@ -63,7 +63,8 @@ impl Summaries {
         self.max[group] = self.max[group].max(value);
     }
 
-    /// Makes a second pass over the values: the sum of squares minus the squared sum loses digits if times are long.
+    /// Makes a second pass over the values, because the sum of squares minus the squared sum loses digits if times are
+    /// long.
     fn deviations<'a>(&self, rows: impl Iterator<Item = (usize, &'a i64)>) -> Vec<f64> {
         let means: Vec<f64> =
             self.sum.iter().zip(&self.count).map(|(&sum, &count)| sum as f64 / count as f64).collect();

@@ -60,7 +60,7 @@ fn write_byte(file: &mut File, at: usize, byte: u8) -> std::io::Result<()> {
     file.write_all(&[byte])
 }
 
-/// A changed byte makes the file unreadable, or changes one checksum: of the structure or of a single column.
+/// A changed byte makes the file unreadable, or changes exactly one checksum: the structure's or one column's.
 #[test]
 fn a_changed_byte_changes_one_checksum() -> TestResult {
     let folder = tempfile::tempdir()?;

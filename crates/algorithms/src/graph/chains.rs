@@ -20,7 +20,7 @@ pub struct Chains {
 }
 
 impl Edges<'_> {
-    /// Follow the `binding` edges back from each of `ends`, in this order, until they reach a node of an earlier chain.
+    /// Follow the `binding` edges back from each of `ends` in turn, until they reach a node of an earlier chain.
     ///
     /// # Errors
     ///

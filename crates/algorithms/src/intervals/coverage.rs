@@ -5,9 +5,10 @@ use crate::error::AlgorithmError;
 use crate::sorting::merge_runs;
 
 impl Intervals<'_> {
-    /// The time that the intervals of each group 0, 1, … cover; overlaps count once.
+    /// The time that the intervals of each group (0, 1, …) cover; overlaps count once.
     ///
-    /// Goes through the intervals in order of start. Each adds its time after the latest end so far in its group.
+    /// Goes through the intervals in order of start. Each interval adds the part of its time that is after the latest
+    /// end so far in its group.
     ///
     /// # Errors
     ///

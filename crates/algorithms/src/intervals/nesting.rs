@@ -40,7 +40,8 @@ impl Intervals<'_> {
     /// The parent and depth of each interval, and whether it overlaps a sibling.
     ///
     /// One pass in [`order`](Self::order) keeps a stack of open intervals, the outermost first. An interval that ends
-    /// before the current one leaves the stack: any later interval inside it is also inside the current one.
+    /// before the current one does is removed from the stack: any later interval inside it is also inside the current
+    /// one.
     #[must_use]
     pub fn nest(&self) -> Nesting {
         let count = self.group.len();

@@ -62,7 +62,7 @@ fn by_lane(points: &Points<'_>, ranges: &Ranges<'_>) -> Vec<u32> {
 pub(super) struct Segments {
     /// The first point of the window, the points that separate segments, and the last point of the window.
     pub(super) node: Vec<u32>,
-    /// The times of these points, except that the last one is the end of the host's part of the window.
+    /// The times of these points, except that the last time is the end of the host's part of the window.
     pub(super) time: Vec<i64>,
     /// The innermost range of the main thread in each segment; -1 in gaps.
     pub(super) owner: Vec<i64>,

@@ -23,7 +23,7 @@ use crate::tables::schema::{schema_of, Table};
 use crate::tables::sink::Sink;
 use crate::tables::tracks::FileTracks;
 
-/// Rows per batch for the sink; readers of the tables would have to concatenate more batches if they were smaller.
+/// Rows per batch for the sink; if batches were smaller, readers of the tables would have to concatenate more of them.
 const ROWS_A_BATCH: usize = 1 << 16;
 /// Rows of `strings` written at a time.
 const STRINGS_A_BATCH: usize = 1 << 16;
@@ -104,7 +104,7 @@ impl<'a> Sequencer<'a> {
         }
     }
 
-    /// Take the next chunk. Keeps its rows if the chunk began between two events, as most do; otherwise reads it again.
+    /// Take the next chunk. If it began between two events, as most do, keep its rows; otherwise read it again.
     pub(crate) fn absorb(&mut self, text: &[u8], chunk: ChunkInfo, rows: ChunkRows) -> Result<(), ReadError> {
         let is_all = chunk.end == End::OfFile;
         if !self.carried.text.is_empty() {

@@ -7,7 +7,7 @@ use crate::json::{is_plain_number, Raw, Shape};
 /// −1 as an unsigned 32-bit number.
 const UNSIGNED_MINUS_ONE: i64 = u32::MAX as i64;
 
-/// A whole number: plain, as a whole decimal, in a string, in hexadecimal, or as true (1) and false (0).
+/// A whole number: plain, with a fraction of zero (`3.0`), in a string, in hexadecimal, or as true (1) and false (0).
 #[inline]
 pub(crate) fn integer(raw: Raw<'_>) -> Option<i64> {
     let text = raw.scalar()?;

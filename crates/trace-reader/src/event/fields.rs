@@ -123,7 +123,7 @@ impl Meaning {
 pub(super) const FIELDS: [&[u8]; 11] =
     [b"ph", b"cat", b"name", b"pid", b"tid", b"ts", b"dur", b"id", b"s", b"bp", b"args"];
 
-/// The field that a key means if the key contains escapes; otherwise the key itself.
+/// A key without its escapes, if it then is one of [`FIELDS`]; any other key unchanged.
 #[inline]
 pub(super) fn meant(key: &[u8]) -> &[u8] {
     if key.contains(&b'\\') {
