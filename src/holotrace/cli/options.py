@@ -43,7 +43,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         min=1,
-        help="Use this many processes; by default as many as pay off within the cores and memory.",
+        help="Use this many processes; by default as many as are useful and fit the cores and memory.",
         rich_help_panel=WORK,
     ),
 ]

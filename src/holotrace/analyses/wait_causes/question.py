@@ -14,12 +14,12 @@ QUESTION = Analysis(
         ("cost", "time that ranks wait because of a cause; the costs of all causes add up to all waiting"),
         (
             "cause",
-            "activity that took longer on the late rank than on the waiting rank; if the late rank waited itself, the cause of its wait",
+            "activity that took longer on the late rank than on the waiting rank; if it had itself waited, the cause of that wait",
         ),
-        ("may be off by", "how much a cost may be off, because several causes explain the same time or clocks differ"),
-        ("culprit", "a rank that causes more waiting than it passes on, and much of all waiting"),
-        ("victim", "a rank that waits because of culprits, or for which other ranks wait because it waited itself"),
-        ("passes on", "waiting of other ranks because this rank waited itself"),
+        ("may be off by", "possible error of a cost, because several causes explain the same time or clocks differ"),
+        ("culprit", "a rank that causes a large part of all waiting, and more than it passes on"),
+        ("victim", "a rank that waits because of culprits, or that delays other ranks because it waited itself"),
+        ("passes on", "time that other ranks wait because this rank waited itself"),
     ),
     options=(
         Option("steps", "Divide only the waits in these steps.", metavar="0-7,9", read=numbers),

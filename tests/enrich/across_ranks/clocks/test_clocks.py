@@ -103,7 +103,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
     (finding,) = found.findings
     assert finding == (
         "Clocks whose offset to a is unknown: c. "
-        "Their ranks share no synchronising collective with it, directly or through other hosts."
+        "Their ranks share no synchronising collective with the reference, directly or through other hosts."
     )
     assert found.aligned(calls_of((2, 99, "all_reduce", 0, 10)))["aligned_start_ns"].to_list() == [None]
 

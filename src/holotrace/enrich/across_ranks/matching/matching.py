@@ -31,7 +31,7 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class Matching(EqualByContent):
-    """The calls of all ranks; the calls that one operation consists of have the same number (`instance`).
+    """The calls of all ranks; the calls of one operation share a number (`instance`).
 
     calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (except group_peer), and:
 
