@@ -1,4 +1,4 @@
-"""How did each device spend its time: computing, on other work, or idle?"""
+"""How did each device spend its time: computing, doing other work, or idling?"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ QUESTION = Analysis(
         ("cost", "time that ranks wait because of a cause; the costs of all causes add up to all waiting"),
         (
             "cause",
-            "activity that took longer on the late rank than on the waiting rank; if it had itself waited, the cause of that wait",
+            "activity that took longer on the late rank than on the waiting rank, or the cause of the late rank's own wait",
         ),
         ("may be off by", "possible error of a cost, because several causes explain the same time or clocks differ"),
         ("culprit", "a rank that causes a large part of all waiting, and more than it passes on"),
@@ -22,7 +22,7 @@ QUESTION = Analysis(
         ("passes on", "time that other ranks wait because this rank waited itself"),
     ),
     options=(
-        Option("steps", "Divide only the waits in these steps.", metavar="0-7,9", read=numbers),
+        Option("steps", "Analyse only the waits in these steps.", metavar="0-7,9", read=numbers),
         ANNOTATION,
     ),
     most_rows=20,

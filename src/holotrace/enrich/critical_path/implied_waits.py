@@ -1,4 +1,4 @@
-"""Adds waits of communication that its timing hides, if the timing of other calls on the same streams shows them."""
+"""Adds waits of communication that timing hides, if timing shows such waits for other calls on the same streams."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _Rows = npt.NDArray[np.int64]
 
 
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
-    """Return the waits that communication must have, because other communication on its stream has inferred waits.
+    """Return further waits of communication between streams for which at least one wait was inferred.
 
     Before each collective, PyTorch makes the communication stream wait for the computation stream. Timing shows such a
     wait only if the collective begins right after the computation; if it begins right after another collective, it may

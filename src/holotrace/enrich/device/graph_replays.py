@@ -47,7 +47,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
     rows is incomplete if no other replay has the same kernels, but several equal replays have all of its kernels and
-    more, and one of these comes between replays of the same graphs.
+    more, and one of these has the same neighbouring replays.
 
     Returns:
         Sorted by start_ns; empty without graphs:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor, with its row in the sequence for each layer; lines are sorted by their first row."""
+"""One line per anchor, with its rows in the sequence, one for each layer; lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
 """Two equal layers may be a coincidence."""
@@ -47,7 +47,7 @@ _ATTENTION = re.compile(
 """Kernels that a layer runs once: attention, or the recurrence that replaces it."""
 
 _NORM = re.compile(r"norm|rsqrt", re.IGNORECASE)
-"""Normalisations; a kernel of torch.compile with an rsqrt is one, too."""
+"""Normalisations, including kernels of torch.compile with rsqrt in their names."""
 
 
 class Layers(NamedTuple):

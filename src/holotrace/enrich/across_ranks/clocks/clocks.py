@@ -44,7 +44,7 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""Fewer contradictory calls than this are blamed on wrong matches; this many or more mean that the clocks differ."""
+"""Fewer contradictory calls than this are attributed to wrong matches; this many show that the clocks differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))

@@ -22,7 +22,7 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The smallest fraction of possible operations if the job has no other group that fits the calls' ranks."""
+"""This fraction suffices if the job has no other group that fits the calls' ranks."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000

@@ -39,7 +39,7 @@ class Matching(EqualByContent):
               instance      int64   number of the operation, equal for all its calls; null if not matched
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
               kernel_count  uint32  kernels merged into this row; more than 1 if calls with the same number were
-              coalesced
+                                    coalesced
 
               `group` and `peer` include inferred values.
 
