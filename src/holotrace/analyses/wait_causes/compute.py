@@ -66,7 +66,7 @@ class WaitCauses(Result):
         waiting_rank    int32
         cause           str    computation, copy, operator, python, data_loading, garbage_collection, allocation,
                                launch_delay, host_idle, synchronisation, communication, or unknown
-        name            str    kernel, operator or Python function; for unknown causes, why it is unknown; null if none
+        name            str    kernel, operator or Python function; for an unknown cause, why it is unknown; null if none
         module          str    innermost module around the cause; null if unknown
         frame           str    innermost function of the user's Python code around the cause; null if unknown
         cost_ns         int64  time that the rank waits because of the cause

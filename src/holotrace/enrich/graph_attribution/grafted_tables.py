@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table, with added rows, from recordings, for the operators and modules that graphs replay.
+    """Return columns of a table, with added rows for the operators and modules that graphs replay.
 
     `columns` begins with `event_index`.
     """

@@ -100,7 +100,7 @@ class HostCheck(NamedTuple):
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  most time by which a rank left too early; the clocks differ by at least this
+               largest_ns          int64  largest time by which a rank left too early; the clocks differ by at least this
     instances  instance and host of each contradiction
     """
 

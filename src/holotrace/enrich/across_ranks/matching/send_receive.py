@@ -15,7 +15,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the numbers of sends and receives differ little: the smaller is this fraction of the larger, or more."""
+"""A group fits if the smaller of the numbers of sends and receives is at least this fraction of the larger."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
