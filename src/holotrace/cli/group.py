@@ -74,7 +74,7 @@ class _LazyGroup(TyperGroup):
         write_groups(formatter, ((heading, [(name, _LISTED[name]) for name in names]) for heading, names in _groups()))
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:  # noqa: ANN401 -- typer has its own copy of click
-        if not sys.stdout.isatty():  # in a pipe or file, lines must be whole
+        if not sys.stdout.isatty():  # in a pipe or file, lines must not be wrapped
             settings.setdefault("terminal_width", UNLIMITED)
         return super().make_context(*arguments, **settings)
 

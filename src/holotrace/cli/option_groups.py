@@ -84,7 +84,7 @@ def _is_positional(parameter: inspect.Parameter) -> bool:
 
 
 def _take(group: Any, values: dict[str, Any]) -> Any:  # noqa: ANN401 -- takes a dataclass, returns an instance
-    """Return the group with its values, removed from `values`."""
+    """Return an instance of the group, made from its values, which are removed from `values`."""
     hints = get_type_hints(group)
     made = {
         field.name: _take(hints[field.name], values)

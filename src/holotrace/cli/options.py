@@ -43,7 +43,7 @@ Workers = Annotated[
     typer.Option(
         "--workers",
         min=1,
-        help="Use this many processes; by default as many as pay off within the cores and memory.",
+        help="Use this many processes; the default depends on the job, the cores and the memory.",
         rich_help_panel=WORK,
     ),
 ]
@@ -61,7 +61,7 @@ Mpi = Annotated[
     bool,
     typer.Option(
         "--mpi",
-        help="Run in the processes of mpiexec -n N python -m mpi4py.futures -m holotrace ….",
+        help="Run in the processes started by mpiexec -n N python -m mpi4py.futures -m holotrace ….",
         rich_help_panel=WORK,
     ),
 ]

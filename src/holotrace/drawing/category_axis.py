@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MOST_NAMED = 40
-"""Maximum number of names that an axis shows in full; of longer lists, plotly would omit names without notice."""
+"""Maximum number of names that an axis shows in full; plotly would silently omit names from longer lists."""
 
 _TICKS = 24
 _SHORT_KEY = 4

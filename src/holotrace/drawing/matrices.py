@@ -81,7 +81,7 @@ def row_axis(rows: Sequence[str], title: str) -> dict[str, Any]:
 
 
 def color_bar(top: float = 1.0) -> dict[str, Any]:
-    """Return a horizontal colour bar above a matrix, whose upper edge is at the fraction `top` of the figure's height.
+    """Return a horizontal colour bar above a matrix with its upper edge at the fraction `top` of the figure's height.
 
     The colour bar has no title because of a bug in plotly.js 7, which would also move the title of the axis below the
     matrix.
@@ -101,7 +101,7 @@ def color_bar(top: float = 1.0) -> dict[str, Any]:
 
 
 def color_bar_title(text: str, top: float = 1.0) -> dict[str, Any]:
-    """Return an annotation above the colour bar with its title, the quantity and unit of the colours."""
+    """Return the title of a colour bar, its quantity and unit, as an annotation above the bar."""
     place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": "paper", "y": top, "yanchor": "bottom"}
     return {"text": text, "showarrow": False, "align": "left", "yshift": _TITLE_SHIFT_PX, **place}
 

@@ -19,7 +19,7 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""Up to this many names with equal short names are distinguished by words that differ; larger groups are numbered."""
+"""Up to this many names with equal short names are told apart by the words that differ; larger groups are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
 """Patterns of the words to compare; words that are too long to show are split at underscores."""
@@ -54,7 +54,7 @@ def short_names(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, s
 
 
 def printable(text: str) -> str:
-    r"""Replace control characters and marks for the reading direction by escapes such as `\x1b`; cut very long text."""
+    r"""Replace control characters and text-direction marks with escapes such as `\x1b`; cut very long text."""
     return visible(bounded(text))
 
 

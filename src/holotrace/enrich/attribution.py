@@ -61,7 +61,7 @@ class Attribution:
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
-        """Return whether tensor cores could do the work of an operator, as an aggregation over several of its calls."""
+        """Return whether tensor cores could do the work of an operator, as an aggregation over its calls."""
         return pl.col("is_tensor_core_eligible").any()
 
     def is_tensor_core_eligible(self, names: pl.Series) -> pl.Series:
@@ -150,11 +150,11 @@ class Attribution:
         return pl.when(pl.col("step").is_not_null()).then(counts.fill_null(0)).otherwise(counts)
 
     def steps_in_means(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean step averages."""
+        """Return the rows of `per_step` that are averaged into the mean step."""
         return per_step.drop_nulls("step")
 
     def steps_in_mean_waiting(self, per_step: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of `per_step` that the mean waiting time averages."""
+        """Return the rows of `per_step` that are averaged into the mean waiting time."""
         return per_step.drop_nulls("step")
 
     def used_devices(self, rank_trace: RankTrace) -> list[int]:

@@ -165,7 +165,7 @@ def test_groups_of_the_same_name_are_distinguished_by_their_ranks() -> None:
     assert result.per_rank.is_empty()
     assert result.findings == (
         "no collective was recorded on more than one rank (2 of 2 ranks have collectives)",
-        "2 of 2 calls (2 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks",
+        "2 of 2 calls (2 all_reduce) belong to groups with only one rank in the trace; add the files of the other ranks",
     )
 
 

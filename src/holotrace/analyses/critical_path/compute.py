@@ -45,7 +45,7 @@ class CriticalPath(Result):
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
         inferred_wait_count   int64  waits of streams inferred from timing alone
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
-        contradicted_count    int64  dependencies that end before they begin, according to the clocks
+        contradicted_count    int64  dependencies that end before they begin, on the clocks of the trace
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
 

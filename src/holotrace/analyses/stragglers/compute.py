@@ -149,7 +149,7 @@ def stragglers(
     Args:
         trace: the job.
         steps: count only collectives of these steps.
-        annotation: name of host annotations to count as steps, numbered from 0.
+        annotation: name of host annotations to use as steps, numbered from 0.
         executor: runs the work of each rank.
 
     Raises:

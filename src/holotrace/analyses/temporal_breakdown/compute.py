@@ -1,4 +1,4 @@
-"""How did each device spend its time: computing, on other work, or idle?"""
+"""How did each device spend its time: computing, doing other work, or idling?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PER_DEVICE = pl.Schema(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TemporalBreakdown(Result):
-    """How each device spent the time from its first to its last work.
+    """How each device spent the time from its first to its last kernel or copy.
 
     per_device  one row per rank and device, sorted by rank and device:
 

@@ -17,4 +17,4 @@ def temporal_per_device(result: TemporalBreakdown) -> pl.DataFrame:
     )
 
 
-VIEWS = (View("Each device, from its first to its last work", temporal_per_device, "idle_fraction"),)
+VIEWS = (View("Each device, from its first to its last kernel or copy", temporal_per_device, "idle_fraction"),)

@@ -8,7 +8,7 @@ from holotrace.questions.answers import total
 from holotrace.units import percent_text
 
 _OF_JOB = frozenset(rule.__name__ for rule in JOB_RULES)
-"""The rules about the whole job, whose sentences already name the ranks."""
+"""Rules about the whole job; their sentences already name the ranks."""
 
 
 def answer(result: Trust) -> str:
@@ -31,5 +31,5 @@ def answer(result: Trust) -> str:
 
 
 def _floor_text(share: float) -> str:
-    """Format a share, and round only a share of exactly 1 to 100 %."""
+    """Format a share; only a share of exactly 1 becomes 100 %."""
     return percent_text(share) if share == 1 else percent_text(min(share, 0.999))

@@ -49,7 +49,7 @@ class Trust(Result):
         trusted_busy_fraction  float64  0..1 of device_busy_ns; null if device_busy_ns is 0
         doubt_count            int64    rows of `doubts`
 
-    doubts      one row per broken rule, device and stream, sorted by rank, then by the kind of numbers that may be wrong:
+    doubts      one row per broken rule, device and stream, sorted by rank, then by the numbers that they put in doubt:
 
         rank              int32    the rank; for a doubt about the whole job, one of its ranks
         rule              str      name of the rule, and of its section in docs/reference/analyses/trust.md

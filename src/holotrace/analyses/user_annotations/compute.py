@@ -83,8 +83,8 @@ class UserAnnotations(Result):
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
         call_count       int64    ranges of this name; on the gpu, one per stream
-        total_ns         int64    summed durations of these ranges; nested annotations all count in full
-        self_ns          int64    part of total_ns without a shorter annotation on the same stream or thread
+        total_ns         int64    summed durations of these ranges; each nested annotation counts in full
+        self_ns          int64    part of total_ns in which no shorter annotation runs on the same stream or thread
         kernel_count     int64    kernels, copies and memsets with this innermost annotation; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
         mean_ns, std_ns  float64  mean and sample standard deviation of the durations; std_ns is 0 for one range
@@ -129,8 +129,8 @@ def user_annotations(
     """Add up the time of user annotations, such as `record_function("forward")`, and of the kernels launched inside them.
 
     On each GPU stream, an annotation lasts from the start of the first work to the end of the last work launched inside it. If
-    the profiler did not record annotations on GPU streams, they are derived from the launches. Work counts for the innermost
-    annotation, which is the shortest annotation on its device and stream when the work begins; see
+    the profiler did not record annotations on GPU streams, they are derived from the launches. Work counts towards its
+    innermost annotation, which is the shortest annotation on its device and stream when the work begins; see
     `holotrace.enrich.host.annotations`.
 
     Args:
@@ -161,7 +161,7 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 
 
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
-    """Return the durations of each rank's annotations: the rows of `UserAnnotations.per_annotation` of one side.
+    """Return the durations of each rank's annotations, as the rows of `UserAnnotations.per_annotation` for one side.
 
     The tables lack the columns rank and side, and also self times and kernels, which take the longest to compute.
     """
@@ -247,7 +247,7 @@ def _named(rank_trace: RankTrace, ids: pl.Series, *, merge_steps: bool) -> pl.Se
 
 
 def _filled(side: pl.DataFrame, rank: int) -> pl.DataFrame:
-    """Set the work of GPU annotations that are never innermost to 0; order and cast the columns."""
+    """Set kernel_count and kernel_ns to 0 for GPU annotations that are never innermost; order and cast the columns."""
     has_work = pl.col("side") == "gpu"
     counted = side.with_columns(
         pl.when(has_work).then(pl.col(name).fill_null(0)).alias(name) for name in ("kernel_count", "kernel_ns")

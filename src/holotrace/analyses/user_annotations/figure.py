@@ -19,8 +19,8 @@ from holotrace.units import counted
 TOP_ANNOTATIONS = 20
 _QUESTION = QUESTION.question
 _EXPLANATIONS = {
-    "gpu": "Time on the streams, over all calls and ranks, of each part itself and of annotated parts inside it",
-    "cpu": "Time on the host, over all calls and ranks, of each part itself and of annotated parts inside it",
+    "gpu": "Time of each annotated part on the streams, over all calls and ranks, and how much is in nested parts",
+    "cpu": "Time of each annotated part on the host, over all calls and ranks, and how much is in nested parts",
 }
 
 

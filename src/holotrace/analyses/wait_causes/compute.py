@@ -66,12 +66,12 @@ class WaitCauses(Result):
         waiting_rank    int32
         cause           str    computation, copy, operator, python, data_loading, garbage_collection, allocation,
                                launch_delay, host_idle, synchronisation, communication, or unknown
-        name            str    kernel, operator or Python function; for unknown causes, the reason; null if none
+        name            str    kernel, operator or Python function; for an unknown cause, why it is unknown; null if none
         module          str    innermost module around the cause; null if unknown
         frame           str    innermost function of the user's Python code around the cause; null if unknown
         cost_ns         int64  time that the rank waits because of the cause
-        error_ns        int64  how much cost_ns may be off
-        wait_count  int64  calls in which ranks waited directly for this cause, over all steps
+        error_ns        int64  by how much cost_ns may be off
+        wait_count      int64  calls in which ranks waited directly because of this cause, over all steps
         first_instance  int64  the first of these calls, as numbered by `collectives`; null if all costs are indirect
         first_ns        int64  when the late rank arrived at the first of these calls, on its own clock
 
@@ -83,7 +83,7 @@ class WaitCauses(Result):
         cost_fraction   float64  0..1 of all waiting; null if no rank waits
         wait_ns         int64    time that the rank waits
         passed_on_ns    int64    time that other ranks wait because this rank waited
-        cause, name, module, frame  str  the rank's cause with the largest cost; null if the rank causes no waiting
+        cause, name, module, frame  str  the rank's most costly cause; null if the rank causes no waiting
 
     per_pair   one row per rank that causes waiting (null if unknown) and rank that waits, sorted by both:
 
@@ -137,14 +137,14 @@ def wait_causes(
     """Divide all waiting between ranks among its causes.
 
     A rank waits in a collective, send or receive for the last rank to arrive. The cause is the activity that took longer on the
-    late rank since the two ranks last communicated: a kernel, an operator, a Python function, data loading … If the late rank
-    waited in this time itself, the cause of its wait also causes the later wait, and so on. The costs of all causes add up to the
-    total waiting, to the nanosecond.
+    late rank since the two ranks last communicated: a kernel, an operator, a Python function, data loading … If the
+    late rank itself waited in this time, the cause of its wait also causes the later wait, and so on. The costs of all
+    causes add up to the total waiting, to the nanosecond.
 
     Args:
         trace: the job.
         steps: divide only the waits in these steps.
-        annotation: name of host annotations to count as steps, numbered from 0.
+        annotation: name of host annotations to use as steps, numbered from 0.
         executor: runs the work of each rank.
 
     Raises:
@@ -234,7 +234,7 @@ def _findings(
         yield f"the cause of {duration_text(cost_ns)} of waiting is unknown: {name}"
     unmatched = int(calls.filter(pl.col("wait_ns").is_null())["duration_ns"].sum())
     if unmatched:
-        yield f"{duration_text(unmatched)} of communication may be waiting, because no other rank recorded the counterpart"
+        yield f"{duration_text(unmatched)} of communication may include waiting; no other rank recorded the counterpart"
     if not _has_stacks(per_cause):
         yield "no Python functions or modules were recorded; record with with_stack=True to see which code is late"
 

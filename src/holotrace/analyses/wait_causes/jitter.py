@@ -29,7 +29,7 @@ _OF_CAUSE = ("cause_rank", "cause", "name", "module", "frame")
 def jitter(per_cause: pl.DataFrame, steps: Mapping[int, Sequence[int]]) -> pl.DataFrame:
     """Compare each rank's waits in a step, and the causes of these waits, with the rank's typical step.
 
-    The typical value is the median over the steps; of two middle values, it is the lower one.
+    The typical value is the median over the steps or, with an even number of steps, the lower of the two middle values.
 
     Args:
         per_cause: `WaitCauses.per_cause`.
@@ -65,7 +65,7 @@ def _most_grown(costs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_typical(costs: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Add typical_ns: the median cost over the steps of the rank, or the lower of two middle values.
+    """Add typical_ns: the median cost over the steps of the rank, or the lower of the two middle values.
 
     In steps without a row, the cost is 0.
     """

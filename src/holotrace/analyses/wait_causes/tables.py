@@ -35,17 +35,17 @@ def waits(result: WaitCauses) -> pl.DataFrame:
 
 
 def steps_that_differ(result: WaitCauses) -> pl.DataFrame:
-    """Return how much longer each rank waits in each step than in its median step, and the cause that costs more."""
+    """Return how much longer each rank waits in each step than in its median step, and which cause grew most."""
     return result.jitter.drop("frame").rename({"name": "event"})
 
 
 VIEWS = (
     View("Causes, over all ranks and steps", causes, "cost_ns"),
     View("Culprits and victims", ranks, "cost_ns"),
-    View("Waiting that each rank causes on each other rank", pairs, "cost_ns", is_detail=True),
+    View("Waiting that each rank causes for each other rank", pairs, "cost_ns", is_detail=True),
     View("Waiting that each rank causes in each step", steps, "cost_ns", is_detail=True),
     View(
-        "Steps compared with the median step, and the cause that costs more",
+        "Steps compared with the median step, and the cause whose cost grew most",
         steps_that_differ,
         "wait_excess_ns",
         is_detail=True,

@@ -33,7 +33,8 @@ class ExportFormat(str, Enum):
 To = Annotated[
     ExportFormat,
     typer.Option(
-        "--to", help="perfetto writes copies of the files with counters; csv and parquet write the tables of each rank."
+        "--to",
+        help="perfetto copies the files and adds counters; csv and parquet write the tables of each rank.",
     ),
 ]
 Merge = Annotated[

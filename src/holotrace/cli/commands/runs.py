@@ -23,7 +23,7 @@ _SHORTEST_RANGE = 4
 Folder = Annotated[
     str,
     typer.Argument(
-        metavar="FOLDER", parser=without_secret, help="The folder, or its URL, into which the profiler writes runs."
+        metavar="FOLDER", parser=without_secret, help="The folder into which the profiler writes runs, or its URL."
     ),
 ]
 

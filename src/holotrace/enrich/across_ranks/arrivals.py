@@ -9,7 +9,7 @@ ALIGNED_CLOCKS = "aligned clocks"
 SHORTEST_DURATION = "shortest duration"
 
 LARGEST_CLOCK_ERROR = 0.1
-"""A transfer is timed on the clocks of several hosts only if the clock error is at most this fraction of it."""
+"""A transfer is timed on several hosts' clocks only if the clock error is at most this fraction of its duration."""
 
 _DURATION = pl.col("end_ns") - pl.col("start_ns")
 _START, _END = pl.col("aligned_start_ns"), pl.col("aligned_end_ns")

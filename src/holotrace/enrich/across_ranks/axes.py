@@ -45,8 +45,8 @@ _NAMES = tuple(
     )
 )
 _PART_OF = {"dp": {"fsdp"}, "cp": {"fsdp", "dp"}, "ep": {"fsdp", "dp", "tp"}}
-"""If a description names a key and one of its values, the axis is the key: `mesh_dp_shard`, "data
-parallel with context parallel", "expert data parallel".
+"""If a description names a key and one of its values, the key is dropped: `mesh_dp_shard` names only the axis fsdp, and
+"data parallel with context parallel" and "expert data parallel" name only dp.
 """
 
 FSDP_ANNOTATION = r"^FSDP::"
@@ -134,9 +134,8 @@ def axis_of_use(use: Use) -> Axis:
     send_recv alone                 pp, cp or ep: the direction of batched messages is not recorded
     all_to_all                      ep if a split is uneven, else ep or cp
     all_gather and reduce_scatter   fsdp if FSDP operators request them; unknown if the group also uses DDP, which does
-                                 not shard; else fsdp or tp
-    all_reduce                      dp if DDP requests them or nearly all bytes are requested in or after the backward
-    pass;
+                                    not shard; else fsdp or tp
+    all_reduce                      dp if DDP requests them or nearly all bytes are requested in or after the backward pass;
                                     tp if many bytes are requested in the forward pass; else dp or tp
 
     A group with several kinds of communication has one axis for each kind. A recommender, for example, exchanges the
@@ -191,9 +190,9 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """Return {group: its axis}.
 
     If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis: if the descriptions of groups with this size and stride name exactly one axis, this axis, otherwise
-    the one that fits their collectives. The default group is `world` if the job has other axes; otherwise it gets an
-    axis like any other group.
+    share one axis: the only axis that descriptions of such groups name or, if they name none or several, the one that
+    fits their collectives. The default group is `world` if the job has other axes; otherwise it gets an axis like any
+    other group.
 
     Args:
         groups: `Matching.groups`.

@@ -1,4 +1,4 @@
-"""Divides communication time that computation does not hide among the calls that cause it."""
+"""Divides exposed communication time (not hidden by computation) among the calls that cause it."""
 
 from __future__ import annotations
 

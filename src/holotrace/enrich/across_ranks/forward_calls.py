@@ -31,7 +31,8 @@ def in_forward(rank_trace: RankTrace, asked_ns: pl.Series) -> pl.Series:
         asked_ns: when the host requested each call, in any order; null if unknown.
 
     Returns:
-        `in_forward`, bool: null outside steps (unless it is in a backward pass) and in steps without a backward pass.
+        `in_forward`, bool: null outside steps (unless the request is in a backward pass) and in steps without a
+        backward pass.
     """
     passes, within = _backward(rank_trace), windows(rank_trace)
     if not len(passes[0]):

@@ -158,7 +158,7 @@ def _described_by(rank_trace: RankTrace, rows: pl.DataFrame) -> pl.Series:
 
 
 def _host_calls(rank_trace: RankTrace, described: pl.Series) -> pl.DataFrame:
-    """Return the host calls that describe collectives: those with args or, if there are none, those with such names."""
+    """Return the host calls that describe collectives: those with args or, if there are none, those with fitting names."""
     events = _host_ranges(rank_trace)
     with_args = events.filter(pl.col("event_index").is_in(described.implode()))
     return with_args if len(with_args) else _named(rank_trace, events, COLLECTIVE_CALL)
@@ -271,7 +271,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return the family that the first of the names shows; if it shows none, try the next name."""
+    """Return, for each row, the family shown by the first of its names that shows one."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

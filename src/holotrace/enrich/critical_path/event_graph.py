@@ -87,7 +87,7 @@ class EventGraph(EqualByContent):
 
     binding      int64, one value per node: row of the edge that arrives last, -1 for node 0
     contradicted_count  edges whose target was measured before their source, because clocks differ; a replay keeps these
-                        edges, and the path skips the time by which they lead back
+                        edges, and the path skips the time by which they go backwards
     inferred_wait_count  unrecorded waits of streams, inferred from timing alone
     unknown_launch_count  kernels, copies and fills in the window whose launch was not recorded
     """

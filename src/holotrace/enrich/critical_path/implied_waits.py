@@ -1,4 +1,4 @@
-"""Infers that communication always waits as it does in the few calls for which timing shows the wait."""
+"""Adds waits of communication that timing hides, if timing shows such waits for other calls on the same streams."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _Rows = npt.NDArray[np.int64]
 
 
 def implied_waits(activities: WindowActivities, inferred: GraphEdges) -> GraphEdges:
-    """Return waits of communication for earlier work on a stream that other communication was found to wait for.
+    """Return further waits of communication between streams for which at least one wait was inferred.
 
     Before each collective, PyTorch makes the communication stream wait for the computation stream. Timing shows such a
     wait only if the collective begins right after the computation; if it begins right after another collective, it may
     have waited for both. So once a single wait between two streams was inferred, all communication on the target stream
-    is taken to wait for the last work launched before it on the source stream. If any communication begins before that
-    work ends, no waits are added:
+    is assumed to wait for the last work launched before it on the source stream. If any communication begins before
+    that work ends, no waits are added:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (`syncStream`).
     """
     before, after = _waits_of_streams(activities, *_stream_pairs(activities, inferred))

@@ -55,7 +55,7 @@ def path_window(
         annotation: None selects the training steps, or the whole recording if it has no steps. An empty string selects the
             whole recording. Any other string selects the host annotations or operators with this name or, if there are
             none, those whose names contain it.
-        instance: one instance, or the first and last of consecutive ones. Steps have the numbers in their names; the
+        instance: one instance, or the first and last of consecutive ones. Steps are numbered as in their names; the
             default is the second-to-last step, because recordings often end within a step. Annotations are numbered
             from 0 by start time; the default is 0.
         time_range_ns: start and end of the window, instead of an annotation.

@@ -191,7 +191,7 @@ def what_if(found: PathGraph, changes: Sequence[Change]) -> WhatIf:
     if abs(replayed_ns - measured_ns) > REPLAY_TOLERANCE * measured_ns:
         message = (
             f"what_if: without any change the replay takes {replayed_ns:,} ns, but {found.window} took "
-            f"{measured_ns:,} ns, because dependencies end before they begin by the clocks of the trace "
+            f"{measured_ns:,} ns, because dependencies end before they begin on the clocks of the trace "
             f"({graph.contradicted_count:,} in all); a prediction would be meaningless"
         )
         raise InconsistentTimesError(message)

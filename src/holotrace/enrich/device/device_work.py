@@ -19,7 +19,7 @@ from holotrace.store.trace import DeviceSelection, RankTrace
 DEVICE_ROW_COLUMNS = ("event_index", "start_ns", "end_ns", "kind", "name", "device", "stream", "correlation")
 
 _NO_WORK = 255
-"""In arrays of kernel kinds, this value marks rows that only wait or mark something."""
+"""In arrays of kernel kinds, this value stands for rows that are only waits or markers."""
 
 _KIND_OF_EVENT = {
     EventKind.GPU_MEMCPY: KernelKind.MEMORY,

@@ -23,7 +23,7 @@ _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
 _ALLOCATES = r"(?i)malloc|free|mem_?(alloc|create|map|unmap|release)"
 _EMPTY = r"^aten::empty(_strided|_like)?$"
-"""Matches operators that only allocate; old recordings lack the runtime call in them that initialises the device."""
+"""Matches operators that only allocate; old recordings omit the runtime call inside them that initialises the device."""
 
 _FEW = 2
 _COLUMNS = ("event_index", "name", "start_ns", "end_ns")

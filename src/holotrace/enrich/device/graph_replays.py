@@ -47,7 +47,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
     If the trace numbers its graphs, which is rare, replays with the same number are compared. Otherwise, a replay with
     rows is incomplete if no other replay has the same kernels, but several equal replays have all of its kernels and
-    more, and the same graphs are replayed before and after it as before and after one of those.
+    more, and one of these has the same neighbouring replays.
 
     Returns:
         Sorted by start_ns; empty without graphs:
@@ -87,7 +87,7 @@ def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int |
 
 
 def unknown_length(unknown: Intervals, work: Intervals) -> int:
-    """Return the time between the start and the end of all `work` that `unknown` covers and `work` does not."""
+    """Return the time covered by `unknown` but not by `work`, between the start and the end of all `work`."""
     starts, ends = work
     if not len(unknown[0]) or not len(starts):
         return 0

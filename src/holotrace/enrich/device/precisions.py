@@ -12,7 +12,7 @@ https://rocm.docs.amd.com/en/latest/reference/gpu-arch-specs.html"""
 
 
 def low_precisions(name: str | None, capability: str | None, *, is_rocm: bool) -> tuple[str, ...]:
-    """Return those of `bfloat16`, `float16` and `tf32` that the device supports, the preferred one first."""
+    """Return the supported types among `bfloat16`, `float16` and `tf32`, the preferred one first."""
     return _amd(name or "", _major(capability)) if is_rocm else _nvidia(name or "", _major(capability))
 
 

@@ -279,7 +279,7 @@ def _candidates(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_idle(waits: pl.DataFrame, with_work: pl.DataFrame) -> pl.DataFrame:
-    """Add the waits without work to wait for."""
+    """Add the waits for which no work was found."""
     idle = waits.join(with_work, on="call_index", how="anti")
     return pl.concat([with_work, idle], how="diagonal")
 

@@ -11,13 +11,13 @@ from holotrace.algorithms.common_subsequence import NO_PARTNER, common_subsequen
 
 _Int64 = npt.NDArray[np.int64]
 UNNAMED = -1
-"""The number of a launch whose kernel name was not recorded, as on NVIDIA."""
+"""The number in place of a kernel name that was not recorded, as on NVIDIA."""
 
 
 class Work(NamedTuple):
     """Kernels, copies and memsets, in order.
 
-    names   number of each name, equal if two names may be names of one kernel; `UNNAMED` if unknown
+    names   number of each name, equal if two names may belong to the same kernel; `UNNAMED` if unknown
     kinds   whether each is a kernel, a copy or a memset
     """
 

@@ -59,7 +59,7 @@ def _by_layer(rank_trace: RankTrace, share: str) -> str:
     counts = inferred_layers(rank_trace)["layer_count"].unique().sort().to_list()
     of_counts = " or ".join(map(str, counts))
     return (
-        f"For another {share}, only the layer is known, inferred from kernels that repeat in the same order, like those of "
+        f"For another {share}, only the layer is known, inferred from kernels that repeat in the same order, as if in "
         f"{of_counts} layers"
     )
 

@@ -1,4 +1,4 @@
-"""Adds rows for the operators and modules that graphs replay to tables about events."""
+"""Adds rows to tables about events, for the operators and modules that graphs replay."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXT_TYPES = ("string", "json")
 
 
 def described_events(rank_trace: RankTrace, table: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of a table, and add rows for operators and modules that graphs replay, from their recordings.
+    """Return columns of a table, with added rows for the operators and modules that graphs replay.
 
     `columns` begins with `event_index`.
     """

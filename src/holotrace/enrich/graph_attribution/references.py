@@ -37,7 +37,7 @@ _NO_WORK = re.compile(r"HostFunc|GraphLaunch")
 _COPY = re.compile(r"^(cuda|cu|hip)Memcpy")
 _MEMSET = re.compile(r"^(cuda|cu|hip)Memset")
 _MOST_RANGES = 200
-"""A replay is compared with this many annotated ranges of a recording without graphs, the longest ones."""
+"""A replay is compared with this many of the longest annotated ranges of a recording without graphs."""
 
 
 class Sequence(NamedTuple):

@@ -1,4 +1,4 @@
-"""Finds the layers of a model in a sequence of kernels, because each layer repeats the same kernels in order.
+"""Finds the layers of a model in a sequence of kernels: each layer repeats the same kernels in the same order.
 
 A model with n layers launches most kernels of a layer n times, or a multiple of n times. Kernels that run so often, and
 always in the same order, are the anchors of the layers. The kernels between the anchors may differ from layer to layer,
@@ -18,7 +18,7 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor, with its row in the sequence for each layer; lines are sorted by their first row."""
+"""One line per anchor, with its rows in the sequence, one for each layer; lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
 """Two equal layers may be a coincidence."""
@@ -47,7 +47,7 @@ _ATTENTION = re.compile(
 """Kernels that a layer runs once: attention, or the recurrence that replaces it."""
 
 _NORM = re.compile(r"norm|rsqrt", re.IGNORECASE)
-"""Normalisations; a kernel of torch.compile with an rsqrt is one, too."""
+"""Normalisations, including kernels of torch.compile with rsqrt in their names."""
 
 
 class Layers(NamedTuple):
@@ -95,7 +95,7 @@ def _parts(kernels: _Rows, attention_count: int | None) -> list[_Anchors]:
     A model has at most as many layers as attention calls. A number of layers is plausible if it gives at least half as
     many anchors as the best number. The largest plausible number is chosen, because two kinds of layers may alternate.
     If the number of attention calls is unknown, the number with the largest share of equal layers is chosen, because
-    otherwise half a layer could be taken for a layer.
+    otherwise half a layer could be mistaken for a layer.
     """
     candidates = {
         count: parts
@@ -208,7 +208,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return, for each layer, whether a pass begins with it: the same kernels precede it as the first layer."""
+    """Return, for each layer, whether a pass begins with it: it follows the same kernels as the first layer."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True

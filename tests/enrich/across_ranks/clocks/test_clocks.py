@@ -103,7 +103,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
     (finding,) = found.findings
     assert finding == (
         "Clocks whose offset to a is unknown: c. "
-        "Their ranks share no synchronising collective with it, directly or through other hosts."
+        "Their ranks share no synchronising collective with the reference, directly or through other hosts."
     )
     assert found.aligned(calls_of((2, 99, "all_reduce", 0, 10)))["aligned_start_ns"].to_list() == [None]
 
@@ -281,7 +281,7 @@ def test_a_wrong_match_is_left_out() -> None:
 
     assert found.dropped_count == 1
     assert found.per_host["offset_ns"].to_list() == [0, -300]
-    assert "One call contradicts the others about the clocks" in found.findings[0]
+    assert "One call contradicts what the others show about the clocks" in found.findings[0]
 
 
 def test_a_rank_recorded_twice_counts_once() -> None:

@@ -28,8 +28,8 @@ def _unknown(per_host: pl.DataFrame) -> Iterator[str]:
     reference = _name(*per_host.row(0)[:2]) if len(per_host) else ""
     others = per_host.slice(1).filter(pl.col("offset_ns").is_null())
     for is_met, reason in (
-        (False, "Their ranks share no synchronising collective with it, directly or through other hosts"),
-        (True, "Their calls bound them on one side only, or contradict each other"),
+        (False, "Their ranks share no synchronising collective with the reference, directly or through other hosts"),
+        (True, "Their calls bound the offset on one side only, or contradict each other"),
     ):
         chosen = others.filter((pl.col("instance_count") > 0) == is_met)
         if len(chosen):
@@ -43,7 +43,7 @@ def _divided_hosts(per_host: pl.DataFrame, contradictions: pl.DataFrame) -> Iter
     for host, count, largest_ns in contradictions.filter(pl.col("host").is_in(divided.implode())).iter_rows():
         yield (
             f"Ranks of host {host} leave collectives up to {duration_text(largest_ns)} before others enter them "
-            f"({count:,} times), so their clocks differ by at least as much; each rank counts as a host of its own."
+            f"({count:,} times), so their clocks differ by at least as much; each rank is treated as a separate host."
         )
 
 
@@ -59,13 +59,13 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
 def _dropped(count: int) -> Iterator[str]:
     if count == 1:
         yield (
-            "One call contradicts the others about the clocks, so it is probably matched wrongly; the comparison of clocks "
-            "leaves it out."
+            "One call contradicts what the others show about the clocks, so it is probably matched wrongly; the comparison "
+            "of clocks leaves it out."
         )
     elif count:
         yield (
-            f"{count:,} calls contradict the others about the clocks, so they are probably matched wrongly; the comparison of "
-            "clocks leaves them out."
+            f"{count:,} calls contradict what the others show about the clocks, so they are probably matched wrongly; the "
+            "comparison of clocks leaves them out."
         )
 
 

@@ -44,7 +44,7 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""Fewer contradictory calls than this were matched wrongly; this many or more mean that the clocks differ."""
+"""Fewer contradictory calls than this are attributed to wrong matches; this many show that the clocks differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -64,8 +64,8 @@ Int64Array: TypeAlias = npt.NDArray[np.int64]
 class Clocks(EqualByContent):
     """The clocks of a job.
 
-    per_host          one row per clock, the reference first, then by host and rank. A host has more than one clock if it
-                      jumped, or if its ranks contradict each other:
+    per_host          one row per clock, the reference first, then by host and rank. A host has more than one row if its
+                      clock jumped, or if its ranks contradict each other:
 
                       host                  str
                       rank                  int32    null if the ranks of the host share the clock
@@ -73,7 +73,7 @@ class Clocks(EqualByContent):
                       valid_from_ns, valid_to_ns  int64    when this row applies, on the clock itself; null without a jump
                       instance_count        int64    calls used to estimate the clock
                       offset_at_ns          int64    the middle of these calls, on the clock itself
-                      offset_ns             int64    the value to add then to get the time on the reference clock
+                      offset_ns             int64    value to add at offset_at_ns to get the time on the reference clock
                       half_width_ns         int64
                       drift_ppb             float64  how much faster the reference clock runs
                       drift_half_width_ppb  float64
@@ -355,7 +355,7 @@ def _per_host(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.Dat
 
 
 def _jumps(model: ClockModel, owners: _Owners, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return `Clocks.jumps`; when a clock jumps forward, the value to add to its times decreases by as much."""
+    """Return `Clocks.jumps`; when a clock jumps forward, the value to add to its times decreases by the same amount."""
     following = spans.sort("source", "clock").with_columns(
         pl.col("clock", "last_ns").shift().over("source").name.prefix("before_")
     )

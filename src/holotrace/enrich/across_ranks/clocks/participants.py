@@ -77,7 +77,7 @@ def _usable(calls: pl.DataFrame) -> pl.DataFrame:
 
 
 def _start(calls: pl.DataFrame) -> pl.Expr:
-    """Return the earliest time when the call can have communicated.
+    """Return the earliest time at which the call may have communicated.
 
     ProcessGroupGloo sends before it creates the object that records `gloo:send`:
     https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupGloo.cpp
@@ -100,7 +100,7 @@ class HostCheck(NamedTuple):
     by_host    one row per host with contradictions:
                host                str
                contradicted_count  int64  instances in which a rank left before another had entered
-               largest_ns          int64  the most by which a rank left too early; the clocks differ by at least this
+               largest_ns          int64  largest time by which a rank left too early; the clocks differ by at least this
     instances  instance and host of each contradiction
     """
 

@@ -1,7 +1,7 @@
 """Finds the `c10d::` operators that request communication on the host, with their times and peers.
 
-gloo's worker threads take up collectives in the order of the requests, but later, and those on different threads may
-start in reverse order. The annotation of a send or receive begins inside its operator and ends after it.
+gloo's worker threads pick up collectives in the order of the requests, but later, and collectives on different threads
+may start in reverse order. The annotation of a send or receive begins inside its operator and ends after it.
 """
 
 from __future__ import annotations

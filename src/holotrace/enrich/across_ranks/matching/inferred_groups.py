@@ -22,7 +22,7 @@ _POSSIBLE_SHARE = 0.75
 """At least this fraction of the resulting operations must be possible: no rank leaves before another enters."""
 
 _POSSIBLE_SHARE_OF_ONLY = 0.5
-"""The smallest fraction of possible operations if the job has no other group that fits the calls' ranks."""
+"""This fraction suffices if the job has no other group that fits the calls' ranks."""
 
 _FAR_WIDER = 4
 _NOISE_NS = 20_000
@@ -121,8 +121,8 @@ def _largest(fitting: pl.DataFrame) -> pl.DataFrame:
 def _leaving_no_rank_alone(largest: pl.DataFrame) -> pl.DataFrame:
     """Drop a group if choosing it would leave a rank outside the group with no group at all.
 
-    For example, if ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit, {0, 2} would leave ranks 1
-    and 3 alone.
+    For example, if ranks 0 to 3 made a call, and the groups {0, 1}, {2, 3} and {0, 2} fit, choosing {0, 2} would leave
+    ranks 1 and 3 without a group.
 
     Args:
         largest: rank, signature and group; one row per group and rank.

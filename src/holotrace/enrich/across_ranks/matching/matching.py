@@ -31,7 +31,7 @@ _GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 
 @dataclass(frozen=True, eq=False)
 class Matching(EqualByContent):
-    """The calls of all ranks; the calls that one operation consists of have the same number (`instance`).
+    """The calls of all ranks; the calls of one operation share a number (`instance`).
 
     calls     one row per call, sorted by rank and start_ns; the columns of `OfRank.calls` (except group_peer), and:
 
@@ -39,7 +39,7 @@ class Matching(EqualByContent):
               instance      int64   number of the operation, equal for all its calls; null if not matched
               matched_by    Enum    how the call was matched, see `MatchedBy`; null if not matched
               kernel_count  uint32  kernels merged into this row; more than 1 if calls with the same number were
-              coalesced
+                                    coalesced
 
               `group` and `peer` include inferred values.
 

@@ -10,14 +10,14 @@ from holotrace.enrich.across_ranks.matching.rows import MATCHES, instances, matc
 from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _MOST_WITH_ONE_NUMBER = 8
-"""If more calls than this of a rank and group have the same number on average, the numbers do not identify calls."""
+"""If, on average, more calls than this share a number within a rank and group, the numbers do not identify calls."""
 
 
 def by_number(rows: pl.DataFrame) -> pl.DataFrame:
     """Match collectives by group and sequence number or, without a sequence number, by communication id.
 
-    Matching calls must also have the same family and content. If the ranks have different numbers of kernels with one
-    sequence number or id, the calls were coalesced, and all these kernels are one operation.
+    Matching calls must also have the same family and content. If the ranks differ in how many kernels share a sequence
+    number or id, the calls were coalesced, and all these kernels are one operation.
 
     Args:
         rows: the calls of all ranks, from `rows_of`.

@@ -1,6 +1,7 @@
 """Matches sends with receives.
 
-The k-th send from one rank to another matches the k-th receive there with the same tag, element type and size.
+The k-th send from one rank to another matches the other rank's k-th receive from it, if tag, element type and size are
+the same.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the numbers of sends and receives differ little: the smaller is at least this times the larger."""
+"""A group fits if the smaller of the numbers of sends and receives is at least this fraction of the larger."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
@@ -48,7 +49,7 @@ def with_peers(rows: pl.DataFrame, positions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _fitting(offered: pl.DataFrame) -> pl.DataFrame:
-    """Add `share`: the smaller of the numbers of sends and receives over the larger; drop rows with a low share."""
+    """Add `share`, the ratio of the numbers of sends and receives (at most 1); drop rows with a low share."""
     sides = _with_ends(offered)
     counterparts = sides.select("group", *_PAIR, "family", counterpart_count="count").with_columns(
         pl.when(_IS_SEND).then(pl.lit("recv")).otherwise(pl.lit("send")).cast(sides["family"].dtype).alias("family")
@@ -100,7 +101,7 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
     (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call is
     likely if the delays of the receives add up to at most four times the sum for the best position (plus 20 µs). If two
-    likely positions give a call different counterparts, it stays unmatched.
+    likely positions give a call different counterparts, this call stays unmatched.
     """
     keys = [*_PAIR, "window"]
     sided = rows.with_columns(
@@ -130,7 +131,7 @@ def _lag(shift: int) -> pl.Expr:
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift` (0 or 1) to each pair; drop pairs with different shifts for likely positions of the missing call."""
+    """Add `shift` (0 or 1) to each pair; drop pairs whose shift depends on the likely position of the missing call."""
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # the cost if the missing call comes right before this one

@@ -28,7 +28,7 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match the collectives without numbers in each group.
 
     1. The k-th calls with one signature in a step match if all ranks that have such calls have equally many.
-    2. So do the k-th calls between two operations that all ranks share.
+    2. The same applies to the k-th calls between two operations that all ranks share.
     3. If ranks have different numbers of such calls, only the ranks with the most common number are matched.
     4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
        matches with the same signature in the step. Calls without a match then join the operation that ends nearest to
@@ -69,14 +69,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks that have any have equally many; return row and instance."""
+    """Match the k-th calls with equal keys if every rank with such calls has equally many; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if all ranks that have any have equally many."""
+    """Also match calls between two operations that all ranks share, if every rank with such calls has equally many."""
     known = pairs
     for _ in range(2):  # matches of the first pass also separate calls, so a second pass finds more
         rest = without(_with_gaps(rows, known), known)
