@@ -111,7 +111,7 @@ class DelayCosts:
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return {members: sorted times when all ranks had arrived in operations that include these members}."""
+        """Return, for each set of members, when operations that include these members had all their ranks, sorted."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]

@@ -102,7 +102,7 @@ def _register_shell(app: Dash, session: Session, parts: Parts) -> None:
 
 
 def _query_of_the_page() -> str | None:
-    """Return the query of the page that requests its layout; None if the browser or a proxy does not send it."""
+    """Return the query in the address of the requesting page; None if the browser or a proxy does not send it."""
     if not has_request_context() or not request.referrer:
         return None
     query = request.referrer.partition("?")[2]
@@ -148,7 +148,7 @@ def _shell(shown: _Shown, query: str | None, scheme: str) -> Component:
         padding="md",
     )
     themes = {theme: template(theme).to_plotly_json() for theme in SURFACES}
-    known = {} if query is None else {"search": query}  # without a known query, the browser sends it later
+    known = {} if query is None else {"search": query}  # if the query is unknown here, the browser sends it later
     stores = [dcc.Location(id="url", refresh="callback-nav", **known), dcc.Store(id="templates", data=themes)]
     return dmc.MantineProvider([*stores, shell], id="theme", forceColorScheme=scheme)
 
