@@ -69,7 +69,7 @@ class JobOptions:
     def __post_init__(self) -> None:
         for name in ("ranks", "steps", "layers", "ranks_per_host"):
             if getattr(self, name) < 1:
-                message = f"{name}={getattr(self, name)}: a job has at least 1; give a larger number"
+                message = f"{name}={getattr(self, name)}: must be at least 1; give a larger number"
                 raise InvalidOptionError(message)
         if self.straggler_rank is not None and not 0 <= self.straggler_rank < self.ranks:
             message = f"straggler_rank={self.straggler_rank}: the ranks are 0 to {self.ranks - 1}"

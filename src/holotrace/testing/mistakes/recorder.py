@@ -35,7 +35,7 @@ _EVERY = 25
 """Every 25th kernel or copy of a step waits for another process that shares the device."""
 
 _HAND_OVER_NS = 15_000
-"""Time until another host thread begins."""
+"""Time to hand work over to another host thread."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
 """Time that the recording of Python functions adds to each operator or call, and to each function."""
