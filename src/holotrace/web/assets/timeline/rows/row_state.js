@@ -1,4 +1,4 @@
-// Stores which rows of the timeline are shown, and in which order. In the address, this is a text such as
+// Stores which rows of the timeline are shown, and in which order. In the address, this is a text such as:
 //
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
