@@ -79,7 +79,7 @@ def _one_rank(rank_trace: RankTrace) -> tuple[Violation, ...]:
 
 
 def _of_reading(rank_trace: RankTrace) -> tuple[Violation, ...]:
-    """Return the events that the reader dropped or repaired as violations; drops and guesses are errors."""
+    """Return a violation for each kind of event that the reader dropped or repaired; drops and guesses are errors."""
     return tuple(
         Violation(
             rank_trace.rank,

@@ -15,7 +15,7 @@ intervals = st.tuples(st.one_of(st.none(), st.integers(0, 2)), st.integers(0, 20
 
 @given(st.lists(intervals, max_size=12))
 def test_each_group_covers_its_own_nanoseconds_once(rows: list[tuple[int | None, int, int]]) -> None:
-    """The covered length of each group equals a count of its nanoseconds; null is a group too."""
+    """The covered length of each group equals its number of covered nanoseconds; null is a group too."""
     placed = [(key, start, start + length) for key, start, length in rows]
     table = pl.DataFrame(placed, SCHEMA, orient="row")
 

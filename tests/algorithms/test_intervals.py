@@ -195,7 +195,7 @@ def test_a_million_intervals_do_not_take_quadratic_time(function: object) -> Non
 
 @given(pairs_of_moments)
 def test_covered_time_before_each_time(pairs: Pairs) -> None:
-    """`covered_before` equals a count of the covered nanoseconds."""
+    """`covered_before` returns the number of covered nanoseconds before each time."""
     moments = np.arange(-45, 60)
     expected = [sum(moment < limit for moment in covered(pairs)) for limit in moments.tolist()]
 
@@ -204,7 +204,7 @@ def test_covered_time_before_each_time(pairs: Pairs) -> None:
 
 @given(st.lists(st.lists(st.integers(-20, 20), max_size=10), min_size=1, max_size=4))
 def test_distinct_times_are_each_time_once_in_order(times: list[list[int]]) -> None:
-    """The result depends neither on the order of the times nor on how arrays divide them."""
+    """The result depends neither on the order of the times nor on how they are divided among arrays."""
     arrays_of_times = [np.array(of_one, np.int64) for of_one in times]
 
     assert distinct_times(*arrays_of_times).tolist() == sorted({time for of_one in times for time in of_one})

@@ -136,10 +136,10 @@ def test_a_clock_shows_offset_and_drift():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ranks": 0}, "ranks=0: a job has at least 1; give a larger number"),
-        ({"steps": 0}, "steps=0: a job has at least 1; give a larger number"),
-        ({"layers": -1}, "layers=-1: a job has at least 1; give a larger number"),
-        ({"ranks_per_host": 0}, "ranks_per_host=0: a job has at least 1; give a larger number"),
+        ({"ranks": 0}, "ranks=0: must be at least 1; give a larger number"),
+        ({"steps": 0}, "steps=0: must be at least 1; give a larger number"),
+        ({"layers": -1}, "layers=-1: must be at least 1; give a larger number"),
+        ({"ranks_per_host": 0}, "ranks_per_host=0: must be at least 1; give a larger number"),
         ({"straggler_rank": 4}, "straggler_rank=4: the ranks are 0 to 3"),
     ],
 )

@@ -258,7 +258,7 @@ def test_the_command_rejects_invalid_options(tmp_path, capsys):
     with pytest.raises(SystemExit):
         main([str(tmp_path), "--ranks", "0"])
 
-    assert "ranks=0: a job has at least 1" in capsys.readouterr().err
+    assert "ranks=0: must be at least 1" in capsys.readouterr().err
 
 
 def test_the_module_runs_as_a_program(tmp_path):

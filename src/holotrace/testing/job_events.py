@@ -1,4 +1,4 @@
-"""Write the trace file of one rank of a simulated job, in the way of Kineto."""
+"""Write the trace file of one rank of a simulated job, as Kineto would write it."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class RankFile:
         return {"External id": number, "Record function id": 0, "Ev Idx": number - 1}
 
     def _details(self, operator: str, call: PlannedCall) -> dict[str, Any]:
-        """Return the args of one operator of a call, except its number."""
+        """Return the args of one of a call's operators, without the args that contain its number."""
         if operator == "record_param_comms":
             (planned,) = call.works
             return {**self._collective_args(planned.work.collective, planned.sequence), "Rank": self._plan.rank}
@@ -271,7 +271,7 @@ def _flow(phase: str, number: int, track: Track, times: Event, category: str) ->
 
 
 def _sequence_number(call: PlannedCall) -> int:
-    """Number autograd operations over the whole job, as PyTorch does; a step has fewer than 10,000."""
+    """Return a call's autograd number; as in PyTorch, numbers rise over all steps, by less than 10,000 in each."""
     return 10_000 * call.step + (call.call.sequence or 0)
 
 

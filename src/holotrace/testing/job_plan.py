@@ -69,7 +69,7 @@ class JobOptions:
     def __post_init__(self) -> None:
         for name in ("ranks", "steps", "layers", "ranks_per_host"):
             if getattr(self, name) < 1:
-                message = f"{name}={getattr(self, name)}: a job has at least 1; give a larger number"
+                message = f"{name}={getattr(self, name)}: must be at least 1; give a larger number"
                 raise InvalidOptionError(message)
         if self.straggler_rank is not None and not 0 <= self.straggler_rank < self.ranks:
             message = f"straggler_rank={self.straggler_rank}: the ranks are 0 to {self.ranks - 1}"
@@ -99,7 +99,7 @@ class JobOptions:
 
 @dataclass(frozen=True)
 class HostClock:
-    """The clock of one host, which is ahead by the offset at `BEGIN_NS`, and fast by the drift."""
+    """The clock of one host, which is `offset_ns` ahead at `BEGIN_NS`, and runs fast by `drift_ppb`."""
 
     offset_ns: int = 0
     drift_ppb: int = 0
@@ -123,7 +123,7 @@ class PlannedWork:
 
 @dataclass(frozen=True)
 class PlannedCall:
-    """A host operation; `spans` are the start and end of each operator in it, outermost first."""
+    """A host operation; `spans` are the start and end of each of its operators, outermost first."""
 
     call: Call
     step: int
@@ -324,7 +324,7 @@ class _Meeting:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def hold(self, one_per_rank: Sequence[PlannedWork]) -> None:
-        """Run a collective, after all ranks have launched it, once in each process group of its kind."""
+        """Run a collective once in each process group of its kind, after all ranks have launched it."""
         group = one_per_rank[0].work.collective.group
         step = self._options.ranks if group == WORLD_GROUP else self._options.ranks_per_host
         for first in range(0, self._options.ranks, step):
@@ -343,5 +343,5 @@ class _Meeting:
         self.held.append(PlannedCollective(parts[0].work.collective.name, group, members, sequence, starts, end_ns))
 
     def _arrive(self, rank: int, part: PlannedWork) -> None:
-        """Start the work only after the previous collective on the same stream."""
+        """Start the work only after the previous collective on the same stream has ended."""
         part.start_ns = max(part.start_ns, self._machines[rank].free_ns[part.work.stream] + STREAM_GAP_NS)

@@ -20,7 +20,7 @@ SCHEMA = "holotrace.testing.job_truth/1"
 """Value of the key `schema`, which identifies truth files."""
 
 GAP_THRESHOLD_NS = 30_000
-"""Waits from launch to start are kernel_wait if they are shorter than this, otherwise other."""
+"""Waits from launch to start count as `kernel_wait` if they are shorter than this, and as `other` if not."""
 
 _KINDS = ("computation", "communication", "memory")
 

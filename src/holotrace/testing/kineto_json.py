@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 Event = Mapping[str, Any]
-"""One event with the keys of the file: ph, cat, name, pid, tid, ts, dur, args. Times are in microseconds."""
+"""One event, with the same keys as in the file: ph, cat, name, pid, tid, ts, dur, args. Times are in microseconds."""
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=float)
 

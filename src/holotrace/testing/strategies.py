@@ -84,11 +84,11 @@ class _Layout:
         return value if isinstance(value, _NumberText) else json.dumps(value)
 
     def _key(self, key: str) -> str:
-        """Write a key, escaping only what is necessary, like all profilers."""
+        """Write a key, escaping only what is necessary, as all profilers do."""
         return json.dumps(key, ensure_ascii=self.ascii_only)
 
     def _string(self, value: str) -> str:
-        """Write a string; in single characters, such as phases, escape only what is necessary."""
+        """Write a string in this layout; a single character, such as a phase, is escaped only if necessary."""
         if not self.escape_all or len(value) == 1:
             return json.dumps(value, ensure_ascii=self.ascii_only)
         units = value.encode("utf-16-be").hex()

@@ -2,7 +2,7 @@
 
     python -m holotrace.testing.synthetic FOLDER --ranks 8
 
-writes one trace file per rank, with names and layout as from torch's `tensorboard_trace_handler`, and `truth.json`,
+writes one trace file per rank, named and laid out as by torch's `tensorboard_trace_handler`, and `truth.json`,
 which `holotrace.open_trace` ignores. One rank is slow, and all other ranks wait for it in every all-reduce. The hosts'
 clocks differ.
 """

@@ -133,7 +133,7 @@ def check(trace: Trace, *, strict: bool = False, executor: Executor = IN_PROCESS
 
 
 def _without_chosen(trusted: Trust, left_out: Collection[int]) -> Trust:
-    """Drop the doubt about missing ranks if the user left out as many ranks."""
+    """Drop the doubt about missing ranks if the user left out exactly this number of ranks."""
     doubts = trusted.doubts
     is_chosen = (pl.col("rule") == missing_ranks.__name__) & (pl.col("case_count") == len(left_out))
     return replace(trusted, doubts=doubts.filter(~is_chosen))

@@ -16,7 +16,7 @@ NODES = 4
 
 @st.composite
 def shares(draw):
-    """Return the shares by which each of four nodes passes its amount on to earlier nodes and three final targets."""
+    """Return how four nodes divide their amounts among earlier nodes and three final targets."""
     rows = [
         draw(st.lists(st.tuples(st.integers(-3, node - 1), st.integers(0, 9)), max_size=4)) for node in range(NODES)
     ]

@@ -117,7 +117,7 @@ def test_sums_of_subtrees_count_each_row_for_all_its_ancestors(intervals):
 
 @given(INTERVALS, st.data())
 def test_paths_are_equal_if_the_keys_of_all_ancestors_are(intervals, data):
-    """Two rows have the same path number exactly if they and all their ancestors have equal keys."""
+    """Two rows have the same path number if and only if they and all their ancestors have equal keys."""
     parent = of(*intervals).parent
     keys = [data.draw(st.integers(0, 2)) for _ in intervals]
 

@@ -1,4 +1,4 @@
-"""`segments` divides the time of each thread by its innermost interval."""
+"""`segments` assigns each part of a thread's time to the innermost interval that covers it."""
 
 from __future__ import annotations
 

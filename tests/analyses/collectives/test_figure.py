@@ -76,7 +76,7 @@ def test_sends_and_all_to_alls_have_a_matrix_each() -> None:
 
 
 def test_slow_pairs_have_an_edge() -> None:
-    """Only the slow pair's cell, from rank 0 to rank 1, has an edge, and the hover text shows the slowdown."""
+    """Only the slow pair's cell, from rank 0 to rank 1, has an outline, and the hover text shows the slowdown."""
     figure = plot_pairs(_pairs(3, slow={(0, 1)}))
 
     widths = figure.data[0].marker.line.width
@@ -101,6 +101,6 @@ def test_pairs_are_a_further_figure_only_if_there_are_any() -> None:
 
 
 def test_a_job_without_sends_has_no_cells() -> None:
-    """Instead of cells, the figure shows a message."""
+    """Without sends, the figure of pairs shows a message instead of cells."""
     text = plot_pairs(_result(late_rank())).layout.annotations[0].text
     assert text == "No transfers of known size between two ranks."

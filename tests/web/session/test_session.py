@@ -110,7 +110,7 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
     (run,) = session.runs
     whole = session.whole(run.id)
     assert list(whole.ranks) == [0, 1]
-    assert [file.reason for file in whole.skipped] == ["a link out of the served folder"]
+    assert [file.reason for file in whole.skipped] == ["a link to a file outside the served folder"]
 
 
 def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:

@@ -1,1 +1,1 @@
-"""Simulates training jobs on GPUs, each slowed by one mistake, and the same job without it."""
+"""Simulates pairs of training jobs: one slowed by a mistake, the other the same job without the mistake."""

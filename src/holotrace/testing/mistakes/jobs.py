@@ -20,7 +20,7 @@ from holotrace.testing.planted.rank_course import Meetings
 
 _COMPRESSION_LEVEL = 1
 _STEPS_NS: dict[str, float] = {}
-"""Cached results of `step_ns_of`, by the text of the options."""
+"""Cached results of `step_ns_of`; the keys are the options as text."""
 
 
 def step_ns_of(options: JobOptions) -> float:

@@ -11,7 +11,7 @@ from holotrace.testing.mistakes.jobs import step_ns_of
 from holotrace.testing.mistakes.options import JobOptions
 
 _DRAWN_SHARES = (0.12, 0.18, 0.3)
-"""A planted mistake costs at least one of these fractions of the healthy step, drawn at random."""
+"""The minimum costs of a planted mistake, as fractions of the healthy step; one is drawn at random."""
 
 _LEAST_SHARE = 0.06
 """A planted mistake whose size cannot be chosen costs at least this fraction of the healthy step."""
@@ -153,7 +153,7 @@ def _images(job: JobOptions, dice: random.Random) -> JobOptions:
 
 
 def _copied(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Copy large batches from pageable memory, or on the compute stream instead of ahead of time."""
+    """Copy large batches from pageable memory, or copy them on the compute stream rather than in advance."""
     job = _images(job, dice)
     size = dice.choice((100, 200)) << 20
     healthy = job.with_remedy("prefetched", size)
@@ -299,14 +299,14 @@ def _in_turn(rule: str, job: JobOptions, dice: random.Random) -> Pair:
 
 
 def _with_branches(job: JobOptions, dice: random.Random) -> JobOptions:
-    """Add branches that overlap on two streams, fill the device by themselves, or need each other's results."""
+    """Add branches: ones that overlap on two streams, that each fill the device, or that need each other's results."""
     kind = dice.choice(("parallel_branches", "full_branches", "dependent_branches"))
     chain_ns = 0.15 * step_ns_of(job) / job.layers
     return job.with_remedy(kind, chain_ns if kind == "dependent_branches" else 300_000)
 
 
 def _slow_recording(rule: str, job: JobOptions, dice: random.Random) -> Pair:
-    """Record the Python functions of a job whose host is as fast as the device without the profiler."""
+    """Record the Python functions of a job whose host, when not profiled, is as fast as the device."""
     job = replace(_small(job, dice), gpu=H100, precision="bfloat16", stacks=True)
     smaller = (replace(job, hidden=hidden, heads=8, host_factor=1) for hidden in (768, 640, 512, 384, 256))
     return _first_costly(rule, ((each, replace(each, stacks=False)) for each in smaller), 0.18)

@@ -35,13 +35,13 @@ _EVERY = 25
 """Every 25th kernel or copy of a step waits for another process that shares the device."""
 
 _HAND_OVER_NS = 15_000
-"""Time until another host thread begins."""
+"""Time to hand work over to another host thread."""
 
 _PROFILED_RANGE_NS, _PROFILED_FUNCTION_NS = 2_500, 1_300
 """Time that the recording of Python functions adds to each operator or call, and to each function."""
 
 _MOST_LATE_NS = 2_000
-"""Largest time between the ends of a collective on different ranks."""
+"""Largest difference between the times at which a collective ends on different ranks."""
 
 _CALLS = {"cudaLaunchKernel": 211, "cuLaunchKernelEx": 652, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41}
 
@@ -292,7 +292,7 @@ class Recorder:
         self._gloo, self.host, self.thread = self.host, caller, thread
 
     def wait_for_host_collectives(self) -> None:
-        """Let the host wait for its collectives to end, and the device for the results to be copied back."""
+        """Let the host wait until its collectives have ended, and let the device wait until the results are back."""
         self.host = self._course.point((self.host, 0), (self._gloo, _HAND_OVER_NS))
         self.wait(COMPUTE, _HOST_DATA)
 
@@ -333,7 +333,7 @@ class Recorder:
         self.rows.append(Row(category, name, self.thread, None, start, self.host, args))
 
     def _loading_ns(self, work: Work) -> float:
-        """Return how long the driver loads a kernel that runs for the first time."""
+        """Return how long the driver takes to load a kernel that runs for the first time; 0 for later runs."""
         if work.category != "kernel" or work.name in self._loaded:
             return 0.0
         self._loaded.add(work.name)

@@ -59,7 +59,7 @@ class Course:
         self._before[point].append(_Edge(earlier, least_ns, _NOT_PLANTED))
 
     def times(self, without: Collection[int] = ()) -> npt.NDArray[np.int64]:
-        """Return the true time of each point if the causes in `without` delayed nothing."""
+        """Return the true time of each point in the job without the delays that the causes in `without` add."""
         times = [BEGIN_NS] * len(self._before)
         for point in self._in_order():
             before = self._before[point]

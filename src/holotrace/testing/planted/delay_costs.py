@@ -1,9 +1,9 @@
 """Compute the delay costs of a simulated job, call by call, from the known delays.
 
-For every wait, compare the activities and waits of the waiting rank and of the last rank to arrive since both were last
-synchronised. Divide the wait into two parts, in the ratio of the late rank's extra work to its extra waiting. Charge
-the first part to the activities on which the late rank spent more time, in proportion to the excess. Charge the second
-part to the causes of the late rank's waits.
+For every wait, compare what the waiting rank and the last rank to arrive have done since they were last synchronised:
+their activities and waits. Divide the wait into two parts, in the ratio of the late rank's extra work to its extra
+waiting. Charge the first part to the activities on which the late rank spent more time, in proportion to the excess.
+Charge the second part to the causes of the late rank's waits.
 
 Source: D. Böhme, M. Geimer, L. Arnold, F. Voigtlaender, F. Wolf: Identifying the root causes of wait states in large-scale
 parallel applications. ACM Transactions on Parallel Computing 3(2), 2016. https://doi.org/10.1145/2934661
@@ -111,7 +111,7 @@ class DelayCosts:
         return int(arrivals[place - 1]) if place else 0
 
     def _arrivals_by_members(self) -> dict[frozenset[int], npt.NDArray[np.int64]]:
-        """Return {members: sorted times when all ranks had arrived in operations that include these members}."""
+        """Return, for each set of members, when operations that include these members had all their ranks, sorted."""
         arrivals: defaultdict[frozenset[int], list[int]] = defaultdict(list)
         for parts in self._by_rank.values():
             (members, *_) = [part.members for part in parts.values()]

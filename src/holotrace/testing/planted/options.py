@@ -27,7 +27,7 @@ CauseKind = Literal[
     garbage_collection  Python collects garbage before the forward pass
     python_function     a function of the training script sleeps before the forward pass
     late_start          the first kernel of the step starts long after its launch
-    host_gap            the host does nothing that the profiler records before the forward pass
+    host_gap            before the forward pass, the host does nothing that the profiler records
     slow_host           the host takes longer for every operator, so the device waits for launches
     slow_microbatch     all layers compute longer in one microbatch
 """

@@ -295,7 +295,7 @@ class RankCourse:
         return *(self._around[-1] if self._around else ("host", "")), self._module()
 
     def _module(self) -> str:
-        """Return the innermost module around the host."""
+        """Return the innermost module that the host is running; empty if there is none."""
         return next((name for _, name in reversed(self._around) if name.startswith("nn.Module: ")), "")
 
     def _call(self, name: str, *, correlation: int) -> int:

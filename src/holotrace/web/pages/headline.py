@@ -58,7 +58,7 @@ def verdict(session: Session, scope: Scope) -> tuple[str, pl.DataFrame]:
 
 
 def covers_one_job(session: Session, scope: Scope) -> bool:
-    """Return whether all traces are from PyTorch's profiler and one job; otherwise, the numbers are meaningless."""
+    """Return whether all traces are from PyTorch's profiler and from one job; if not, the numbers are meaningless."""
     return _whole(session, scope).has_diagnosis
 
 
@@ -72,7 +72,7 @@ def _whole(session: Session, scope: Scope) -> Wholeness:
 
 
 def _diagnosed(session: Session, scope: Scope) -> dict[str, float]:
-    """Return the numbers of the diagnosis; empty if the run lacks its input."""
+    """Return the numbers of the diagnosis; empty if the data that it needs were not recorded."""
     known = session.results(scope, (DIAGNOSIS,)).get(DIAGNOSIS)
     return known.headline.row(0, named=True) if isinstance(known, Diagnosis) and len(known.headline) else {}
 

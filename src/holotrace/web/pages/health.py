@@ -126,7 +126,7 @@ def _left_out(session: Session, selection: Selection) -> Table:
 
 
 def _health(session: Session, selection: Selection) -> tuple[FileHealth, ...]:
-    """Return the health of all files, also of ranks that are not selected."""
+    """Return the health of all files, including those of ranks that are not selected."""
     run = selection.scope.run
     return session.remember(Scope(run), "health", lambda: file_health(session.whole(run)))
 

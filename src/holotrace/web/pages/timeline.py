@@ -19,7 +19,7 @@ QUESTION = "What ran when, on which thread or stream?"
 _TERMS = (
     ("row", "a thread of the host or a stream of a device; a call is drawn below its caller"),
     ("pale slice", "merged events, each shorter than a pixel; the paler the slice, the less of its time they fill"),
-    ("GPU busy", "whether the device is busy; when zoomed out, the busy share of the time in each pixel"),
+    ("GPU busy", "whether the device is busy; when zoomed out, the fraction of each pixel's time in which it is busy"),
     ("queue", "work that was launched on a stream but has not started"),
     (
         "node-01 ± 12 µs",

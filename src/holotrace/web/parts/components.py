@@ -35,7 +35,7 @@ def answer_block(sentence: str) -> Component:
 
 
 def facts_block(facts: Iterable[tuple[str, str, str]]) -> Component:
-    """Return a row of numbers: the name, the value and a remark of each."""
+    """Return a row of numbers, each with its name and a remark."""
     terms = [html.Div([html.Dt(name), html.Dd([html.B(value), html.Small(remark)])]) for name, value, remark in facts]
     return html.Dl(terms, className="holotrace-facts")
 

@@ -1,9 +1,9 @@
 """A waitress server that keeps answering even if clients keep connections open without sending requests.
 
-waitress itself accepts 100 connections. It closes a silent connection after two minutes, but never a connection that
-keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this server,
-a request must arrive within half a minute. If all connections are in use, the server closes one that waits for a
-request.
+By default, waitress accepts 100 connections. It closes a silent connection after two minutes, but never a connection
+that keeps sending single bytes. Therefore, 100 such connections block waitress before any token is checked. On this
+server, a request must arrive within half a minute. If all connections are in use, the server closes one that waits for
+a request.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _HEADERS = (
 
 
 class Guard:
-    """Wraps a WSGI application: refuses requests from other pages, and adds the security headers.
+    """Wraps a WSGI application: refuses requests from pages of other sites, and adds the security headers.
 
     allowed_hosts    valid names and addresses in the Host header, without port; `*` for any
     token            token that the first request must contain as `?token=`; None if TensorBoard controls access
@@ -191,7 +191,8 @@ def _without(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
 def _comes_from_here(environ: WSGIEnvironment, host: str) -> bool:
     """Return whether a POST comes from a page of this server.
 
-    Browsers send Origin with every POST. A client that does not is no browser, so other sites cannot control it.
+    Browsers send Origin with every POST. A client that sends none is not a browser, so other sites cannot control
+    it.
     """
     if environ.get("HTTP_SEC_FETCH_SITE") == "same-origin":  # pages cannot set this header, and proxies keep it
         return True

@@ -81,12 +81,12 @@ def of_span(info: RunInfo, span: str) -> RunInfo | None:
 
 
 def spans_of(info: RunInfo) -> dict[int, tuple[str, ...]]:
-    """Return the files of each span, which is one recording of all workers; empty if the user named the files."""
+    """Return the files of each span (one recording of all workers); empty if the user named the files."""
     return {} if isinstance(info.source, tuple) or info.root is None else _spans_in(info.source, info.stamp)
 
 
 def contained(trace: Trace, root: str | None) -> Trace:
-    """Leave out linked files outside `root`; also drop the reasons for skipping such files, which may quote content.
+    """Leave out linked files outside `root`; also drop the reasons for skipping them, as these may quote content.
 
     The remaining files are bound to their current paths; if a link replaces a file later, the server ignores the link.
 
@@ -106,7 +106,7 @@ def contained(trace: Trace, root: str | None) -> Trace:
         *(file.path for file in trace.skipped if file not in skipped),
         *(rank_trace.source for rank, rank_trace in trace.ranks.items() if rank not in inside),
     )
-    outside = [SkippedFile(path, "a link out of the served folder") for path in paths]
+    outside = [SkippedFile(path, "a link to a file outside the served folder") for path in paths]
     return Trace(inside, (*skipped, *outside))
 
 

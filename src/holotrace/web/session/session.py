@@ -186,8 +186,7 @@ class Session:
         """Start `work` on a worker thread and return its future; calls with the same key share one future.
 
         Background work runs on a single separate thread, so it takes at most one core from other work. After a failure,
-
-        next call starts the work again.
+        the next call starts the work again.
         """
         with self._lock:
             known = self._answers.get(key)

@@ -1,8 +1,8 @@
 """Decide which scripts a page loads, and when, because loading scripts takes longer than computing the server's answer.
 
 Every page loads Dash and the components of the shell; pages with figures also load plotly.js. `assets/shell/later.js`
-loads other scripts when they are needed, and table scripts after the figures. It takes their addresses from the page,
-into which this module writes them.
+loads other scripts when they are needed, and table scripts after the figures; this module writes their addresses into
+the page.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class LeanDash(Dash):
     """A Dash application that at first loads only the scripts that the requested page needs."""
 
     def __init__(self, pages: Mapping[str, Page], view_of: Callable[[str], str], **options: Any) -> None:  # noqa: ANN401 -- as in Dash
-        """Create the application from pages by name, a function from a query to its page's name, and Dash's options."""
+        """Create the application; `view_of` returns the page's name for a query, and `options` are those of `Dash`."""
         super().__init__(
             **options,
             index_string=_INDEX,
@@ -144,7 +144,7 @@ def modules_in(folder: str) -> list[str]:
 
 @cache
 def imported_by(module: str) -> tuple[str, ...]:
-    """Return a module and all modules that it imports, directly or indirectly, except by a later `import()`."""
+    """Return a module and all modules that it imports, directly or indirectly, except through a dynamic `import()`."""
     modules = [module]
     for name in modules:  # the loop extends this list
         paths = _IMPORT.findall((ASSETS / name).read_text(encoding="utf-8"))
@@ -154,7 +154,7 @@ def imported_by(module: str) -> tuple[str, ...]:
 
 
 def register_scripts(flask: Flask) -> None:
-    """Serve the small plotly.js; browsers may cache it and the assets: their addresses contain a fingerprint."""
+    """Serve the small plotly.js; browsers may cache it and the assets, as their addresses contain a fingerprint."""
     flask.config["SEND_FILE_MAX_AGE_DEFAULT"] = KEPT_S
     flask.add_url_rule(f"/{_SMALL_PLOTLY}", "plotly", _serve_plotly)
 

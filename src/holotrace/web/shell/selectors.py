@@ -24,7 +24,7 @@ from holotrace.web.session.session import Scope, Session
 CHOICES_PART = "choices"
 
 MOST_LISTED = 2_048
-"""Maximum number of choices in a selector; the address accepts others too."""
+"""Maximum number of choices in a selector; the page's address accepts all other values too."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 MOST_FOLDERS = 1_000
-"""Maximum number of folders to search for a trace, because TensorBoard waits for the answer."""
+"""Maximum number of folders to search for a trace; TensorBoard waits for the answer, so the search must be short."""
 
 HOSTS_VARIABLE = "HOLOTRACE_ALLOW_HOST"
 """Environment variable with additional names of TensorBoard's server, separated by commas."""

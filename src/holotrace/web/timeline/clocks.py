@@ -37,7 +37,7 @@ def clocks_answer(known: TimelineClocks) -> list[dict[str, Any]]:
         host        name of the host or, if unknown, of the file
         half_width  error of the clock in ns; null if the clock is unknown
         lines       corrections to add to the clock: at, offset, drift (ppb), and last (end of validity, or null); `at`
-                    and `last` are texts, because a number in a browser has too few digits
+                    and `last` are texts, because JavaScript would round such large numbers
     """
     return [
         {

@@ -30,7 +30,7 @@ _OF_THE_EVENT = ("category", "device", "stream", "correlation", "external_id")
 def event_details(rank_trace: RankTrace, index: TimelineIndex, event_index: int) -> dict[str, Any]:
     """Return the name, time, position and arguments of an event, and the events that contain it, the innermost first.
 
-    Numbers in the arguments are strings, because some have more digits than a number in a browser.
+    Numbers in the arguments are strings, because JavaScript would round some of them.
 
     Raises:
         InvalidOptionError: the event is not on the timeline.

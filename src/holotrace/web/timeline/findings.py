@@ -56,7 +56,7 @@ def _gap_text(start_ns: int, end_ns: int, launch_ns: int | None) -> str:
 
 
 def waiting_findings(rank: int, waits: Waits) -> Iterator[Finding]:
-    """Yield the collectives in which a rank waits long for other ranks, or other ranks wait long for this rank."""
+    """Yield the collectives in which a rank waits a long time for others, or others wait a long time for this rank."""
     for row in waits.table.filter(pl.col("rank") == rank).iter_rows(named=True):
         start, late, event = row["start_ns"], row["late_rank"], row["event_index"]
         if row["caused_ns"]:

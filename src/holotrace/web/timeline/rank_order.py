@@ -14,8 +14,8 @@ from holotrace.units import duration_text
 from holotrace.web.session.session import Scope, Session
 
 MOST_COMPARED_BYTES = 1 << 30
-"""Maximum size of a run whose files are read to compare its ranks; larger runs have no order until a page compares
-them."""
+"""Maximum size of a run whose files are read to compare its ranks; larger runs have no order until a page
+compares their ranks."""
 
 _ANALYSIS = "stragglers"
 _LEAST_RANKS = 3

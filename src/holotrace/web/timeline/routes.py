@@ -172,7 +172,7 @@ def _links(session: Session) -> list[dict[str, Any]]:
 
 
 def _neighbour(session: Session) -> dict[str, Any]:
-    """Answer with the event `by` events after `event`, on its row or among events with its name; see `neighbour`."""
+    """Answer with the event that follows `event` by `by` events, on its row or with its name; see `neighbour`."""
     of, index = request.args.get("of", ""), _index(session)
     if of not in ("row", "name"):
         message = f"`of` must be row or name, not {of[:40]!r}"

@@ -14,7 +14,7 @@ from holotrace.store.trace import Trace
 
 @dataclass(frozen=True, eq=False)
 class Waits(EqualByContent):
-    """Collectives in which a rank waits long for another rank, or other ranks wait long for this rank.
+    """Collectives in which a rank waits a long time for others, or other ranks wait a long time for this rank.
 
     table  one row per rank and collective, sorted by rank and start:
 

@@ -50,7 +50,7 @@ export const wrapped = (text, length) => {
 };
 
 /**
- * Return the width of an axis's labels, which is not available for a title next to them.
+ * Return the width that the labels of an axis take away from a title next to them.
  * @param {{ ticktext?: unknown[], categoryarray?: unknown[] }} axis
  */
 const besideLabels = ({ ticktext, categoryarray = [] }) =>
@@ -79,7 +79,7 @@ export const fittedNotes = ({ annotations, yaxis, yaxis2 }, width) => {
 };
 
 /**
- * Label fewer categories if their labels would touch: every second of the labels, or every fourth, and so on.
+ * Label fewer categories if their labels would touch: only every second one or, if necessary, every fourth, and so on.
  * @param {Axis} axis
  * @param {number} width
  * @returns {Axis}

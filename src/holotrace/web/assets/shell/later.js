@@ -65,7 +65,7 @@ const drawInTurn = (types) => {
   };
 };
 
-// Tables: controls and grids are created after the figures are drawn; until then, the page shows gaps of equal height.
+// Tables: controls and grids are created after the figures are drawn; until then, their places stay empty.
 const isDrawing = () =>
   [...document.querySelectorAll("#page .dash-graph")].some((graph) => !graph.querySelector(".main-svg"));
 

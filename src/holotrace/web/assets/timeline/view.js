@@ -207,7 +207,7 @@ export class View {
   }
 
   /**
-   * Scroll until the anchor's item has its former distance from the upper edge; return whether the item exists.
+   * Scroll so that the anchor's item is as far from the upper edge as before; return whether the item exists.
    * @param {{ key: string, away: number } | null} anchor
    */
   restore(anchor) {

@@ -18,7 +18,7 @@ from holotrace.web.timeline.index import TimelineIndex
 MOST_AREAS = 128
 LARGEST_TIME = 2**62
 
-_FORM = "`areas` must be RANK:START:END:ROWS, several of them joined with semicolons"
+_FORM = "`areas` must be RANK:START:END:ROWS, or several of these joined with semicolons"
 _FIELDS = 4
 
 

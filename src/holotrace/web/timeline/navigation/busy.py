@@ -15,7 +15,7 @@ PARTS = 512
 
 
 def busy_answer(index: TimelineIndex) -> dict[str, Any]:
-    """Return the busy share of each part of the recording: of devices or, without device work, of host operators.
+    """Return how busy the devices or, without device work, the host's operators are in each part of the recording.
 
     Returns:
         of       "device" or "host"

@@ -139,7 +139,7 @@ export class FlameGraph {
 }
 
 /**
- * Return the block to enlarge to the full width to make another block wide enough to see.
+ * Return the block that must fill the width so that `block` becomes wide enough to see.
  * @param {Block[]} blocks
  * @param {Block} block
  */

@@ -23,7 +23,7 @@ const COLUMNS = [
 const FIRST_ROWS = 15;
 
 /**
- * Hide the rows after the first ones behind a button, to keep the flame graph in view.
+ * Hide all but the first `FIRST_ROWS` rows until a button is pressed, to keep the flame graph in view.
  * @param {HTMLElement} body
  */
 const folded = (body) => {

@@ -1,6 +1,6 @@
 // Converts between times of a rank (ns since its origin) and times on the axis (ns since the origin of the first rank).
-// The axis shows the clock of the reference host; the lines of a rank's clock are the corrections to add to the rank's
-// times.
+// The axis shows the clock of the reference host; the `lines` of a rank's clock give the corrections to add to the
+// rank's times.
 
 import { durationText } from "../../units.js";
 

@@ -61,7 +61,7 @@ export class Loader {
   }
 
   /**
-   * Load the first rank immediately; `later` would wait for all ranks, because each added rank moves the view.
+   * Load the first rank immediately. With `later`, it would wait for all ranks: each added rank restarts the timer.
    * @param {Rank} rank
    */
   first(rank) {
@@ -70,7 +70,7 @@ export class Loader {
   }
 
   /**
-   * Return a text that identifies the request of a load.
+   * Return a text that identifies what a load would request now.
    * @param {Rank} rank
    */
   wanted(rank) {

@@ -1,5 +1,5 @@
-// Opens a trace in Perfetto: on this machine if installed, else at ui.perfetto.dev, which receives the trace in a
-// message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
+// Opens a trace in Perfetto: on this machine if it is installed here, else at ui.perfetto.dev, which receives the
+// trace in a message: https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui
 
 import { ask } from "./server.js";
 

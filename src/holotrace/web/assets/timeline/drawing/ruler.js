@@ -1,4 +1,4 @@
-// Draws the ruler with times, training steps and the length of the selected span, and the grid of the times below it.
+// Draws the ruler with times, training steps and the length of the selected span, and the grid lines below it.
 
 import { clamp, durationText, momentText } from "../../units.js";
 

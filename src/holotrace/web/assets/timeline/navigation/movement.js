@@ -26,7 +26,7 @@ export class Movement {
   }
 
   /**
-   * Zoom to a time range, with a margin on either side of `share` times its length.
+   * Zoom to a time range; on either side, leave a margin of `share` times its length.
    * @param {number} start
    * @param {number} end
    * @param {number} [share]

@@ -1,4 +1,4 @@
-// Stores which rows of the timeline are shown, and in which order; as a text in the address:
+// Stores which rows of the timeline are shown, and in which order. In the address, this is a text such as:
 //
 //   pin.0.3,1.2~hide.0.5~order.0.3.1.2~find.stream
 //
@@ -47,7 +47,7 @@ export class RowState {
   }
 
   /**
-   * Store the text of the filter, which may contain any character, and return the part before it.
+   * Store the text of the filter, which comes last because it may contain any character; return the part before it.
    * @param {string} text
    */
   textPart(text) {

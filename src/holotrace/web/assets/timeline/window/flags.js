@@ -92,7 +92,7 @@ export class Flags {
   }
 
   /**
-   * Set a flag at a pixel or, if there is none, at the selected event or in the middle of the view.
+   * Set a flag at a pixel or, if none is given, at the selected event, else in the middle of the view.
    * @param {number | null} x
    */
   setAt(x) {
@@ -109,7 +109,7 @@ export class Flags {
   }
 
   /**
-   * Edit the flag at a pixel of the ruler or, if there is none, set a flag.
+   * Edit the flag at a pixel of the ruler, or set a flag there if there is none.
    * @param {number} x
    */
   press(x) {

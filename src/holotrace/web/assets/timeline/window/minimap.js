@@ -49,7 +49,7 @@ export const dragged = (grip, { start, end }, from, to) => {
 };
 
 /**
- * Return the visible range after a key; undefined if the key does nothing.
+ * Return the visible range after a key press; undefined if the key does nothing.
  * @param {string} key
  * @param {Times} times
  * @param {Times} whole

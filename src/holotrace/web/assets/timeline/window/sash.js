@@ -9,7 +9,7 @@ const [LEAST, USUAL, MOST] = [10, 32, 80];
 const STEP = 4;
 
 /**
- * Return the panel's new height after a key, in percent of the timeline's height; undefined if the key does nothing.
+ * Return the panel's height after a key press, in percent of the timeline's height; undefined if the key does nothing.
  * @param {string} key
  * @param {number} height
  */
