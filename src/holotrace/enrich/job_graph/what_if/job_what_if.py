@@ -86,11 +86,11 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.
         data_loading: regular expressions of host ranges that count as data loading.
-        force: predict even if the unchanged replay misses the measured length by more than 3 %.
+        force: predict even if the unchanged replay differs from the measured length by more than 3 %.
         executor: runs the work on the ranks.
 
     Raises:
-        InconsistentTimesError: the unchanged replay misses the measured length by more than 3 %.
+        InconsistentTimesError: the unchanged replay differs from the measured length by more than 3 %.
         InvalidOptionError: a change selects nothing on any rank, or asks for a negative duration or factor.
 
     Source: docs/reference/analyses/critical_path.md describes the graph.
