@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def window_of(builder: TraceBuilder, **options) -> PathWindow:
-    """Build the trace and return the window of its one rank."""
+    """Build the trace and return the window of its only rank."""
     (rank_trace,) = builder.build().ranks.values()
     return path_window(rank_trace, **options)
 

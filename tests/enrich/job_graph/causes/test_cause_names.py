@@ -1,4 +1,4 @@
-"""The cause of each time of a thread follows from its functions: PyTorch's waits are idle, data sets load data."""
+"""The functions of a thread show what it does: in PyTorch's waits it is idle, in data sets it loads data."""
 
 from __future__ import annotations
 
