@@ -86,7 +86,7 @@ def test_several_passes_through_the_model_count_their_own_layers():
 
 
 def test_forward_and_backward_are_two_parts():
-    """The graph runs three layers forward, then three backward with other kernels; each pass has its own layers."""
+    """The graph runs three layers forward, then three backward with different kernels; each pass has its own layers."""
     forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
     sequence = forward + backward
     numbers = np.array([ord(letter) for letter in sequence], np.int64)

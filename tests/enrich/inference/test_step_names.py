@@ -122,7 +122,7 @@ def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
     ],
 )
 def test_other_names_are_no_steps(name: str | None) -> None:
-    """Malformed, truncated and long names, and names of other ranges, are not names of steps."""
+    """Malformed, truncated and long names, and names of other ranges, are not parsed as step names."""
     assert step_of_name(name) is None
 
 

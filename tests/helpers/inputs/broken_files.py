@@ -41,7 +41,7 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return a copy of an event with another time and other changes."""
+    """Return a copy of an event with a different time and other changes."""
     return {**event, "ts": time_us, **changes}
 
 

@@ -84,7 +84,7 @@ def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
 
 
 def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
-    """Rank 1 lacks one of two batches, so its batch is not matched with the batches of rank 0 by order."""
+    """Rank 1 lacks one of two batches, so its other batch is not matched with a batch of rank 0 by order."""
     of_ranks = {0: of_rank(_batch(1), _batch(1, at=100)), 1: of_rank(_batch(_from(0), at=100))}
 
     assert _operations(of_ranks) == []
