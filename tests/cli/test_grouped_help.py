@@ -55,7 +55,7 @@ def test_options_are_under_headings(command: str) -> None:
 
 
 def test_options_of_a_question_come_before_common_ones() -> None:
-    """The what-if options of critical_path are not under the headings that all commands have."""
+    """The what-if options of critical_path have a heading of their own, apart from the options of all commands."""
     groups = sections("critical-path")
 
     assert any(name.startswith("--scale") for name in groups["Options"])

@@ -57,7 +57,7 @@ QUICK = [
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory) -> Path:
-    """Write a job with hostile names to a hostile folder name, beside another job and a file that is not a trace."""
+    """Write a hostile job to a folder with a hostile name, beside another job and a file that is not a trace."""
     folder = tmp_path_factory.mktemp("traces") / f"job{ACTING.replace('/', '')}"
     hostile_job().write(folder)
     hostile_job(ranks=1).write(folder.with_name("other"))
@@ -70,7 +70,7 @@ def job(tmp_path_factory) -> Path:
 def test_no_name_controls_a_terminal(command, on_terminal, job, tmp_path, monkeypatch, capsys) -> None:  # noqa: PLR0917
     """Neither stdout nor stderr contains control sequences, except that CSV written to a pipe keeps names exact."""
     if not on_terminal and (command == "sql --format csv" or command.endswith("--json")):
-        # In a pipe, CSV keeps names exact, and JSON is the same as on a terminal.
+        # Written to a pipe, CSV keeps names exact, and JSON is the same as on a terminal.
         return
     paths = {
         "job": job,

@@ -1,4 +1,4 @@
-"""On invalid values in a file or a broken stdout, a command succeeds or fails with a one-line error."""
+"""Given invalid values in a file, or a broken stdout, a command succeeds or fails with a one-line error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COMMANDS = ["summary", "check", *(analysis.command for analysis in ANALYSES)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """Write one job per impossible value, which replaces all properties of its devices and of the job."""
+    """For each impossible value, write a job in which all properties of the devices and of the job have this value."""
     folder = tmp_path_factory.mktemp("jobs")
     for name, value in IMPOSSIBLE.items():
         builder = TraceBuilder().step(1, 0, 100).step(2, 100, 100)

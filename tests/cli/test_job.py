@@ -50,7 +50,7 @@ def grow(path: Path, size: int) -> None:
 
 
 def test_bytes_of_plain_json_count_less_than_compressed_ones(tmp_path) -> None:
-    """Three plain files of 20 MB need no workers, because a byte of plain JSON counts as 1/16 of a compressed byte."""
+    """Three plain files of 20 MB need no workers, because plain JSON is weighted as 1/16 of compressed JSON."""
     for rank in range(3):
         (tmp_path / f"rank{rank}.json").write_text('{"traceEvents": []}')
     trace = open_trace(tmp_path)

@@ -1,4 +1,4 @@
-"""Run every analysis on one engine, and write its tables as Parquet files; equal tables give equal bytes.
+"""Run every analysis on one engine, and write the tables as Parquet files; equal tables give equal bytes.
 
     python -m clusters.answers ENGINE SOURCE FOLDER [MARK]
 
@@ -38,7 +38,7 @@ def everything(rank_trace: RankTrace, *, mark: Path, deadly_rank: int) -> npt.ND
 
 @contextmanager
 def engine(name: str) -> Iterator[Executor]:
-    """Create the executor of an engine as the documentation says; a tcp:// address means a Dask scheduler."""
+    """Create the executor of an engine as documented; a tcp:// address means a Dask scheduler."""
     if name == "none":
         yield IN_PROCESS
     elif name == "processes":

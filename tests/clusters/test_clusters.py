@@ -43,7 +43,7 @@ def folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def short_folder() -> Iterator[str]:
-    """Return a folder with a short path: Ray's sockets allow at most 108 bytes."""
+    """Return a folder with a short path, because the paths of Ray's sockets may have at most 108 bytes."""
     with TemporaryDirectory(prefix="holotrace-", dir="/tmp") as name:
         yield name
 
@@ -70,7 +70,7 @@ def run(folder, short_folder) -> Run:
 
 @pytest.fixture(scope="module")
 def expected(folder, run) -> dict[str, bytes]:
-    """Return the results of the analyses without an executor."""
+    """Return the results that the analyses give without an executor."""
     return answers(folder, run, "none")
 
 
@@ -145,7 +145,7 @@ def test_mpi_without_another_process_is_a_one_line_error(folder) -> None:
 
 
 def test_a_lost_worker_is_a_worker_lost_error() -> None:
-    """A worker lost by Dask raises WorkerLostError with Dask's message; an error of the call itself stays unchanged."""
+    """If Dask loses a worker, a WorkerLostError quotes Dask's message; an error raised by the call stays unchanged."""
     distributed = pytest.importorskip("distributed")
     executor = DaskExecutor(SimpleNamespace(get_executor=lambda: IN_PROCESS))
     error = executor.submit(
@@ -193,7 +193,7 @@ def mpiexec(count: str) -> tuple[str, ...]:
 
 
 def start(folder: Path, *command: str) -> subprocess.Popen[bytes]:
-    """Start a program that is installed beside Python, and write its output to a file."""
+    """Start a program installed next to the Python interpreter, and write its output to a file."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),

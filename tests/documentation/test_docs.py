@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The error reference lists each class with its last direct base class."""
+    """The error reference lists each error class with the last of its base classes."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)
@@ -115,7 +115,7 @@ def test_every_question_has_its_picture(name) -> None:
 
 
 def test_the_pictures_are_small_enough_for_a_repository() -> None:
-    """Each picture has at most 200 KB, and all together at most 3 MB."""
+    """Each picture takes at most 200 KB, and all together take at most 3 MB."""
     sizes = [path.stat().st_size for path in (DOCS / "images").rglob("*.*")]
     assert max(sizes) <= 200_000
     assert sum(sizes) <= 3_000_000

@@ -68,7 +68,7 @@ def test_what_trace_diff_shows(run) -> None:
 
 
 def test_what_stragglers_shows(run, capsys) -> None:
-    """Both HTA's method and holotrace's name rank 3, which sleeps in every step."""
+    """HTA's method and our own both identify rank 3, which sleeps in every step, as the straggler."""
     names, shown = run("stragglers")
     assert names["straggler"] == 3
     assert shown["native"].filter("is_straggler")["rank"].to_list() == [3]
@@ -90,7 +90,7 @@ def test_what_memory_shows(run) -> None:
 
 
 def test_what_counters_shows(run) -> None:
-    """Each kernel has an operator, and the operations of each operator add up to the expected sum."""
+    """Each kernel has an operator, and the FLOPs of each operator add up to the expected sum."""
     names, shown = run("counters")
     assert shown["facade"]["top_level_op"].to_list() == ["aten::mm", "aten::add", "aten::mm"]
     assert names["per_operator"].rows() == [("aten::mm", 24_000_000.0), ("aten::add", 50_000.0)]

@@ -114,7 +114,7 @@ def test_short_names_of_one_table_differ(names: list[str], short: list[str]) -> 
 
 
 def test_the_same_kernels_have_the_same_short_names_in_any_order() -> None:
-    """The short names do not depend on the order of the kernels, so a figure and its table show the same ones."""
+    """The short names do not depend on the order of the kernels, so a figure and its table show the same names."""
     names = [f"{'x' * 100}{number}{'y' * 100}" for number in range(9)]
     assert short_names(names) == short_names(names[::-1])
 

@@ -77,7 +77,7 @@ def test_exact_durations_keep_every_nanosecond() -> None:
 
 
 def test_states_of_several_kinds_are_hatched_with_their_colors() -> None:
-    """A state of two kinds has both colours and a hatch pattern, so readers can recognise it without colours."""
+    """A state that combines two kinds is hatched in both colours, so readers can recognise it without colours."""
     assert state_marker(["computation"]) == {"color": KIND_COLORS["computation"]}
     pattern = state_marker(["computation", "communication"])["pattern"]
     assert (pattern["bgcolor"], pattern["fgcolor"]) == (KIND_COLORS["computation"], KIND_COLORS["communication"])

@@ -58,7 +58,7 @@ def linear(color: str) -> tuple[float, ...]:
 
 
 def seen(color: str, kind: str) -> tuple[float, ...]:
-    """Return linear RGB as seen without one kind of cones."""
+    """Return linear RGB as seen by an eye that lacks one kind of cone."""
     return tuple(sum(a * b for a, b in zip(row, linear(color), strict=True)) for row in BLIND[kind])
 
 
@@ -102,7 +102,7 @@ def test_colors_used_together_differ_for_colour_blind_readers(names: str, kind: 
 
 @pytest.mark.parametrize("name", ["light", "dark"])
 def test_text_of_a_theme_is_readable(name: theme.Theme) -> None:
-    """Text, links and bad news have a contrast of at least 4.5 on figures and on the page around them."""
+    """Text, links and warnings have a contrast of at least 4.5 on figures and on the page around them."""
     surface = theme.SURFACES[name]
     words = (surface.text, surface.muted, surface.accent, surface.bad)
     assert min(contrast(ink, behind) for ink in words for behind in (surface.background, surface.page)) >= 4.5

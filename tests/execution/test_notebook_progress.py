@@ -1,4 +1,4 @@
-"""Tests of the progress bar of notebooks, with a module in place of IPython that records what is displayed."""
+"""Tests of the progress bar of notebooks, with a stand-in for IPython that records what is displayed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from holotrace.execution.worker import THREADS_VARIABLE
 
 
 def test_work_runs_in_another_process() -> None:
-    """A call runs in a process with another id than the caller's."""
+    """A call runs in a process whose id differs from the caller's."""
     with processes(1) as pool:
         assert pool.submit(os.getpid).result() != os.getpid()
 

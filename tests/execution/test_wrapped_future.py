@@ -1,4 +1,4 @@
-"""`wrapped_future` forwards results and errors of futures of other libraries."""
+"""`wrapped_future` forwards the results and errors of other libraries' futures."""
 
 from __future__ import annotations
 

@@ -285,7 +285,7 @@ def test_an_edited_copy_may_have_no_events_or_only_new_ones(tmp_path, events) ->
 
 @pytest.mark.parametrize("text", [f'[{EVENT},{{"name":"x"}}', f'[{EVENT},{{"name":"x"}},{EVENT[:50]}'])
 def test_an_edited_copy_of_a_truncated_file_is_complete(tmp_path, text) -> None:
-    """From a truncated file, the copy has the complete events, edited, the added ones, and a closing bracket."""
+    """The copy of a truncated file has the edited complete events, the added events, and a closing bracket."""
     edited(opened(file_of(tmp_path, text)), tmp_path / "out.json", edits(LEFT_OUT, MARKED, KEPT, KEPT), [MARK])
     assert json.loads((tmp_path / "out.json").read_text()) == [{"name": "x", "args": {"index": 1}}, MARK]
 

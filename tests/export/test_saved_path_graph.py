@@ -97,7 +97,7 @@ def test_a_graph_belongs_to_the_trace_it_was_made_from(saved, tmp_path) -> None:
 
 @pytest.mark.parametrize("length", [0, 10, 700, -20])
 def test_a_truncated_file_is_a_clear_error(saved, rank_trace, length) -> None:
-    """A file cut at 0, 10 or 700 bytes, or 20 bytes before its end, raises NotASavedPathError with its name."""
+    """A file cut at 0, 10 or 700 bytes, or 20 bytes before its end, raises NotASavedPathError with the file's name."""
     saved.write_bytes(saved.read_bytes()[:length])
     with pytest.raises(NotASavedPathError, match=r"path\.zip is not a saved critical path that can be restored: "):
         load_path_graph(saved, rank_trace)

@@ -116,7 +116,7 @@ def test_the_page_names_no_other_address(text, page) -> None:
     assert not re.findall(r"https?://(?!www\.w3\.org)", ours)
 
 
-@pytest.mark.skipif(small_plotly_js() is None, reason="this version of plotly has another major version of plotly.js")
+@pytest.mark.skipif(small_plotly_js() is None, reason="this plotly has a different major version of plotly.js")
 def test_plotly_is_embedded_once(text) -> None:
     """The page contains the small build of plotly.js once, and does not contain all of plotly.js."""
     assert text.count(plotly_js_for([])) == 1
@@ -169,12 +169,12 @@ def test_every_analysis_with_data_has_a_section(page) -> None:
 def test_only_the_first_section_is_open_when_the_page_is_opened(page) -> None:
     """Each section except the first is folded into one line with its title and answer."""
     sections = [details for details in page.named("details") if "section" in (details.get("class") or "")]
-    assert len(sections) == len(with_rows()) + 1  # and the section of the files
+    assert len(sections) == len(with_rows()) + 1  # one more for the files
     assert [section["id"] for section in sections if "open" in section] == [by_section()[0].name]
 
 
 def test_analyses_without_rows_say_what_to_record_in_one_folded_list(page) -> None:
-    """The end of the page says that memory events are missing, and to record them with profile_memory=True."""
+    """The end of the page says that memory events are missing, and that profile_memory=True records them."""
     lacking = [analysis for analysis in ANALYSES if analysis not in with_rows()]
     heading = f"No data for {', '.join(analysis.title for analysis in lacking)}"
     assert page.text.index("Files and their health") < page.text.index(heading)

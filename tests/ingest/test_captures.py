@@ -36,7 +36,7 @@ def sources(captures: tuple[Capture, ...]) -> list[str]:
 
 
 def test_captures_of_the_rank_and_the_padded_batch_are_read(tmp_path):
-    """Each rank has its own captures; a batch of 8 uses the capture for 16, because it is the next larger one."""
+    """Each rank has its own captures; a batch of 8 uses the capture for 16, because 16 is the next larger size."""
     replay(0, 1).write(tmp_path)
     written(tmp_path / "capture_traces", *(f"bs_{size}_rank{rank}.json" for size in (4, 16, 32) for rank in (0, 1)))
     trace = open_trace(tmp_path, cache=False)

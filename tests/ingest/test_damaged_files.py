@@ -173,7 +173,7 @@ print(json.dumps([(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) 
 
 
 def memory_of_reading(path: Path, folder: Path, threads: int) -> tuple[int, list[dict[str, object]]]:
-    """Return how many bytes of memory it takes to read a file, and the findings."""
+    """Return the bytes of memory that reading a file takes, and the findings."""
     folder.mkdir()
     command = [sys.executable, "-c", PEAK, str(path), str(folder), str(threads)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

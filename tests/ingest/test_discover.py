@@ -70,7 +70,7 @@ def test_the_header_takes_precedence_over_the_name(write_trace: WriteTrace) -> N
 
 
 def test_rank_minus_one_does_not_count(write_trace: WriteTrace) -> None:
-    """A rank of -1 in the header, written by a process without a process group, is ignored; the file name counts."""
+    """A rank of -1 in the header, written by a process without a process group, is ignored; the file name is used."""
     assert names_by_rank(write_trace("rank3.json", rank=-1)) == {3: "rank3.json"}
 
 
@@ -142,7 +142,7 @@ def test_a_folder_is_searched_by_content(write_trace: WriteTrace, tmp_path: Path
 
 
 def test_other_files_are_skipped_with_the_reason(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Every file in a folder that is not a trace of a rank is skipped, with a reason that says what it is."""
+    """In a folder, every file that is not a trace of a rank is skipped, with a reason that says what the file is."""
     write_trace("rank0.json")
     nodes = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "time": "now", "start_ts": 1, "nodes": [{"id": 1}]}
     contents: dict[str, str] = {
@@ -332,7 +332,7 @@ def test_an_unreadable_file_does_not_hide_the_others(
 
 
 def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """If reading a file for its rank fails, it is skipped, and the other file in the folder is opened."""
+    """If reading a file to find its rank fails, the file is skipped, and the other file in the folder is opened."""
     write_trace("a.json")
     write_trace("b.json")
 
@@ -349,7 +349,7 @@ def test_a_file_that_fails_when_read_for_its_rank_is_skipped(write_trace: WriteT
 
 @given(st.text())
 def test_any_text_is_a_path_or_a_holotrace_error(text: str) -> None:
-    """For any text that names no file, a HolotraceError is raised and nothing else."""
+    """For any text that names no file, a HolotraceError is raised, and no other error."""
     with pytest.raises(HolotraceError, match=r"."):
         discover(f"/no/such/folder/{text}", read_nothing)
 

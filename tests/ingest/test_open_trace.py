@@ -56,7 +56,7 @@ def test_open_trace_is_public() -> None:
 
 
 def test_files_are_read_when_needed(write_trace: WriteTrace) -> None:
-    """If its beginning states its rank, a file is read only once, when a table is first needed."""
+    """If the beginning of a file states the rank, the file is read only once, when a table is first needed."""
     progress = Recorder()
     trace = open_trace(write_trace("a.json", rank=3), progress=progress)
     assert progress.files == []

@@ -53,7 +53,7 @@ def test_ranks_on_one_host_share_a_clock():
 
 
 def test_aligned_clocks_time_a_transfer_that_is_much_longer_than_their_error():
-    """Host b's clock is 10 µs behind, within 20 ns; rank 1 is 300 ns late, and the transfer takes 1,000 ns."""
+    """Host b's clock is 10 µs (± 20 ns) behind; rank 1 is 300 ns late, and the transfer takes 1,000 ns."""
     first, second = _timed((0, "a", 10_000, 11_300, 0, 0), (0, "b", 300, 1_300, 10_000, 20))
 
     assert (first["wait_ns"], first["transfer_ns"], first["transfer_basis"]) == (300, 1_000, ALIGNED_CLOCKS)
@@ -69,7 +69,7 @@ def test_lateness_below_the_error_of_the_clocks_is_unknown():
 
 
 def test_unknown_clocks_leave_durations():
-    """Without a common clock, the rank with the shortest call counts as the last to arrive."""
+    """Without a common clock, the rank with the shortest call is assumed to arrive last."""
     first, second = _timed((0, "a", 0, 400, 0, 0), (0, "b", 7_000, 7_100, None, None))
 
     assert (first["wait_ns"], second["wait_ns"], second["is_last"]) == (300, 0, True)
@@ -97,7 +97,7 @@ def test_a_call_without_counterpart_has_no_waiting():
 
 
 def test_a_rank_that_ends_before_another_arrives_did_not_wait_for_it():
-    """If a buffered send ends before the receive begins, waiting comes from durations, so no transfer is negative."""
+    """If a buffered send ends before the receive begins, waiting is derived from durations; no transfer is negative."""
     first, second = _timed((0, "a", 0, 100, 0, 0), (0, "a", 500, 550, 0, 0))
 
     assert (first["wait_ns"], second["wait_ns"], first["transfer_ns"]) == (50, 0, 50)

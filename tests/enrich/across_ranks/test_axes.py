@@ -134,7 +134,7 @@ def test_the_default_group_is_the_world_beside_other_axes_and_an_axis_alone():
 
 
 def test_one_group_that_sends_in_turn_names_its_equals():
-    """If one group sends in turn, it is a pipeline, and so is a group of the same shape that sends at once."""
+    """If the ranks of one group send in turn, it is a pipeline, and so is an undecided group of the same shape."""
     undecided = Use(frozenset({"send", "recv"}), exchange="undecided")
 
     assert _names([([0, 2], ""), ([1, 3], "")], [undecided, _SENDS]) == ["pp", "pp"]

@@ -66,7 +66,7 @@ def test_a_missing_kernel_shifts_no_other(rank, number, real_traces) -> None:
 
 
 def test_all_reduces_of_a_pipeline_belong_to_the_data_parallel_groups(real_traces) -> None:
-    """All four ranks make equally many all-reduces of equal sizes, but each stage makes them at other times."""
+    """All four ranks make equally many all-reduces of equal sizes, but each stage makes them at different times."""
     matching = match(_of_ranks(real_traces / "pipeline_gloo_4rank"))
 
     inferred = matching.groups.filter(description="mesh_dp").select("ranks", "is_inferred").rows()

@@ -146,7 +146,7 @@ def old_kernel(name: str, host_call: str, **args: object) -> TraceBuilder:
 
 
 def test_the_host_call_around_the_launch_describes_a_silent_kernel() -> None:
-    """NCCL runs an all-to-all as sends and receives, so its kind, type and size come from the host call."""
+    """NCCL runs an all-to-all as sends and receives, so the host call gives the kind, type and size."""
     shapes = {"Input Dims": [[6, 4]], "Input type": ["long int"]}
     builder = old_kernel("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(int)", "nccl:all_to_all", **shapes)
     operations = communication(builder.build().ranks[0])

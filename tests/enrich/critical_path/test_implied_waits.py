@@ -1,4 +1,4 @@
-"""Waits between streams that timing shows only for some calls are assumed for the others too."""
+"""If timing shows for some calls that one stream waits for another, the same is assumed for the other calls."""
 
 from __future__ import annotations
 

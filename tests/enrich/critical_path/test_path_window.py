@@ -12,7 +12,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def window_of(builder: TraceBuilder, **options) -> PathWindow:
-    """Build the trace and return the window of its one rank."""
+    """Build the trace and return the window of its only rank."""
     (rank_trace,) = builder.build().ranks.values()
     return path_window(rank_trace, **options)
 
@@ -43,7 +43,7 @@ def steps() -> TraceBuilder:
 def test_a_window_is_a_step_an_annotation_a_range_or_everything(
     options: dict[str, object], name: str, start_us: int, end_us: int
 ) -> None:
-    """The default window is the last step that another step follows."""
+    """The default window is the last step that is followed by another step."""
     window = window_of(steps(), **options)
 
     assert (window.name, window.start_ns, window.end_ns) == (name, start_us * 1_000, end_us * 1_000)

@@ -24,7 +24,7 @@ from recordings import opened
 
 
 def path_graph(builder: TraceBuilder) -> PathGraph:
-    """Build the trace and return the path graph of its one rank."""
+    """Build the trace and return the path graph of its only rank."""
     (rank_trace,) = builder.build().ranks.values()
     return critical_path_graph(rank_trace)
 

@@ -17,7 +17,7 @@ from holotrace.testing.builder import TraceBuilder
 
 
 def only_rank(builder: TraceBuilder):
-    """Build the trace and return its one rank."""
+    """Build the trace and return its only rank."""
     (rank_trace,) = builder.build().ranks.values()
     return rank_trace
 

@@ -126,7 +126,7 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks in old traces differ by microseconds: a kernel's only call is its launch even if it starts later."""
+    """Clocks in old traces differ by microseconds, so a kernel may start before its only call, which is its launch."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
@@ -195,6 +195,6 @@ def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_befo
 
 
 def test_without_any_launch_the_start_counts() -> None:
-    """Without recorded host calls, each kernel counts as requested when it starts."""
+    """Without recorded host calls, the start of each kernel is also its request time."""
     builder = TraceBuilder().kernel("a", start_us=0, duration_us=5).kernel("b", start_us=8, duration_us=5)
     assert asked_us(builder) == {"a": 0, "b": 8}

@@ -75,7 +75,7 @@ def test_without_a_record_the_stream_waits_for_work_launched_before_the_call() -
 
 
 def test_a_record_knows_its_stream_from_the_wait_for_it() -> None:
-    """A wait names the record at 3 µs and thus its stream; no wait names the record at 20 µs: its stream is null."""
+    """A wait names the record at 3 µs and thus its stream; no wait names the record at 20 µs, so its stream is null."""
     builder = two_streams().runtime("hipEventRecord", start_us=20, duration_us=1, correlation=60)
 
     assert event_records(only_rank(builder)).rows() == [
@@ -182,7 +182,7 @@ def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """A copy that ends before its call returns blocked the call; a kernel never does."""
+    """If a copy ends before its call returns, it blocked the call; a kernel never blocks its call."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)
@@ -194,7 +194,7 @@ def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
 
 
 def test_only_rows_of_the_profiler_count_as_recorded_waits() -> None:
-    """Without a row of the profiler, a call named cudaDeviceSynchronize is not a recorded wait."""
+    """If the profiler wrote no row for it, a call named cudaDeviceSynchronize is not a recorded wait."""
     assert has_recorded_waits(only_rank(two_streams()))
     assert not has_recorded_waits(only_rank(TraceBuilder().runtime("cudaDeviceSynchronize", start_us=6, duration_us=1)))
 

@@ -51,7 +51,7 @@ def replay_of(*graphs: list[tuple[str, int]], annotation: str | None = None) -> 
 
 
 def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> holotrace.Trace:
-    """Write the replay, and the captures by name into `capture_traces`; open the folder."""
+    """Write the replay, and each capture under its name to `capture_traces`; open the folder."""
     replayed.write(folder)
     (folder / "capture_traces").mkdir(exist_ok=True)
     for name, builder in captures.items():
@@ -60,13 +60,13 @@ def opened(folder: Path, replayed: TraceBuilder, **captures: TraceBuilder) -> ho
 
 
 def operators_of(trace: holotrace.Trace) -> list[str | None]:
-    """Return the operators of the kernels of rank 0, by start."""
+    """Return the operator of each kernel of rank 0, in order of start."""
     rank_trace = trace.ranks[0]
     return rank_trace.texts(launching_operator(rank_trace)["operator_name"]).to_list()
 
 
 def test_each_kernel_has_the_operator_that_launched_it_when_captured(tmp_path):
-    """The capture called mm and relu; the replay does not call them, so they take no time on the host."""
+    """The operators mm and relu ran in the capture but not in the replay, so they take no time on the host."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::relu", "relu"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("relu", 7)], [("gemm", 7), ("relu", 7)]), bs_1_rank0=captured)
     result = holotrace.operators(trace)
@@ -179,7 +179,7 @@ def test_details_of_the_engine_state_the_batch_size(tmp_path):
 
 
 def test_a_capture_of_other_work_explains_nothing(tmp_path):
-    """Only one of three kernels is in the capture, so it is of another graph; the finding says what to record."""
+    """The capture has only one of three kernels, so it belongs to another graph; the finding says what to record."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
 
@@ -275,7 +275,7 @@ def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
 
 
 def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
-    """Engines record a capture on rank 0 only, which serves all ranks because they run the same model."""
+    """Engines record a capture only on rank 0; all ranks use it, because they run the same model."""
     builder = replay_of([("gemm", 7)])
     builder.rank(1).runtime("hipGraphLaunch", start_us=0, duration_us=5, correlation=9)
     builder.kernel("gemm", start_us=10, duration_us=5, correlation=9)

@@ -60,7 +60,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
 
 
 def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
-    """Decode runs other kernels with another grid than prefill; both have layers 1 to 3, which `modules` adds up."""
+    """Decode and prefill run different kernels on different grids; both have layers 1 to 3, which `modules` adds up."""
     builder = graph(
         graph(TraceBuilder(), MODEL, 1_000), ("embedding", *("norm", "gemv", "paged_attention") * 3), 2_000, 1
     )
@@ -71,7 +71,7 @@ def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
 
 
 def test_piecewise_graphs_are_divided_together():
-    """In two passes, attention runs outside the graphs; a graph has the end of one layer and the start of the next."""
+    """In two passes, attention runs outside graphs; a graph spans the end of one layer and the start of the next."""
     first, middle, last = (
         ("embedding", "norm", "qkv"),
         ("out", "norm2", "silu", "norm", "qkv"),

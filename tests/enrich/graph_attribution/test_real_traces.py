@@ -26,7 +26,7 @@ WITHOUT_WORK = {"sglang_decode": {("aten::copy_", "[[32], [32], []]"): 2}, "vllm
 
 
 def tracelens_sums(path: Path) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}, without the hip calls that it lists too."""
+    """Return TraceLens' {(operator, shapes): (calls, µs of device time)}, without the hip calls in its table."""
     sums: dict[tuple[str, str], tuple[int, float]] = defaultdict(lambda: (0, 0.0))
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -87,7 +87,7 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """With shapes from the capture, the roofline covers all of the time, without them 28.6 %."""
+    """With shapes from the capture, the roofline covers all of the time; without them, it covers 28.6 %."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 

@@ -48,7 +48,7 @@ def test_embedding_and_head_are_outside_the_layers():
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual in every normalisation except the first; each layer still begins with its own."""
+    """Fused kernels add the residual in every normalisation except the first; each layer begins with one."""
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 
@@ -63,13 +63,13 @@ def test_layers_with_different_experts_are_layers():
 
 
 def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
-    """If dense layers alternate with layers with experts, or local with global attention, each one is a layer."""
+    """If dense layers alternate with expert layers, or local with global attention, a pair is two layers, not one."""
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
 
 
 def test_without_attention_a_layer_is_what_repeats_exactly():
-    """The exact repetition is the layer, not half of it (normalisation and product)."""
+    """A layer is the sequence that repeats exactly, not half of it (a normalisation and a product)."""
     check("e", ["nqronNod"] * 4, "h")
 
 
@@ -86,7 +86,7 @@ def test_several_passes_through_the_model_count_their_own_layers():
 
 
 def test_forward_and_backward_are_two_parts():
-    """The graph runs three layers forward, then three backward with other kernels; each pass has its own layers."""
+    """The graph runs three layers forward, then three backward with different kernels; each pass has its own layers."""
     forward, backward = "e" + "nqraongsd" * 3 + "h", "H" + "DSGNOaRQ" * 3 + "E"
     sequence = forward + backward
     numbers = np.array([ord(letter) for letter in sequence], np.int64)
@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """One or two layers, a sequence without repetition, and repetitions of one or two kernels have no layers."""
+    """No layers are found in one or two layers, without repetition, or in repetitions of one or two kernels."""
     assert layers_of(sequence) == ""
 
 

@@ -38,7 +38,7 @@ def linear() -> TraceBuilder:
 
 
 def test_self_time_excludes_children_and_calls():
-    """The self time of aten::linear is 50 µs minus 20 of aten::mm and 3 of its call; that of aten::mm is 20 - 2 - 1."""
+    """The self time of aten::linear is 50 µs minus 20 of aten::mm and 3 of its call; for aten::mm, it is 20 - 2 - 1."""
     assert times_of(linear(), "host_total_ns", "host_self_ns") == {
         "aten::linear": (50_000, 27_000),
         "aten::mm": (20_000, 17_000),
@@ -84,7 +84,7 @@ def test_operators_are_eligible_by_name_kernel_or_inner_operator():
 
 @pytest.fixture(params=EACH_CASE, scope="module")
 def real(request, goldens, real_traces) -> RankTrace:
-    """Return a rank of each trace with goldens of the plugin, including unusual traces."""
+    """Return a rank of each trace for which there are goldens of the plugin, including unusual traces."""
     return next(iter(case(request.param, goldens, real_traces).trace.ranks.values()))
 
 

@@ -119,7 +119,7 @@ def test_shapes_complete_a_name_without_numbers() -> None:
 
 
 def test_cached_requests_with_a_token_each_decode() -> None:
-    """Names of old vLLM versions only give the number of cached requests.
+    """Step names of old vLLM versions give only the number of cached requests.
 
     If there are as many tokens as requests, the step decodes; with more tokens, its kind is unknown.
     """
@@ -178,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe also names a range `model_inference`, which is not denoising if it has tokens or one call."""
+    """PyTorch's recipe also names a range `model_inference`; with tokens, or only one call, it is not denoising."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -198,8 +198,8 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: 'execute_diffusion_1_64x64' holds denoising steps, but nothing shows where each begins: record with with_stack=True, "
-        "which records the calls of modules"
+        "no inference steps: 'execute_diffusion_1_64x64' contains denoising steps, but nothing shows where each begins"
+        ": record with with_stack=True, which records the calls of modules"
     )
 
 
@@ -235,7 +235,7 @@ def test_repeated_calls_of_a_module_are_steps() -> None:
 
 
 def test_token_embeddings_show_steps_without_stacks() -> None:
-    """A pass begins with a lookup in the largest table; lookups of positions, in a smaller table, begin none."""
+    """A pass begins with a lookup in the largest table; lookups of positions, in a smaller table, do not begin one."""
     builder = TraceBuilder()
     for start, length in ((0, 16), (40, 1), (80, 1)):
         embedding(builder, start, [2, length])

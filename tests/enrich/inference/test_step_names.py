@@ -122,7 +122,7 @@ def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
     ],
 )
 def test_other_names_are_no_steps(name: str | None) -> None:
-    """Malformed, truncated and long names, and names of other ranges, are not names of steps."""
+    """Malformed, truncated and long names, and names of other ranges, are not parsed as step names."""
     assert step_of_name(name) is None
 
 
@@ -152,7 +152,7 @@ def test_every_engine_has_a_source() -> None:
 
 
 def test_users_add_names() -> None:
-    """A pattern passed to the analysis precedes a user's rule, and both precede the built-in rules."""
+    """A pattern passed to the analysis takes precedence over a user's rule, and both over the built-in rules."""
     add_step_name(r"my (?P<kind>prefill|decode) of (?P<requests>\d+) \((?P<tokens>\d+)\)", engine="mine")
     step = said("my prefill of 3 (77)")
     assert (step.rule.engine, step.kind, step.request_count, step.prefill_token_count) == ("mine", "prefill", 3, 77)

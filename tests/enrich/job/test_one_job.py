@@ -108,7 +108,7 @@ def test_hardware_distinguishes_jobs_of_unknown_size(header, sentence) -> None:
 
 
 def test_files_of_single_ranks_are_jobs_of_their_own() -> None:
-    """Two files that each claim to be a job of one rank are listed as two jobs."""
+    """Two files that each state a job of one rank are two jobs."""
     trace = job(world_size=1).build()
     whole = wholeness(trace)
     assert whole.sentences == ("These 2 traces do not look like one job: each of ranks 0-1 is a job of one rank.",)
@@ -228,7 +228,7 @@ def test_other_files_are_ignored(tmp_path, name, content) -> None:
 
 
 def test_files_of_several_jobs_that_claim_one_rank_are_named(tmp_path) -> None:
-    """Two files claim rank 0, but their names differ in more than numbers, so they are from different jobs."""
+    """Two files state rank 0, but their names differ in more than numbers, so they are from different jobs."""
     for name in ("baseline_rank0", "larger_batch_rank0"):
         [path] = job(ranks=1).write(tmp_path / "written")
         path.rename(tmp_path / f"{name}.json")

@@ -141,7 +141,7 @@ def test_an_annotated_pass_may_contain_a_wait() -> None:
 
 @pytest.mark.parametrize("late_us", [0, 200])
 def test_a_sleep_belongs_to_the_rank_that_sleeps(late_us: int) -> None:
-    """Stage 1 sleeps before it computes; the sleep counts for its pass, while stage 0 waits."""
+    """Stage 1 sleeps before it computes; the sleep counts toward its pass, while stage 0 waits."""
     operations = _operations(pipeline_on_the_host(late_us))
     sums = operations.group_by("rank", "kind").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("us"))
     lengths = {(rank, kind): us for rank, kind, us in sums.iter_rows()}

@@ -33,7 +33,7 @@ def test_a_file_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_format_is_an_error(tmp_path: Path) -> None:
-    """A trace, a text file named like Parquet, and a table with other columns raise errors that name the file."""
+    """A trace, a text file named `.parquet`, and a table with other columns raise errors that name the file."""
     (tmp_path / "trace.json").write_text("{}")
     (tmp_path / "text.parquet").write_text("no table")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")

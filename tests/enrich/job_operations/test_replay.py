@@ -1,4 +1,4 @@
-"""Replaying operations with recorded times gives the recorded step; with other times, it predicts another step."""
+"""Replaying operations with recorded times gives the recorded step; with changed times, it predicts a changed step."""
 
 from __future__ import annotations
 

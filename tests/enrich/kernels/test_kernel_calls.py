@@ -73,7 +73,7 @@ def test_a_shape_of_zeros_is_unknown() -> None:
 
 
 def test_the_shape_remains_if_the_launch_is_not_selected() -> None:
-    """The grid is converted from threads to blocks even if the selection has the kernel without its call."""
+    """The grid is converted from threads to blocks even if only the kernel, not its call, is selected."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert kernel_calls(rank_trace.where(without_calls))["grid_x"].to_list() == [608]

@@ -243,7 +243,7 @@ def test_other_kernels_compute(name: str) -> None:
     ],
 )
 def test_copies_written_as_kernels_are_memory(name: str) -> None:
-    """ROCm copies with kernels, and old files record copies as kernels; both kinds of kernels are memory."""
+    """ROCm copies data with kernels, and old files record copies as kernels; all of these are memory."""
     assert kind_of_name(name) is MEMORY
 
 
@@ -284,7 +284,7 @@ def test_only_the_beginning_of_a_name_is_classified(part: str) -> None:
 
 
 def test_the_event_kind_decides_before_the_name() -> None:
-    """Copies and memsets are memory under any name; a kernel named Memcpy is memory too."""
+    """Copies and memsets are memory, whatever their names; a kernel named Memcpy is memory too."""
     trace = (
         TraceBuilder()
         .copy("ncclMemcpy", start_us=0, duration_us=1)

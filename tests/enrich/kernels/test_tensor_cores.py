@@ -204,7 +204,7 @@ def test_operators_that_could_use_tensor_cores() -> None:
 
 
 def test_the_last_added_rule_decides_until_removed() -> None:
-    """The later of two added rules decides; after both are removed, the result is the built-in one."""
+    """The later of two added rules decides; after both are removed, the built-in rules decide."""
     (rank_trace,) = TraceBuilder().kernel("my_gemm", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -217,7 +217,7 @@ def test_the_last_added_rule_decides_until_removed() -> None:
 
 
 def test_communication_kernels_are_not_on_tensor_cores() -> None:
-    """A rule that makes my_ring communication also changes its use of tensor cores from null to false."""
+    """A rule that classifies my_ring as communication also changes its use of tensor cores from null to false."""
     (rank_trace,) = TraceBuilder().kernel("my_ring", start_us=0, duration_us=1).build().ranks.values()
     assert uses_tensor_cores(rank_trace)["uses_tensor_cores"].to_list() == [None]
 
@@ -238,7 +238,7 @@ def test_communication_kernels_are_not_on_tensor_cores() -> None:
     ],
 )
 def test_an_invalid_rule_is_refused_with_the_reason(pattern, cores, message) -> None:
-    """`add_rule` refuses an invalid or empty pattern and unknown cores."""
+    """`add_rule` refuses an invalid or empty pattern, and an unknown type of core."""
     with pytest.raises(InvalidOptionError, match=message):
         add_rule(pattern, cores)
 

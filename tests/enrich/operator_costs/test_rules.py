@@ -345,7 +345,7 @@ def test_what_the_compiler_recorded_comes_first() -> None:
 
 
 def test_attention_over_a_cache_needs_the_sums_of_the_step() -> None:
-    """The name of a vLLM step has sums over its requests, which give the same counts as in TraceLens."""
+    """A vLLM step's name contains sums over the step's requests; with them, the counts equal those of TraceLens."""
     step = "execute_8192_context_9(sq8155sk8430sqsq7475785sqsk7671310)_generation_37(sq37sk34489sqsq37sqsk34489)"
     dims = [[8192, 64, 64], [8192, 8, 64], [8192, 8, 64], [8192, 64, 64], [], [], [], [0]]
     types = [BF16] * 4 + [""] * 3 + [BF16]
@@ -502,7 +502,7 @@ def test_every_rule_has_a_formula_and_a_source() -> None:
 
 
 DIFFERENCES = Path(__file__).parent / "bytes_against_tracelens.csv"
-"""Every operator and shape for which TraceLens counts other bytes, with both numbers and the reason."""
+"""Every operator and shape for which TraceLens counts a different number of bytes, with both numbers and the reason."""
 
 
 @pytest.mark.slow

@@ -147,7 +147,7 @@ def test_each_rank_has_its_own_boundary() -> None:
 
 
 def test_the_selection_fits_events_written_as_begin_and_end() -> None:
-    """The selection keeps the right events although B/E pairs are in another order in the table than in the file."""
+    """The selection keeps the right events even if the table lists B/E pairs in a different order than the file."""
     builder = (
         TraceBuilder()
         .event(ph="B", cat="cpu_op", name="outer", pid=1000, tid=1, ts=5)

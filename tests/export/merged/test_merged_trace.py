@@ -57,7 +57,7 @@ def kernels(content: dict[str, Any]) -> Iterator[tuple[tuple[str, int], int, int
 
 
 def test_collectives_of_two_hosts_end_together_within_the_half_width(merged, content) -> None:
-    """The recorded ends of a collective are up to 50 ms apart; after correction, they are within the half-width."""
+    """The recorded ends of a collective differ by up to 50 ms; after correction, by at most the half-width."""
     (half_width,) = {clock.half_width_ns for clock in merged.clocks.values() if clock.half_width_ns}
     ends = defaultdict(list)
     for key, _, _, end in kernels(content):
@@ -77,7 +77,7 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Process names begin with the rank; unless the clock is the reference, they end with its half-width."""
+    """Process names begin with the rank; those of ranks not on the reference clock end with the half-width."""
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }

@@ -37,7 +37,7 @@ def test_times_pids_and_ids_change_and_nothing_else() -> None:
 
 
 def test_a_duration_is_that_on_the_reference_clock() -> None:
-    """An event of 1.0001 s, recorded as 1 s by a clock that is 100 ppm slow, has 1.0001 s in the merged trace."""
+    """An event of 1.0001 s, recorded as 1 s by a clock that is 100 ppm slow, lasts 1.0001 s in the merged trace."""
     clock = RankClock("a", (ClockLine(BASE, 0, 100_000.0, 1),))
     assert placed('{"ph":"X","pid":0,"ts":0,"dur":1000000}', clock=clock) == [
         {"ph": "X", "pid": 3002, "ts": 1, "dur": 1_000_100}

@@ -30,7 +30,7 @@ KERNEL = {
 }
 EVENTS = [OPERATOR, LAUNCH, KERNEL]
 FAR_US = 5_000_000_000_000_000
-"""158 years in microseconds; the difference to the negative of this time does not fit into 64 bits of nanoseconds."""
+"""158 years in microseconds; the difference from its negative does not fit into 64 bits of nanoseconds."""
 
 NESTED = 20_000
 
@@ -41,7 +41,7 @@ def document(events: list[Any] = EVENTS, **header: object) -> str:
 
 
 def at(event: dict[str, Any], time_us: float, **changes: object) -> dict[str, Any]:
-    """Return a copy of an event with another time and other changes."""
+    """Return a copy of an event with a different time and other changes."""
     return {**event, "ts": time_us, **changes}
 
 

@@ -104,7 +104,7 @@ def recorded(name: str) -> Trace:
 
 
 def cases_of(trace: Trace, rule: str) -> dict[str, RankCase]:
-    """Return the cases of a rule on the first rank by subject, or nothing if the rule does not apply."""
+    """Return {subject: case} of a rule on the first rank; the dict is empty if the rule does not apply."""
     (rank_trace, *_) = trace.ranks.values()
     return dict(examined(rank_trace, rules=[known for known in RULES if known.name == rule]).cases.get(rule, {}))
 

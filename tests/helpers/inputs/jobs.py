@@ -87,7 +87,7 @@ def temporal_of_many(ranks: int, devices: int = 1) -> TemporalBreakdown:
 
 
 def launching_job() -> TraceBuilder:
-    """Return two ranks with an operator that launches three kernels of 2 µs by calls of 5 µs."""
+    """Return two ranks with an operator that launches three kernels of 2 µs with calls of 5 µs."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).operator("aten::mm", start_us=0, duration_us=30)

@@ -25,7 +25,7 @@ VARIABLES = {"traces": "HOLOTRACE_REAL_TRACES", "goldens": "HOLOTRACE_GOLDENS"}
 
 
 class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depends on the operating system
-    """A folder of the small set; asking for a recording that only the large set has skips the test.
+    """A folder of the small set; a test that asks for a recording of the large set is skipped.
 
     A folder with files is a complete recording, so a missing file in it is an error.
     """

@@ -87,7 +87,7 @@ def without_ranks() -> TraceBuilder:
 
 
 def three_steps() -> TraceBuilder:
-    """Return three steps; the kernels and GPU annotations of each run beyond its end."""
+    """Return three steps; kernels and GPU annotations end after the step in which they begin."""
     builder = TraceBuilder()
     for step in (1, 2, 3):
         builder.step(step, 100 * step, 100)

@@ -29,7 +29,7 @@ A few microseconds of host time are always attributed to other causes.
 class Named(NamedTuple):
     """One planted cause, and the answer of the analysis.
 
-    planted_ns    how long the other ranks wait because of the cause: the difference to a simulation without it
+    planted_ns    how long the other ranks wait because of the cause: the difference from a simulation without it
     charged_ns    the cost of the cause by definition, computed from the simulation
     named_ns      the cost of the cause in `wait_causes`
     printed_ns    the error of `named_ns` in `wait_causes`

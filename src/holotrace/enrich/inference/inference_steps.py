@@ -164,8 +164,8 @@ def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[st
         return _without_names(rank_trace, findings)
     if passes.ranges.is_empty():
         reason = (
-            f"{holders[0].name!r} holds denoising steps, but nothing shows where each begins: record with with_stack=True, "
-            "which records the calls of modules"
+            f"{holders[0].name!r} contains denoising steps, but nothing shows where each begins: "
+            "record with with_stack=True, which records the calls of modules"
         )
         return InferenceSteps(pl.DataFrame(schema=STEP_COLUMNS), (*findings, f"no inference steps: {reason}"))
     table = _of_passes(passes, engine=holders[0].said.rule.engine)

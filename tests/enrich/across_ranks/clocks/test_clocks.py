@@ -32,7 +32,7 @@ def every_10_us(count, shift, *, family="all_reduce", first=0):
 
 
 def shifted_from(job, host, begin, by_ns):
-    """Return the job after setting the clock of a host forward from a given fraction of its calls on."""
+    """Return the job with a host's clock set forward; `begin` is the fraction of the host's calls before the jump."""
     is_on_host = pl.col("rank").replace_strict(job.hosts) == host
     times = job.calls.filter(is_on_host)["start_ns"].sort()
     is_late = [is_on_host & (pl.col(name) >= times[int(begin * len(times))]) for name in ("start_ns", "end_ns")]
@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """Clock b is 7 s ahead. Its uncertainty comes from the 1 µs that a call takes and from times in whole µs (2 µs)."""
+    """Clock b is 7 s ahead; the error comes from the 1 µs that a call takes and from rounding to whole µs (2 µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """These calls, and all-to-alls of unknown size, do not bound clocks: a rank may leave them before others enter."""
+    """Ranks may leave these calls, or all-to-alls of unknown size, before others enter: they do not bound clocks."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]
@@ -237,7 +237,7 @@ def test_a_clock_that_jumps_has_one_line_before_and_one_after(by_ns) -> None:
 
 
 def _jumped(seed: int) -> tuple[Clocks, str, int]:
-    """Return the clocks of a job in which one host's clock jumps by 0.2 to 3 ms, that host, and the jump in ns."""
+    """Return the clocks of a job, the host whose clock jumps by 0.2 to 3 ms, and the jump in ns."""
     dice = np.random.default_rng(1_000 + seed)
     job = simulated_calls(
         CallsOptions(
@@ -257,7 +257,7 @@ def _jumped(seed: int) -> tuple[Clocks, str, int]:
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
 def test_small_jumps_are_found_and_no_others(seed) -> None:
-    """The jump of one host is found, and no jump is reported for other hosts, even if they are compared through it."""
+    """The jump of one host is found, and no jump is reported for hosts that are compared through this host."""
     found, host, by_ns = _jumped(seed)
 
     assert found.jumps["host"].to_list() == [host]
@@ -300,7 +300,7 @@ def test_no_calls() -> None:
 
 
 def test_corrections_are_those_of_calls() -> None:
-    """`corrections` returns the nanoseconds that `aligned` adds to the calls of the rank."""
+    """`corrections` returns the nanoseconds that `aligned` adds to the times of the rank's calls."""
     job = simulated_calls(CallsOptions(hosts=2, operations=30))
     found = clocks(job.calls, job.hosts)
     of_rank = job.calls.filter(rank=3)

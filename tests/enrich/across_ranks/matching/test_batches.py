@@ -60,7 +60,7 @@ def test_partners_connect_an_all_to_all_made_of_sends() -> None:
 
 
 def test_partners_tell_the_stages_of_a_pipeline_apart() -> None:
-    """The middle stage has a batch with each neighbour; the batches match although the neighbours have fewer."""
+    """The middle stage has a batch with each neighbour; all match, although each neighbour has only one batch."""
     of_ranks = {
         0: of_rank(_batch(1, _from(1), at=0)),
         1: of_rank(_batch(0, _from(0), at=0), _batch(2, _from(2), at=100)),
@@ -84,7 +84,7 @@ def test_batches_that_connect_two_of_one_rank_stay_unmatched() -> None:
 
 
 def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
-    """Rank 1 lacks one of two batches, so its batch is not matched with the batches of rank 0 by order."""
+    """Rank 1 lacks one of two batches, so its other batch is not matched with a batch of rank 0 by order."""
     of_ranks = {0: of_rank(_batch(1), _batch(1, at=100)), 1: of_rank(_batch(_from(0), at=100))}
 
     assert _operations(of_ranks) == []

@@ -1,4 +1,4 @@
-"""Tests of process groups, which have the same number on all their ranks."""
+"""Tests of process groups: a group gets the same number on all of its ranks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_ranks_and_description_identify_a_group() -> None:
     [([], ()), ([3], range(3, 4)), ([6, 4, 2], range(6, 0, -2)), ([0, 1, 3], (0, 1, 3)), ([2, 2], (2, 2))],
 )
 def test_equal_distances_become_a_range(ranks, compacted) -> None:
-    """Evenly spaced ranks become a range, because lists of thousands of ranks would be long to send."""
+    """Evenly spaced ranks become a range, because lists of thousands of ranks would be slow to send."""
     assert compact(ranks) == compacted
 
 

@@ -90,7 +90,7 @@ def test_groups_that_overlap_by_chance_are_told_apart_by_their_ends() -> None:
 
 
 def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() -> None:
-    """The ends differ by up to 40 µs, both within pairs and among all ranks, so the whole job fits as well as pairs.
+    """The ends differ by up to 40 µs, both within pairs and among all ranks, so pairs fit no better than the whole job.
 
     Ends of gloo's annotations may differ by up to a millisecond.
     """
@@ -151,7 +151,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """If the whole job is the group, every transfer lasts equally long from the last arrival of all ranks."""
+    """If the whole job is the group, every transfer takes equally long after the last of all ranks has arrived."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If the groups are pairs, every transfer lasts equally long from the last arrival in its pair."""
+    """If the groups are pairs, every transfer takes equally long after the later rank of the pair has arrived."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

@@ -82,7 +82,7 @@ def test_receives_that_begin_late_do_not_show_it() -> None:
 
 
 def test_a_send_may_arrive_in_the_next_step() -> None:
-    """The receiver numbers its steps differently, but sends match because there are as many receives."""
+    """The receiver numbers its steps differently, but the sends match because there are equally many receives."""
     of_ranks = {
         0: of_rank(_send(1, window=1), _send(1, 10, window=2)),
         1: of_rank(_receive(0, 5, window=11), _receive(0, 15, window=12)),
@@ -105,7 +105,7 @@ def _within_group(family, number, start_us=0):
 
 
 def test_the_group_is_the_one_in_which_the_peer_receives() -> None:
-    """Number 1 is rank 2 in rank 0's pipeline group, and rank 1 in its other groups; only rank 2 receives."""
+    """Peer 1 is rank 2 in rank 0's pipeline group, and rank 1 in the other groups of rank 0; only rank 2 receives."""
     of_ranks = {
         0: _pipeline(0, _within_group("send", 1), _within_group("recv", 1, 20)),
         1: _pipeline(1, _within_group("send", 1)),

@@ -188,7 +188,7 @@ def _incomplete_jobs(draw):
 
 
 def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted() -> None:
-    """Of four equal calls, rank 1 lacks the first and rank 2 the last; their calls are not matched with a shift.
+    """Of four equal calls, rank 1 lacks the first and rank 2 the last; no call is matched with a neighbour.
 
     Calls matched by order would not overlap. On one host, this shows missing calls, not a clock that jumped.
     """
@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """Matched by order, three calls would not overlap but the next would: calls are missing, and no clock jumped."""
+    """Matched by order, three calls would not overlap but the fourth would, so calls are missing; no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

@@ -1,4 +1,4 @@
-"""Tests of the findings about calls that could not be matched, also for unusual input."""
+"""Tests of the findings about calls that could not be matched, including cases with unusual input."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_all_ranks_like_the_median() -> None:
 
 
 def test_launches_without_overhead_start_work_at_once() -> None:
-    """Without launch overhead, both ranks start to compute at 1 µs, when the host requests it, instead of 5 µs."""
+    """Without launch overhead, both ranks start to compute at 1 µs, when the host requests it, instead of at 5 µs."""
     assert what_if_across_ranks(job((20, 50)), [NoLaunchOverhead()]).saved_ns == 4_000
 
 

@@ -128,7 +128,7 @@ def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED_BACKWARD)
 def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """The backward pass of joined sequences has the formula of the forward pass, but five products."""
+    """The backward pass of joined sequences has the formula of the forward pass, but with five products."""
     inputs = {0: [B * Q, H, D], **packed(1), ends: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR_BACKWARD, B * Q * K * PAIR_BACKWARD)
@@ -136,7 +136,7 @@ def test_joined_sequences_of_the_backward_pass(operator, count, ends, longest, c
 
 
 def test_the_sums_of_a_step_give_the_lengths_of_joined_sequences() -> None:
-    """If a call covers all tokens and keys of the step, its pairs follow from the step's sums.
+    """If a call covers all tokens and keys of the step, its query-key pairs follow from the step's sums.
 
     The causal mask removes half of the pairs between new tokens.
     """

@@ -87,7 +87,7 @@ def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
     "weights", [[[4, 32, 8], [5, 8, 16]], [[4, 32, 8], [4, 9, 16]], [[4, 33, 8], [4, 8, 16]], [[4, 32, 0], [4, 8, 0]]]
 )
 def test_weights_that_do_not_fit_are_unknown(weights) -> None:
-    """The cost is unknown if there is not one matrix per expert, or if the second is not as wide as the tokens."""
+    """The cost is unknown if there is not one matrix per expert, or if the sizes of matrices and tokens do not fit."""
     cost = fused(100, weights)
     assert cost.flops is None
     assert "do not fit" in cost.reason
@@ -131,7 +131,7 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """64 tokens choose 8 of 128 experts and may leave some idle, so bytes are unknown; 256 tokens use all of them."""
+    """64 tokens choose 8 of 128 experts each and may leave some idle: bytes are unknown; 256 tokens use all of them."""
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
     types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
     operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"
@@ -256,7 +256,7 @@ def test_experts_in_4_bits_have_sixteen_values_in_a_long() -> None:
 
 
 def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
-    """The cost is unknown, because it depends on data which tokens reach the experts of this rank."""
+    """The cost is unknown, because which tokens reach this rank's experts depends on the data."""
     cost = of_trtllm(GATED, BF16, [100, 8], BF16, ranks=2)
     assert (cost.flops, cost.reason[:28]) == (None, "experts are on several ranks")
 
@@ -271,7 +271,7 @@ def test_experts_of_tensorrt_llm_on_several_ranks_are_unknown() -> None:
     ],
 )
 def test_experts_that_the_kernel_chooses_from_scores(operator, first, second) -> None:
-    """Two whole numbers after the weights give the number of all experts and of experts per token."""
+    """Two integers after the weights give the total number of experts, and the number of experts per token."""
     dims: list[Any] = [[100, 4], [], [100, 8], *[[1]] * 7]
     dims[first], dims[second] = GATED
     kinds = ["float", "", FP8, *["float"] * 7]

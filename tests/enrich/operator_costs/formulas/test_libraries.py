@@ -77,7 +77,7 @@ def test_products_in_a_batch() -> None:
 
 
 def test_sparse_weights_store_half() -> None:
-    """Two of four weights are zero, so the product takes half of the operations and bytes."""
+    """Two of every four weights are zero, so the product takes half of the operations and bytes."""
     inputs = A, SCALE_A, ([N, K // 2], FP8), ([N, K // 8], BYTE), SCALE_B
     cost = call("torchao::rowwise_scaled_linear_sparse_cutlass_f8f8", *inputs)
     assert (cost.flops, cost.bytes) == (FLOPS // 2, M * K + N * K // 2 + N * K // 8 + SCALES + RESULT)
@@ -90,7 +90,7 @@ def test_packed_weights_of_torchao() -> None:
 
 
 def test_a_result_of_another_size_is_unknown() -> None:
-    """If sizes do not fit, the inputs are in another order than the rule expects, so the cost is unknown."""
+    """If sizes do not fit, the inputs are in a different order than the rule expects, so the cost is unknown."""
     assert "does not fit" in call("_C::cutlass_scaled_mm", ([M, N + 1], BF16), A, KN).reason
     assert "not a product" in call("_C::cutlass_scaled_mm", OUT, A, NK).reason
     assert "not a linear" in call("aiter::gemm_a8w8", A, KN).reason
@@ -123,7 +123,7 @@ def test_the_kernel_shows_that_a_layer_computes_in_8_bits() -> None:
 
 
 def test_both_products_of_a_layer_count() -> None:
-    """`_LayerNormMLP` multiplies by weights [F, K] and [K, F / 2]; 8-bit copies of the weights do not count."""
+    """`_LayerNormMLP` multiplies by weights [F, K] and [K, F / 2]; 8-bit copies of the weights are not counted."""
     weights = ([2 * N, K], BF16), ([K, N], BF16)
     plain = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], None, weights[1], None)
     copied = call("_LayerNormMLP", TOKENS, ([K], BF16), None, weights[0], weights[0], None, weights[1], weights[1])
@@ -132,7 +132,7 @@ def test_both_products_of_a_layer_count() -> None:
 
 
 def gradients(operator: str, inputs: dict[str, Any], kernels: list[str]) -> tuple[Any, ...]:
-    """Return the cost of a layer's backward call that launches `kernels`; `inputs` are those of its forward call."""
+    """Return the cost of a layer's backward call that launches `kernels`; `inputs` belong to the forward call."""
     builder = TraceBuilder().operator(
         operator, start_us=0, duration_us=9, args={**inputs, "Sequence number": 3, "Fwd thread id": 0}
     )
@@ -158,7 +158,7 @@ def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
 
 
 def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
-    """Three products, or kernels whose names do not show tensor cores, leave it open which gradients exist."""
+    """Three products, or kernels whose names do not show tensor cores, do not show which gradients were computed."""
     reason = "{} kernels on tensor cores do not show which gradients were computed"
     assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
     assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)
@@ -187,7 +187,7 @@ def test_scripted_products_of_transformer_engine() -> None:
 
 
 def test_templates_of_torch_compile() -> None:
-    """The inputs of a product show its shapes, but it depends on data which blocks flex_attention skips."""
+    """The inputs of a product show its shapes, but which blocks flex_attention skips depends on the data."""
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))
