@@ -1,4 +1,4 @@
-"""A folder has at most 15 files, so its list stays short; tests that need servers are in separate folders."""
+"""A folder has at most 15 files, so that its listing stays short; tests that need servers are in separate folders."""
 
 from __future__ import annotations
 

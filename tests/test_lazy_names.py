@@ -69,7 +69,7 @@ def test_a_misspelt_name_fails_the_type_check(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("module", [holotrace, holotrace.testing], ids=lambda module: module.__name__)
 def test_names_come_from_the_modules_in_the_stub(module) -> None:
-    """`__all__` has the names in the stub, and each name is the object in the module that the stub names."""
+    """`__all__` lists the names in the stub, and each name resolves to the object that the stub imports."""
     stub = ast.parse(Path(module.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {
         alias.name: ".".join([module.__name__, *([node.module] if node.module else [])])

@@ -55,7 +55,7 @@ def unwrapped(member: object) -> object:
 
 @pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
 def test_type_hints_of_public_names_resolve(module: ModuleType, monkeypatch) -> None:
-    """Public annotations use no name that only type checkers import, except a type of fsspec, which is an extra."""
+    """Public annotations use no names imported only for type checkers, except a type from the optional fsspec."""
     monkeypatch.setattr("holotrace.locations.remote_path.AbstractFileSystem", object, raising=False)
     for name in public_names(module):
         for function_or_class in annotated(getattr(module, name)):

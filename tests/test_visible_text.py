@@ -22,7 +22,7 @@ from hostile import ACTING, FORMULAS, steering
     ],
 )
 def test_control_characters_are_escaped(text, shown) -> None:
-    """Control characters become visible escapes; other characters stay, and a second escape changes nothing."""
+    """Control characters become visible escapes, other characters stay, and escaping again changes nothing."""
     assert (visible(text), visible(visible(text))) == (shown, shown)
 
 

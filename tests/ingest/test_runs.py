@@ -89,7 +89,7 @@ def test_recordings_without_times_get_spans_by_order(write_trace: WriteTrace, tm
 
 @given(st.lists(st.lists(st.integers(0, 10_000), min_size=1, max_size=6, unique=True), min_size=1, max_size=4))
 def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, workers: list[list[int]]) -> None:
-    """For any times, the spans of each worker increase with time, and the spans of the run begin at 1."""
+    """Whatever the times, each worker's spans increase with time, and the run's spans begin at 1."""
     folder = tmp_path_factory.mktemp("runs")
     for number, times in enumerate(workers):
         for time in times:
@@ -101,7 +101,7 @@ def test_no_worker_is_in_a_span_twice_and_order_is_kept(tmp_path_factory, worker
 
 
 def test_any_trace_is_a_recording_and_other_files_have_a_reason(write_trace: WriteTrace, tmp_path) -> None:
-    """A trace is a recording under any name; a text file, a broken link and other JSON are skipped with a reason."""
+    """A trace is found whatever its name; a text file, a broken link and other JSON are skipped with a reason."""
     text = write_trace("first.json", rank=4).read_bytes()
     (tmp_path / "packed.json").write_bytes(gzip.compress(text))
     (tmp_path / "notes.md").write_text("nothing")
@@ -150,7 +150,7 @@ def test_a_run_opens_its_last_span_or_a_chosen_one(write_trace: WriteTrace, tmp_
 
 
 def test_two_jobs_in_one_folder_are_reported(write_trace: WriteTrace, tmp_path) -> None:
-    """If two jobs have a file of rank 0, the newer is opened; the other is skipped with a reason."""
+    """If two jobs each have a file of rank 0, the newer file is opened; the older is skipped with a reason."""
     for host in ("a", "b"):
         os.utime(write_trace(f"{host}.pt.trace.json", rank=0), ns=(0, 5 if host == "a" else 9))
     trace = find_runs(tmp_path).runs[0].open(cache=False)
@@ -215,7 +215,7 @@ def test_the_log_folder_must_be_a_folder(write_trace: WriteTrace, tmp_path) -> N
 
 @pytest.mark.parametrize("name", REAL)
 def test_workers_and_spans_equal_those_of_the_plugin(name, real_traces, goldens) -> None:
-    """Real log folders have the workers and spans that the plugin finds, except its reserved worker `All`."""
+    """In real log folders, the workers and spans are those of the plugin, except for its reserved worker `All`."""
     expected = json.loads((goldens / "tb" / REAL[name] / "_run.json").read_text())["spans"]
     spans_by_worker = spans_of(find_runs(real_traces).run(name))
     assert {worker: list(map(str, spans)) for worker, spans in spans_by_worker.items()} == {
@@ -233,7 +233,7 @@ def test_every_edge_case_of_the_plugin_is_listed(goldens) -> None:
 
 
 def test_a_run_without_a_readable_file_says_why(tmp_path) -> None:
-    """A run with only an empty file is listed with the reason why it does not open; it opens once the file is whole."""
+    """A run with only an empty file is listed with the reason why it does not open; once written, the file opens."""
     [path] = TraceBuilder().kernel("gemm", start_us=0, duration_us=5).write(tmp_path / "run")
     content = path.read_bytes()
     path.write_bytes(b"")

@@ -198,7 +198,7 @@ def test_ranks_can_be_added(tmp_path) -> None:
 
 
 def test_two_jobs_do_not_mix(tmp_path) -> None:
-    """Storing rank 0 of another job raises an error that names both files; with `overwrite=True`, it is replaced."""
+    """Storing rank 0 of another job raises an error that names both files; `overwrite=True` replaces the old rank."""
     gpu_job().write(tmp_path / "first")
     TraceBuilder().kernel("other", start_us=0, duration_us=3).write(tmp_path / "second")
     holotrace.write_store(holotrace.open_trace(tmp_path / "first"), tmp_path / "job.store")
@@ -348,7 +348,7 @@ def test_a_rank_that_is_written_again_does_not_mix(tmp_path) -> None:
 
 
 def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
-    """If two jobs start to fill an empty store, the second to finish gets an error; the ranks of the first stay."""
+    """If two jobs start to fill an empty store, the second to finish gets an error; the first one's ranks stay."""
     gpu_job().write(tmp_path / "first")
     gpu_job().write(tmp_path / "second")
     store = tmp_path / "job.store"
@@ -371,7 +371,7 @@ def test_two_jobs_that_start_at_once_do_not_mix(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
-    """Files of a store get the permissions of their traces, within the umask; their readers may enter the folder."""
+    """Files and folders in a store are readable by those who may read its traces, as far as the umask allows."""
     for path in gpu_job().write(tmp_path / "traces"):
         path.chmod(mode)
     before = os.umask(0o002)
@@ -386,7 +386,7 @@ def test_a_store_has_the_permissions_of_its_traces(mode, tmp_path) -> None:
 
 
 def test_a_rank_is_synced_before_it_is_renamed(tmp_path, monkeypatch) -> None:
-    """Files and folder are synced, then renamed, then listed in the manifest, so they survive a power cut."""
+    """Files and folder are synced, then renamed, then listed in the manifest, so they survive a power failure."""
     calls: list[str] = []
     sync, rename, replace = os.fsync, Path.rename, Path.replace
     monkeypatch.setattr(os, "fsync", lambda number: calls.append(named(number)) or sync(number))
@@ -443,7 +443,7 @@ def test_an_invalid_rank_makes_a_store_damaged(name, value, tmp_path) -> None:
 
 
 def test_a_store_of_another_version_is_an_error(tmp_path, monkeypatch) -> None:
-    """Opening a store of another version raises an error, and the next run writes both ranks again."""
+    """Opening a store written by another version raises an error, and the next run writes both ranks again."""
     gpu_job().write(tmp_path / "traces")
     holotrace.write_store(holotrace.open_trace(tmp_path / "traces"), tmp_path / "job.store")
     monkeypatch.setattr(store_files, "VERSION", store_files.VERSION + 1)
@@ -545,7 +545,7 @@ def test_a_store_that_appears_meanwhile_is_used(tmp_path, monkeypatch) -> None:
 
 
 class OnAnotherMachine(InProcessExecutor):
-    """Workers that cannot see a folder of the caller's machine."""
+    """Workers that cannot see a folder on the caller's machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -582,7 +582,7 @@ def test_a_store_or_a_selection_cannot_be_stored(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_store_behind_a_url(tmp_path) -> None:
-    """A store behind a URL has the results of its traces, accepts SQL, and can be overwritten."""
+    """A store at a URL gives the same results as its traces, accepts SQL, and can be overwritten."""
     trace = gpu_job().build()
     address = f"memory://{tmp_path.name}/job.store"
     assert len(holotrace.write_store(trace, address).written) == 2

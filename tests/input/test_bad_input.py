@@ -133,7 +133,7 @@ OTHERS: dict[str, tuple[Callable[[str], object], str]] = {
 
 
 def whole(job: str) -> TraceAnalysis:
-    """Open a job through HTA's interface, including the last step."""
+    """Open a job through HTA's interface without dropping the last step."""
     return TraceAnalysis(trace_dir=job, include_last_profiler_step=True)
 
 
@@ -153,7 +153,7 @@ def test_an_empty_frame_names_the_unknown_operator(job, tmp_path) -> None:
 
 
 def test_long_lists_are_shortened() -> None:
-    """An error lists the 20 nearest numbers or the most similar names, and cuts long names."""
+    """An error lists the 20 nearest numbers or the most similar names, and shortens long names."""
     assert what_exists(range(512), wanted=600).endswith("510, 511 (20 of 512)")
     assert what_exists(range(512), wanted=600).startswith("492, 493")
     assert what_exists(["aten::mm", "aten::linear", "c" * 999], wanted="aten::linaer").startswith("aten::linear, aten")
@@ -213,7 +213,7 @@ def test_every_command_that_writes_is_tested() -> None:
 @pytest.mark.parametrize("name", [*FILES, *FOLDERS])
 @pytest.mark.parametrize("fault", EXPECTED)
 def test_an_unwritable_file_is_an_error_before_work_starts(job, tmp_path, cache, name, fault) -> None:
-    """A missing or unwritable folder raises an error before traces are read, unless the function takes a result."""
+    """A bad output folder raises an error before any trace is read, except in functions that take a result."""
     folder = tmp_path / "target"
     if fault == "a file":
         folder.write_text("mine")

@@ -172,14 +172,14 @@ def test_a_recording_that_only_the_large_set_has_skips_the_test() -> None:
 
 
 def test_a_file_that_a_recording_lacks_is_an_error() -> None:
-    """A missing file in an existing recording is an error, because recordings are complete."""
+    """A missing file in an existing recording is an error, because a recording must be complete."""
     assert not (SMALL / "dlrm_8rank" / "rank9.json.gz").exists()
     assert list(SMALL.glob("dlrm_8rank/rank9.*")) == []
 
 
 @pytest.mark.parametrize("kind", VARIABLES)
 def test_the_large_set_comes_first(kind, tmp_path, monkeypatch) -> None:
-    """The folder in the variable has priority, then the set beside the repository, then the small set."""
+    """The folder named by the variable comes first, then the set beside the repository, then the small set."""
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path))
     assert folder_of(kind) == tmp_path
     monkeypatch.setenv(VARIABLES[kind], str(tmp_path / "missing"))

@@ -30,7 +30,7 @@ def kill_a_writer(target: Path, temporary: Path) -> None:
 
 
 def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatch) -> None:
-    """Writing a file removes the draft of a killed writer; a new scratch folder replaces the writer's."""
+    """Writing a file removes a killed writer's draft; creating a scratch folder removes the killed writer's folder."""
     (tmp_path / "temporary").mkdir()
     kill_a_writer(tmp_path / "report.html", tmp_path / "temporary")
     assert len(list(tmp_path.glob(".report.html.*.tmp"))) == 1
@@ -46,7 +46,7 @@ def test_the_next_writer_removes_drafts_of_a_killed_process(tmp_path, monkeypatc
 
 
 def test_files_of_a_running_process_stay(tmp_path) -> None:
-    """Files of this process, with an impossible process number, or with other names are not leftovers."""
+    """Files of this process, and names without a valid process number or in another form, are not leftovers."""
     own = tmp_path / temporary_name()
     process = own.name.split("-")[2]
     too_large = own.with_name(own.name.replace(process, 20 * "9"))

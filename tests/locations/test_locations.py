@@ -1,4 +1,4 @@
-"""Paths and URLs of files, their secrets, and the status and errors of remote files."""
+"""Tests of paths and URLs, of the secrets in URLs, and of the status and errors of remote files."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_secrets_are_cut_out_of_addresses(url, shown) -> None:
 
 
 def test_a_url_without_its_secret_still_opens() -> None:
-    """The secret of a URL also opens files below the URL, here and in a worker, but not files beside it."""
+    """The secret in a URL also opens files below the URL, in this process and in workers, but not files beside it."""
     path = located("https://host/job/?sig=abcdefgh")
     assert str(path) == repr(str(path)).strip("'") == "https://host/job/"
     assert located("https://host/job/a.json").secret.query == "sig=abcdefgh"
@@ -192,7 +192,7 @@ TIME_NS = 1_714_979_289 * 10**9
     ],
 )
 def test_the_status_is_read_from_the_records_of_every_store(entry, expected) -> None:
-    """Size, time and version come from the attributes of each kind of store; without attributes, they are unknown."""
+    """Size, time and version are read from the attributes that each kind of store uses; otherwise they are unknown."""
     assert remote_status(entry) == expected
 
 
@@ -209,13 +209,13 @@ class OverloadedError(Exception):
 
 
 def test_final_errors_are_not_retried() -> None:
-    """Refused access and missing files are final; after lost connections and overload, reading is retried."""
+    """Lost connections and overload are retried; refused access and missing files are not."""
     assert all(map(is_final, (RefusedError(), FileNotFoundError(), PermissionError(), ValueError("bad credentials"))))
     assert not any(map(is_final, (OverloadedError(), ConnectionResetError(), TimeoutError(), ValueError("cut"))))
 
 
 def test_an_error_becomes_one_line() -> None:
-    """The message is the first line, without secrets; if access was refused, it says how to get access."""
+    """Only the first line of an error is shown, without secrets; if access was refused, it says how to get access."""
     path = located("s3://bucket/a.json?sig=abcdefgh")
     with (
         pytest.raises(OSError, match=r"^s3://bucket/a.json cannot be read: it broke at …$"),

@@ -1,4 +1,4 @@
-"""Traces behind URLs can be read; the tests use fsspec's memory file system and a local web server."""
+"""Traces at URLs can be read; the tests use fsspec's memory file system and a local web server."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def counts(trace: Trace) -> dict[int, int]:
 
 
 def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
-    """In a folder behind a URL, plain and gzip files are ranks, other files are skipped, and subfolders are ignored."""
+    """In a folder at a URL, plain and gzip files open as ranks; other files are skipped, and subfolders ignored."""
     memory.pipe("/job/a.json", trace_json(0))
     memory.pipe("/job/b.json.gz", gzip.compress(trace_json(1, 5)))
     memory.pipe("/job/notes.json", b"[1, 2]")
@@ -103,7 +103,7 @@ def test_a_folder_of_ranks_is_read_plain_and_compressed(memory) -> None:
     ],
 )
 def test_every_kind_of_source_may_be_a_url(memory, source) -> None:
-    """A pattern, a file, a list, a dict and a folder behind a URL open the same rank."""
+    """A file given as a URL, a pattern, a list, a dict or a folder opens as the same rank."""
     memory.pipe("/job/a.json", trace_json(0))
     assert counts(holotrace.open_trace(source)) == {0: 3}
 
@@ -118,7 +118,7 @@ def test_a_file_url_is_a_path(tmp_path) -> None:
 
 
 def test_runs_are_found_in_a_tree(memory) -> None:
-    """Behind a URL, each folder with traces is a run, and a refresh reports added files."""
+    """Each folder with traces at a URL is a run, and a refresh reports added files."""
     memory.pipe("/log/one/host_1.1694128201545.pt.trace.json", trace_json(0))
     memory.pipe("/log/two/host_1.1694128201545.pt.trace.json.gz", gzip.compress(trace_json(0, 4)))
     memory.pipe("/log/readme.txt", b"text")
@@ -156,7 +156,7 @@ def test_an_unknown_scheme_and_a_missing_extra_are_one_line_errors(monkeypatch) 
 
 
 def test_a_web_file_is_fetched_in_parts(web) -> None:
-    """A large file is fetched in byte ranges; at most 2 MiB more than its size are sent."""
+    """A large file is fetched in byte ranges; the server sends at most 2 MiB more than its size."""
     content = trace_json(0, 20_000)
     web.files["/traces/rank0.json"] = content
     trace = holotrace.open_trace(f"{web.url}/traces/rank0.json", cache=False)
@@ -168,7 +168,7 @@ def test_a_web_file_is_fetched_in_parts(web) -> None:
 
 
 def test_a_web_folder_is_read_from_its_links(web) -> None:
-    """A web page with an address ending in `/` is a folder, and its links to files in the folder are ranks."""
+    """A web page whose address ends in `/` is read as a folder: its links to files in that folder open as ranks."""
     web.files |= {"/job/rank0.json": trace_json(0), "/job/rank1.json.gz": gzip.compress(trace_json(1))}
     assert counts(holotrace.open_trace(f"{web.url}/job/")) == {0: 3, 1: 3}
     assert all("elsewhere" not in file.path for file in holotrace.open_trace(f"{web.url}/job/").skipped)
@@ -391,7 +391,7 @@ def test_the_interface_of_hta_takes_urls(memory) -> None:
 
 
 def test_an_execution_trace_may_be_a_url(memory) -> None:
-    """An execution trace behind a URL can be read."""
+    """An execution trace at a URL can be read."""
     memory.pipe("/et.json.gz", gzip.compress(json.dumps({"schema": "1.0", "nodes": [{"id": 1, "name": "a"}]}).encode()))
     read = read_execution_trace("memory://et.json.gz")
     assert (read.source, read.nodes["node_id"].to_list()) == ("memory://et.json.gz", [1])
@@ -413,7 +413,7 @@ def test_a_server_shows_runs_behind_a_url(memory, web) -> None:
 
 
 def test_the_tensorboard_tab_finds_traces_behind_urls(memory) -> None:
-    """For a log folder behind a URL, TensorBoard shows the tab once the folder contains a trace."""
+    """For a log folder at a URL, TensorBoard shows the tab once the folder contains a trace."""
     plugin = pytest.importorskip("holotrace.web.tensorboard.plugin")
     memory.pipe("/log/one/readme.md", b"text")
     assert not plugin._may_hold_traces("memory://log")
@@ -430,7 +430,7 @@ def test_local_paths_never_load_fsspec(tmp_path) -> None:
 
 
 def test_members_of_an_archive_are_read(tmp_path) -> None:
-    """A zip archive is a folder of traces with a chained URL of fsspec, such as `zip://job::/job.zip`."""
+    """With a chained fsspec URL such as `zip://job::/job.zip`, a zip archive opens as a folder of traces."""
     with zipfile.ZipFile(tmp_path / "job.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("job/a.json", trace_json(0, 5_000))
         archive.writestr("job/b.json.gz", gzip.compress(trace_json(1)))

@@ -1,8 +1,8 @@
 """The numbers on the page of differences from HTA are computed by these tests.
 
 A row of the page has the cells quirk, example, HTA, here, reason. `EXAMPLES` maps each example to two answers to the
-same call, HTA's recorded answer and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`, HTA's
-answers come from manual runs and are written into the tests.
+same call: the one recorded from HTA, and holotrace's. For `ASKED_BY_HAND`, and for the made-up traces of `QUIRKS`,
+HTA's answers come from manual runs and are written into the tests.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def kernel_time() -> tuple[Theirs, Ours]:
 
 
 def computing(frame: pd.DataFrame, *, others: bool) -> pd.Series[Any]:
-    """Return the computation of rank 0: the kernels grouped as `others`, or the name with the largest sum."""
+    """Return the row of rank 0's computation kernels grouped as `others`, or of the kernel with the largest sum."""
     chosen = frame[(frame["rank"] == 0) & (frame["kernel_type"] == "COMPUTATION")]
     chosen = chosen[(chosen["name"] == "others") == others]
     return chosen.sort_values("sum (us)", ascending=False, kind="stable").iloc[0]
@@ -175,7 +175,7 @@ def copies(rank: int, column: str) -> tuple[Theirs, Ours]:
 
 
 def backward(frame: pd.DataFrame) -> str:
-    """Return the number of kernels that have the annotation of the backward pass."""
+    """Return the number of kernels inside the annotation of the backward pass."""
     return f"{(frame['s_user_annotation'] == '## backward ##').sum()} kernels"
 
 

@@ -1,4 +1,4 @@
-"""Holotrace reads all 59 small inputs that were made to test one rule of the TensorBoard plugin each."""
+"""Holotrace reads all 59 small inputs, each of which tests one rule of the TensorBoard plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the options of analyses, which parse text and set arguments."""
+"""An option of an analysis parses a text and sets an argument."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_other_texts_are_refused(text) -> None:
 
 
 def test_microseconds_become_whole_nanoseconds() -> None:
-    """30 µs become 30,000 ns, and 0.0015 µs are rounded to 2 ns."""
+    """30 µs becomes 30,000 ns, and 0.0015 µs is rounded to 2 ns."""
     assert (nanoseconds(30), nanoseconds(0.0015)) == (30_000, 2)
 
 

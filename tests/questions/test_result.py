@@ -139,7 +139,7 @@ def test_every_result_draws_itself(entry: Analysis, small: Trace) -> None:
 
 
 def test_many_rows_and_caveats_are_cut_in_a_notebook() -> None:
-    """A notebook says that 2 of 12 rows are hidden, and how many findings are missing."""
+    """A notebook says that 2 of 12 rows are hidden, and how many findings are not shown."""
     builder = TraceBuilder()
     for rank in range(12):
         for number in range(rank + 1):

@@ -84,7 +84,7 @@ def _s3_user(session, endpoint: str) -> tuple[str, str]:
 
 @contextmanager
 def _s3_stranger(environment: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Make moto check signatures; for other tests this is off, because moto rejects requests for listings even if their signatures are correct."""
+    """Make moto check signatures; off for other tests, because moto rejects even correctly signed listing requests."""
     switch = f"{environment['S3_ENDPOINT']}/moto-api/reset-auth"
     _request(switch, "POST", b"0")
     try:

@@ -21,7 +21,7 @@ _SERVER_OF = {"s3": "s3", "gcs": "gcs", "azure": "azure", "webhdfs": "hdfs"}
 """Stores that can be reached through a proxy; HDFS cannot, because its NameNode sends clients to the DataNode."""
 
 _SOME = 2_000_000
-"""Bytes before the fault: more than `peek` reads, and less than the file has after that."""
+"""Bytes before the fault: more than `peek` reads, and fewer than the rest of the file."""
 
 
 @pytest.fixture(

@@ -84,7 +84,7 @@ def logs(s3: Store, tmp_path, monkeypatch) -> str:
 
 @contextmanager
 def started(*command: str, sign: str) -> Iterator[str]:
-    """Run a server; return the line of its output that contains `sign`, when it is ready."""
+    """Run a server; once its output contains `sign`, return that line."""
     environ = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(  # noqa: S603 -- the program under test
         [sys.executable, "-m", *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environ

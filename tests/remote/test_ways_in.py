@@ -135,7 +135,7 @@ def server_with_certificate(folder: Path, monkeypatch) -> ssl.SSLContext:
 
 
 def redirect(monkeypatch, host: str, port: int) -> None:
-    """In this process, resolve `host` to a port of this machine."""
+    """In this process, redirect connections to `host` to a port on this machine."""
     getaddrinfo = socket.getaddrinfo
 
     def resolve(name, *arguments, **options):

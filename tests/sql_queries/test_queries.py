@@ -31,7 +31,7 @@ def sums(rows: pl.DataFrame, keys: list[str], columns: list[str]) -> dict[Any, A
 
 
 def test_longest_kernels(job) -> None:
-    """The query returns the ten largest kernels with the counts and times of `kernels`."""
+    """The query returns the ten largest kernels, with the same counts and times as `kernels`."""
     rows = ask(job, "Which kernels take longest")
     expected = sums(holotrace.kernels(job).per_kernel, ["name"], ["call_count", "total_ns"])
     assert len(rows) == 10

@@ -26,7 +26,7 @@ REAL = slow_except(["amd_mi250", "cpu_only", "two_rank_128", "ddp_gloo_4rank"], 
 
 
 def small_job() -> TraceBuilder:
-    """Return a step 0..100 µs with an operator 10..40, its gemm 50..60 launched at 20, and a copy without launch."""
+    """Return a step (0-100 µs), an operator (10-40), its gemm (50-60, launched at 20), and a copy with no launch."""
     return (
         TraceBuilder()
         .step(7, 0, 100)
@@ -96,7 +96,7 @@ def _is_first(rank_trace) -> object:
 
 
 def test_only_named_views_are_written() -> None:
-    """A view is written if its name occurs anywhere in the query, even in quotes or in other letter case."""
+    """A view is written if its name occurs anywhere in the query, even in quotes or in different case."""
     assert named_views('SELECT 1 FROM "Kernels" JOIN steps USING (rank)') == ((), ("kernels", "steps"))
     assert named_views("FROM stored.kernels") == (("kernels",), ())
     assert named_views("FROM events") == (("events", "tracks"), ("events",))
@@ -234,7 +234,7 @@ def test_special_characters_in_paths(tmp_path, monkeypatch) -> None:
 
 
 def test_queries_beyond_the_memory_limit_use_files(tmp_path, monkeypatch) -> None:
-    """A sort above the memory limit uses a temporary folder and removes it afterwards."""
+    """A sort that exceeds the memory limit uses a temporary folder and removes it afterwards."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     query = "SELECT count(*) FROM (SELECT a.start_ns, b.name, random() AS x FROM events AS a, events AS b, range(30000) ORDER BY x)"
     assert holotrace.sql(gpu_job().build(), query, memory_limit_bytes=150_000_000).item() > 0

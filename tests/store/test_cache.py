@@ -358,7 +358,7 @@ def test_a_cache_in_another_folder(
 
 @pytest.mark.parametrize("option", ["besides", "", 3, None])
 def test_an_invalid_cache_option_is_refused(write_trace: WriteTrace, open_file: OpenFile, option: Any) -> None:
-    """A misspelt option such as `cache="besides"` raises an error; it does not name a folder."""
+    """A misspelt option such as `cache="besides"` raises an error; it is not taken for the name of a folder."""
     with pytest.raises(InvalidOptionError, match="cache="):
         open_file(write_trace("a.json", ["gemm"]), cache=option).table("events")
 
@@ -462,7 +462,7 @@ def test_leftovers_of_a_killed_process_are_removed(write_trace: WriteTrace, cach
 
 
 def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, cache_folder: Path) -> None:
-    """An unfinished entry of another machine, whose process is unknown, is removed a day after its last write."""
+    """Another machine's unfinished entry is removed only a day after its last write, as it may still be in use."""
     fresh, old = (cache_folder / "home" / f".tmp-0000000{number}-1-0a0a0a0a" for number in (1, 2))
     for folder in (fresh, old):
         folder.mkdir(parents=True)
@@ -477,7 +477,7 @@ def test_a_folder_of_another_machine_stays_for_a_day(write_trace: WriteTrace, ca
 def test_unfinished_entries_count_toward_the_limit(
     write_trace: WriteTrace, reader: CountingReader, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process's unfinished entry counts toward the limit, so an older entry is removed for a new one."""
+    """Another process's unfinished entry counts toward the limit, so an older entry makes way for a new one."""
     first = write_trace("first.json", ["gemm"])
     names_in(first, reader)
     size = sum(file.stat().st_size for file in cache_folder.rglob("*.*"))
@@ -570,8 +570,8 @@ def test_a_broken_trace_leaves_nothing_behind(cache_folder: Path, tmp_path: Path
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier of the racing processes. The pool passes it on at the start: later this would need a socket, and the
-path of a socket in a temporary folder may be too long."""
+"""The barrier of the racing processes. The pool passes it to the processes when they start; later, this would need a
+socket, whose path in a temporary folder may be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:
@@ -579,7 +579,7 @@ def _wait_at(barrier: threading.Barrier) -> None:
 
 
 def _open_together(path: str) -> int:
-    """Wait for the other processes, open the trace when they do, and count its events."""
+    """Wait until all processes are ready, then open the trace and count its events."""
     file = TraceFile(path, KinetoReader())
     file.table  # noqa: B018 -- imports everything before the race
     _start["barrier"].wait(timeout=30)

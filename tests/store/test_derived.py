@@ -59,7 +59,7 @@ def test_a_fact_is_computed_once_for_its_arguments(rank_trace) -> None:
 
 
 def test_a_selection_has_its_own_facts(rank_trace) -> None:
-    """A selection of one of two events counts 1, and its rank counts 2."""
+    """For a selection of one event the count is 1, and for the whole rank it is still 2."""
     assert (event_count(rank_trace), event_count(rank_trace.where(is_first))) == (2, 1)
     assert event_count(rank_trace) == 2
     assert len(calls) == 2

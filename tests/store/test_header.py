@@ -69,7 +69,7 @@ def test_rank_is_a_whole_number_from_zero(written: object, rank: int | None) -> 
 @pytest.mark.parametrize("odd", ["null", "[]", "7", '"text"', "{}"])
 @pytest.mark.parametrize("key", ["distributedInfo", "deviceProperties", "baseTimeNanoseconds", "host_name"])
 def test_values_of_odd_types_count_as_missing(key: str, odd: str) -> None:
-    """A key whose value has the wrong type counts as missing; `raw` keeps it."""
+    """A key whose value has the wrong type is treated as missing; `raw` keeps it."""
     header = Header.from_json(f'{{"{key}": {odd}}}')
     assert header.rank is None
     assert header.device_properties == []

@@ -22,7 +22,7 @@ def test_invalid_device_properties_are_dropped(value) -> None:
 @pytest.mark.parametrize("digits", ["9" * 19, "9" * 300, "9" * 5_000, "-" + "9" * 5_000])
 @pytest.mark.parametrize("as_text", [False, True])
 def test_numbers_of_any_length_are_read(digits, as_text) -> None:
-    """Numbers of 5,000 digits count as missing, although Python refuses to parse more than 4,300 digits."""
+    """A number of 5,000 digits, which is too long for Python to parse, is treated as missing."""
     number = json.dumps(digits) if as_text else digits
     text = f'{{"distributedInfo": {{"rank": {number}, "world_size": {number}}}, "baseTimeNanoseconds": {number}}}'
     header = Header.from_json(text)

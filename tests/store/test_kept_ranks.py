@@ -6,7 +6,7 @@ from holotrace.store.kept_ranks import KeptRanks
 
 
 class HeldRank:
-    """A rank with a number of events in memory."""
+    """A rank with the given number of events in memory."""
 
     def __init__(self, events_held: int) -> None:
         self.events_held = events_held
@@ -17,7 +17,7 @@ class HeldRank:
 
 
 def test_a_kept_rank_is_found_by_its_identity() -> None:
-    """For a second copy of a rank, the first copy is returned."""
+    """Given a second copy of a rank, `kept` returns the first."""
     ranks = KeptRanks[HeldRank]()
     first = ranks.kept("a", HeldRank(5), 10)
     assert ranks.kept("a", HeldRank(5), 10) is first

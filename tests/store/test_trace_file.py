@@ -85,7 +85,7 @@ def test_nothing_is_opened_before_it_is_needed(open_file: OpenFile, tmp_path: Pa
 def test_a_pickle_contains_no_data(
     write_trace: WriteTrace, open_file: OpenFile, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A pickled TraceFile has less than 1,000 bytes; from another folder, it still has its file and cache option."""
+    """A pickled TraceFile has less than 1,000 bytes; unpickled elsewhere, it keeps its file and cache option."""
     path = write_trace("a.json", [f"kernel {number}" for number in range(1_000)])
     monkeypatch.chdir(tmp_path)
     file = open_file(Path(path.name), cache=False)

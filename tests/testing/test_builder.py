@@ -21,7 +21,7 @@ def written(builder: TraceBuilder, rank: int = 0) -> list[dict]:
 
 
 def test_a_kernel_is_written_with_its_stream_and_times():
-    """The process of a kernel is its device, and the thread its stream; times are exact decimals."""
+    """A kernel's process is its device, and its thread is its stream; times are exact decimals."""
     (kernel,) = written(TraceBuilder().kernel("gemm", stream=9, device=2, start_us=1.5, duration_us=Decimal("0.001")))
 
     assert kernel == {
@@ -61,7 +61,7 @@ def test_each_launch_has_its_own_correlation_unless_given():
 
 
 def test_copies_and_memsets_carry_bytes_and_their_own_launches():
-    """A copy has its bytes and a cudaMemcpyAsync call, and a memset its bytes and a cudaMemsetAsync call."""
+    """A copy has a byte count and a cudaMemcpyAsync call; a memset has a byte count and a cudaMemsetAsync call."""
     builder = (
         TraceBuilder()
         .copy(start_us=2, duration_us=1, launch_us=0, byte_count=64)

@@ -10,7 +10,7 @@ EXACT = CallsOptions(hosts=4, operations=40, clock_offset_ns=0, clock_drift_ppb=
 
 
 def test_the_same_options_give_the_same_calls() -> None:
-    """All random values are drawn from the seed."""
+    """All random values depend only on the seed."""
     assert simulated_calls(EXACT).calls.equals(simulated_calls(EXACT).calls)
 
 

@@ -31,7 +31,7 @@ def pairs(chosen):
 @settings(deadline=None)
 @given(works())
 def test_state_lengths_count_every_nanosecond_once(chosen):
-    """The length of each combination of kinds is the number of nanoseconds with exactly these kinds running."""
+    """The length of each combination of kinds is the number of nanoseconds in which exactly these kinds run."""
     by_kind = [pairs(work for work in chosen if work.kind == kind) for kind in KINDS]
     expected = {
         frozenset(kind for bit, kind in enumerate(KINDS) if key >> bit & 1): count

@@ -30,7 +30,7 @@ def test_a_document_has_header_events_and_trailer_in_this_order():
 
 
 def test_a_document_without_events_is_valid():
-    """A document without header, events and trailer is valid JSON."""
+    """A document without a header, events or a trailer is valid JSON."""
     assert json.loads(document({}, [], {})) == {"traceEvents": []}
 
 

@@ -51,7 +51,7 @@ def parsed(folder, rank_truth):
 
 
 def test_files_are_named_as_torch_names_them(folder, truth):
-    """As in torch, a file name has host, process and time; the folder has one file per rank, and the truth."""
+    """As in PyTorch, a file name has host, process and time; the folder has a file per rank and the truth file."""
     names = [rank.file for rank in truth.ranks]
 
     assert all(re.fullmatch(r"node-\d\d_\d+\.\d{19}\.pt\.trace\.json\.gz", name) for name in names)

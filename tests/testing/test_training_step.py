@@ -39,7 +39,7 @@ def test_backward_undoes_forward_in_reverse_order(layers):
 
 
 def test_names_have_all_lengths_of_real_traces():
-    """Kernel names have less than 20 to more than 400 characters, as in real traces."""
+    """The length of kernel names varies from below 20 to above 400 characters, as in real traces."""
     lengths = {len(work.name) for work in all_works(1)}
 
     assert max(lengths) > 400

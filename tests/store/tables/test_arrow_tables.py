@@ -64,7 +64,7 @@ def test_a_folder_serves_the_requested_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["missing", "empty", "cut", "other columns"])
 def test_damaged_files_are_errors(tmp_path: Path, damage: str) -> None:
-    """A file that is missing, empty, truncated or has other columns raises a DamagedTableError."""
+    """A file that is missing, empty or truncated, or that has other columns, raises a DamagedTableError."""
     file = arrow_file(tmp_path, "flows")
     (FLOWS.drop("name") if damage == "other columns" else FLOWS).write_ipc(file)
     if damage == "missing":

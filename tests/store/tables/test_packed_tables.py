@@ -1,4 +1,4 @@
-"""Tests of tables that are compressed on their way between processes."""
+"""Tests of tables that are compressed before they are sent to another process."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ MS = 1_000_000
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_costs_add_up_to_all_waiting(seed):
-    """The costs of all causes add up to all waiting."""
+    """The costs of all causes add up to the total waiting time."""
     job = PlantedJob(PlantedOptions.drawn(seed, most_ranks=32))
     assert sum(job.delay_costs.values()) == pytest.approx(job.waited_ns.sum(), rel=1e-9)
 
 
 def test_a_slow_kernel_costs_what_the_others_wait_less_without_it():
-    """A single cause costs the waiting that vanishes without it: 5 ms on each of seven ranks."""
+    """The cost of a single cause is the waiting that would not exist without it: 5 ms on each of seven ranks."""
     cause = Cause("slow_kernel", 2, 5 * MS, step=FIRST_STEP)
     job = PlantedJob(PlantedOptions(layers=1, jitter=0, causes=(cause,)))
     ((rank, (kind, name, module)), cost) = job.delay_costs.most_common(1)[0]

@@ -47,7 +47,7 @@ test("in a view of 1,500 pixels, a single offset is accurate to a fiftieth of a 
   }
 });
 
-test("the heading has the half-width, and says if the clock is unknown", () => {
+test("the heading shows the clock's uncertainty, or says that the clock is unknown", () => {
   const line = { at: "0", offset: 0, drift: 0, last: null };
   assert.equal(clockText(clockOf([line])), "node-1 ± 12 µs");
   assert.equal(clockText(clockOf([])), "node-1, clock unknown");

@@ -61,7 +61,7 @@ test("an axis of many ranks names fewer of them in a narrow figure, and says so"
   assert.equal(fittedAxis(named("rank (every 32nd is named)"), 358).title?.text, "rank (every 64th is named)");
 });
 
-test("a figure without room, as during layout, names one category and cuts every name to an ellipsis", () => {
+test("a figure too narrow for names, as during layout, shows one category and cuts names to an ellipsis", () => {
   const ranks = ["0", "1", "2", "3", "4"];
   const axis = { type: "category", tickvals: ranks, ticktext: ranks };
   for (const width of [-1, 0, 1, 189, 190, 191]) {

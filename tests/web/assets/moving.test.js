@@ -19,7 +19,7 @@ test("a narrow brush can still be moved", () => {
   assert.deepEqual([100, 103, 106].map((x) => gripAt(x, 100, 106)), ["start", "both", "end"]);
 });
 
-test("a drag moves what it grips, and edges may cross", () => {
+test("a drag moves the edge or brush that it grips, and edges may cross", () => {
   assert.deepEqual(dragged("both", WINDOW, 150, 180), { start: 130, end: 230 });
   assert.deepEqual(dragged("start", WINDOW, 100, 150), { start: 150, end: 200 });
   assert.deepEqual(dragged("end", WINDOW, 200, 50), { start: 50, end: 100 });

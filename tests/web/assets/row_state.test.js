@@ -52,7 +52,7 @@ test("malformed parts of an address are ignored", () => {
   assert.deepEqual(shown(state, rankOf(0)), [0, 1, 2, 3]);
 });
 
-test("a pinned row leaves its rank, and comes back", () => {
+test("a pinned row leaves its rank and comes back when it is unpinned", () => {
   const [state, rank] = [new RowState(), rankOf(4)];
   state.togglePinned(rank, rank.rows[2]);
   assert.deepEqual(shown(state, rank), [0, 1, 3]);
@@ -71,7 +71,7 @@ test("hiding a row unpins it, and pinning a row shows it", () => {
   assert.equal(String(state), "pin.0.1");
 });
 
-test("the filter needs all words, in any case, in label, process or rank", () => {
+test("every word of the filter must occur in the label, process or rank, in upper or lower case", () => {
   const [state, rank] = [new RowState(), rankOf(3)];
   for (const [text, expected] of /** @type {[string, number[]][]} */ ([
     ["STREAM", [2, 3]],
@@ -94,7 +94,7 @@ test("a row moves before another one, or to the end", () => {
   assert.equal(String(state), "order.0.3.1.2.0");
 });
 
-test("a row dragged onto the pinned ones is pinned, and one dragged out is not", () => {
+test("a row dragged onto the pinned ones is pinned, and a row dragged out of them is unpinned", () => {
   const [state, rank] = [new RowState("pin.0.1"), rankOf(0)];
   state.move(rank, rank.rows[3], { rank, row: rank.rows[1] });
   assert.deepEqual(state.pinned, ["0.3", "0.1"]);
@@ -102,7 +102,7 @@ test("a row dragged onto the pinned ones is pinned, and one dragged out is not",
   assert.deepEqual([state.pinned, shown(state, rank)], [["0.1"], [3, 0, 2]]);
 });
 
-test("a row moves past the next one that is shown", () => {
+test("a row moves past the next visible row", () => {
   const [state, rank] = [new RowState("hide.0.1"), rankOf(0)];
   state.shift([rank], rank, rank.rows[0], 1);
   assert.deepEqual(shown(state, rank), [2, 0, 3]);
@@ -113,7 +113,7 @@ test("a row moves past the next one that is shown", () => {
   assert.deepEqual(shown(state, rank), [2, 0, 3]);
 });
 
-test("pinned rows move among themselves, also those of different ranks", () => {
+test("pinned rows can be reordered among themselves, even across ranks", () => {
   const [state, one, other] = [new RowState("pin.0.1,5.2"), rankOf(0), rankOf(5)];
   state.shift([one, other], other, other.rows[2], -1);
   assert.deepEqual(state.pinned, ["5.2", "0.1"]);

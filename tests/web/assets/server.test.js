@@ -10,7 +10,7 @@ test("starts are computed from the distances to the previous end", () => {
   assert.deepEqual(startsOf([10, 5, -2], [20, 1, 4]), [10, 35, 34]);
 });
 
-test("each lane holds its single events, followed by merged ones", () => {
+test("each lane has its single events, followed by merged ones", () => {
   const lanes = lanesOf({
     lanes: [[2, 1, [[10], [20], [0], [7]], [[40, 5], [10, 10], [6, 3], [3, 2], [0, 0], [8, 9]]]],
     names: [["gemm", "computation", true]],

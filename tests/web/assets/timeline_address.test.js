@@ -1,4 +1,4 @@
-// The part of the address about the timeline's view: writing and reading it changes nothing.
+// The part of the address that describes the timeline's view; what is written is read back unchanged.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

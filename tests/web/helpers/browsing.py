@@ -1,4 +1,4 @@
-"""The browser, traces and checks of pages that tests in a real browser share."""
+"""Shared by the tests in a real browser: the browser, the traces, and checks of pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holotrace.web.session.session import Scope, Session
 
 PATIENCE_MS = 120_000
-"""How long to wait for a page, because pages are slow on a busy machine."""
+"""How long to wait for a page; the limit is long, because pages are slow on a busy machine."""
 
 VIEWPORT = {"width": 1440, "height": 1000}
 

@@ -68,7 +68,7 @@ class WebClient:
 
 
 def texts(component: Any) -> list[str]:
-    """Return all texts in a component, in reading order; spaces between numbers and units are plain."""
+    """Return all texts in a component, in reading order; non-breaking spaces become plain ones."""
     if isinstance(component, str):
         return [component.replace("\u00a0", " ")]
     if isinstance(component, list):

@@ -1,4 +1,4 @@
-"""On pages of real recordings, light and dark, wide and narrow, axe finds no serious faults, and no page is too wide.
+"""Pages of real recordings, light and dark, wide and narrow, fit the window, and axe finds no serious faults.
 
 The script is in the package axe-playwright-python; the rules are listed at https://github.com/dequelabs/axe-core.
 """
@@ -119,7 +119,7 @@ def test_axe_finds_nothing_serious_on_any_page(served, browser, name, pages) -> 
 
 
 def test_axe_finds_nothing_serious_in_the_parts_of_the_timeline(served, browser) -> None:
-    """The totals and flame graph of an area, the answer of a query, and the list of rows have no serious faults."""
+    """The totals and flame graph of an area, the answer to a query, and the list of rows have no serious faults."""
     pytest.importorskip("duckdb", reason="the extra `sql` is not installed")
     session, url = served
     run = next(known.id for known in session.runs if known.name == "two_rank_128")

@@ -116,7 +116,7 @@ def test_a_search_narrows_the_table_and_stays_in_the_address(small, browser) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("begins", ["typed", *slow_except(["a page on this disk", "a page of another site"], [])])
 def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -> None:
-    """The token works in a typed address, the file of `--open` and a link, and disappears from the address bar."""
+    """The token works when typed, in the file that `--open` writes and in a link, and leaves the address bar."""
     gpu_job().write(tmp_path / "job")
     with bound_server(Session([tmp_path / "job"], cache=False), Address(port=0)) as server:
         threading.Thread(target=server.run, daemon=True).start()
@@ -146,7 +146,7 @@ def test_the_address_with_the_token_opens_the_pages(browser, tmp_path, begins) -
 
 
 def link_to(url: str, path: Path) -> Path:
-    """Write a page with a link; a page named open.html also redirects, like the file of `--open`."""
+    """Write a page with a link; a page named open.html also redirects, like the file that `--open` writes."""
     leads = f'<meta http-equiv="refresh" content="0;url={url}">' if path.name == "open.html" else ""
     path.write_text(f'{leads}<a href="{url}">here</a>')
     return path
@@ -280,7 +280,7 @@ def test_selectors_and_controls_of_tables_change_page_and_address(small, browser
 
 @pytest.mark.slow
 def test_a_span_is_selected_and_cleared(tmp_path, browser) -> None:
-    """Of two recordings, the page shows the newest until the first is selected."""
+    """Of two recordings, the page shows the newer until the older is selected."""
     for stamp, kernel in ((1700000000000, "gemm"), (1700000060000, "relu")):
         (file,) = TraceBuilder().kernel(kernel, start_us=0, duration_us=5).write(tmp_path)
         file.rename(tmp_path / f"host_1.{stamp}.pt.trace.json")

@@ -1,4 +1,4 @@
-"""Figures fit their width: legends cover no bars, long names are cut, and nothing is lost when the window changes."""
+"""Figures fit every window width: legends cover no bars, and long names are shortened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every page gets rows of a real trace for requests like those of a browser."""
+"""Every page returns rows of a real trace to browser-like requests."""
 
 from __future__ import annotations
 

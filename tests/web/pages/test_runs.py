@@ -27,7 +27,7 @@ def client(tmp_path) -> WebClient:
 
 
 def test_several_runs_are_listed_first_the_newest_on_top(client) -> None:
-    """The address without a page lists both runs with links, tick boxes and dates, and no page of a single run."""
+    """An address without a page shows a list of both runs with links, tick boxes and dates."""
     shown = client.page("")
     assert texts(shown["page"])[0] == "Runs"
     gpu, cpu = (run.id for run in client.session.runs)

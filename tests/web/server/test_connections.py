@@ -142,7 +142,7 @@ def test_a_client_that_does_not_receive_frees_its_thread(monkeypatch) -> None:
 
 
 def test_the_limit_of_open_files_is_respected(monkeypatch) -> None:
-    """With a limit of 64 open files, the server accepts 32 connections, so the others are left for traces."""
+    """With a limit of 64 open files, the server accepts 32 connections, which leaves the other files for traces."""
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
     with closing(ConnectionServer(answers, socket.create_server(("127.0.0.1", 0)))) as server:

@@ -152,7 +152,7 @@ def test_a_link_on_another_site_works_after_a_reload() -> None:
     "brought", [{}, {**LINK, "HTTP_SEC_FETCH_SITE": "same-origin"}, {**LINK, "HTTP_SEC_FETCH_DEST": "iframe"}]
 )
 def test_a_request_without_token_does_not_reload_forever(brought) -> None:
-    """Without a token, a request from our own site, or from a frame in another site, gets no page that reloads."""
+    """Without a token, requests from our own site, or from a frame on another site, get no page that reloads itself."""
     assert b"refresh" not in ask(guarded("secret"), **brought)[2]
 
 

@@ -77,7 +77,7 @@ def test_a_served_file_may_be_relative(folder, monkeypatch) -> None:
 @pytest.mark.parametrize("is_named", [False, True], ids=["in a folder", "named"])
 @pytest.mark.parametrize("target", ["secret.txt", "private", "served/secret.txt", "pipe", "nowhere"])
 def test_a_replacement_of_a_file_is_not_served(folder, target, is_named) -> None:
-    """If a file was replaced by a link or a pipe, it gets 404, and the error does not name the link's target."""
+    """If a file was replaced by a link or a pipe, the response is 404 and does not name the link's target."""
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
     (folder / "served" / "secret.txt").write_text(HIDDEN)
@@ -99,7 +99,7 @@ def test_a_replacement_of_a_file_is_not_served(folder, target, is_named) -> None
 
 @pytest.mark.parametrize("walks", [True, False])
 def test_a_race_with_a_link_never_wins(folder, monkeypatch, walks) -> None:
-    """A file that alternates with a link returns its own content or 404."""
+    """While a file is swapped with a link again and again, a request gets the file's own content or 404."""
     monkeypatch.setattr(bound_files, "_WALKS", walks and bound_files._WALKS)
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
@@ -177,7 +177,7 @@ def test_links_within_the_folder_are_followed(folder) -> None:
 
 
 def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
-    """Serving a link serves its current target, even after the target has changed."""
+    """If a link is served, requests get its current target, even after the link has been changed."""
     latest = folder / "latest.json"
     [trace] = (folder / "served").iterdir()
     [private] = (folder / "private").iterdir()
@@ -191,7 +191,7 @@ def test_a_served_link_may_lead_elsewhere_later(folder) -> None:
 
 
 def test_captures_outside_the_served_folder_are_left_out(tmp_path) -> None:
-    """A capture beside the trace is used, but not a capture behind a link that leads outside."""
+    """A capture beside the trace is used, but not one that links out of the served folder."""
     folder = tmp_path / "served"
     builder = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     builder.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(folder)

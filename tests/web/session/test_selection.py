@@ -26,7 +26,7 @@ def test_reading_an_address_undoes_writing_it(view, run, numbers, options) -> No
 
 @given(st.text())
 def test_any_text_is_an_address(text) -> None:
-    """Any query string can be parsed as a selection, which can be written and parsed again."""
+    """Any query string can be parsed as a selection, which is the same after it is written and parsed again."""
     selection = Selection.from_query(text)
     assert Selection.from_query(selection.query()) == selection
 

@@ -114,7 +114,7 @@ def test_links_do_not_lead_out_of_the_served_folder(tmp_path) -> None:
 
 
 def test_a_run_of_links_out_of_the_served_folder_is_an_error(tmp_path) -> None:
-    """The error says that only links were found, and what to serve instead."""
+    """If all files of a run are links out of the served folder, the error says so."""
     files = gpu_job().write(tmp_path / "elsewhere")
     (tmp_path / "served").mkdir()
     for file in files:
@@ -244,12 +244,12 @@ def test_memory_is_counted_in_pages_of_this_system(monkeypatch) -> None:
         monkeypatch.setattr(memory.os, "sysconf", lambda name, size=page_bytes: {"SC_PAGE_SIZE": size}[name])
         held[page_bytes] = memory.resident_bytes()
     if held[4_096] is None:
-        pytest.skip("this system does not say how much memory a process holds")
+        pytest.skip("this system does not report how much memory a process uses")
     assert held[65_536] / held[4_096] == pytest.approx(16, rel=0.1)
 
 
 def test_concurrent_analyses_return_the_same_as_alone(tmp_path) -> None:
-    """Twenty analyses in threads that share cached columns return the same results as one after another."""
+    """Twenty analyses that share cached columns return the same results in parallel as one after another."""
     steps_job().write(tmp_path)
     scope = Scope(opened(tmp_path).runs[0].id, steps=(1,))
     names = ("temporal_breakdown", "kernel_breakdown", "idle_time", "launch_statistics", "queue_length") * 4
@@ -289,7 +289,7 @@ def test_runs_that_appear_later_are_found(tmp_path, monkeypatch) -> None:
 
 
 def test_work_runs_on_a_worker_thread(tmp_path) -> None:
-    """Work runs in another thread. Requests with the same key share one run; after a failure, the next request starts a new one."""
+    """Requests with the same key share one computation in another thread; after a failure, the next one retries."""
     session, calls = opened(tmp_path), []
 
     def fail() -> int:
@@ -327,7 +327,7 @@ def test_a_store_is_a_run(tmp_path) -> None:
 
 
 def test_a_store_that_leads_out_of_the_folder_is_not_served(tmp_path) -> None:
-    """If a rank of a store leads out of the served folder, by a link or a linked table, it is not served."""
+    """A rank of a store is not served if its folder or one of its tables is a link out of the served folder."""
     store = tmp_path / "logs" / "job.store"
     store.parent.mkdir()
     holotrace.write_store(gpu_job().build(), store)

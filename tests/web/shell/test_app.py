@@ -1,4 +1,4 @@
-"""Requests like those of a browser get the pages with their figures, tables and selectors."""
+"""The pages return their figures, tables and selectors to browser-like requests."""
 
 from __future__ import annotations
 

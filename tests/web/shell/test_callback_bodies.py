@@ -102,7 +102,7 @@ def test_unknown_callbacks_are_refused(client, output) -> None:
 
 @pytest.mark.parametrize("content_type", ["text/plain", "", "application/x-www-form-urlencoded"])
 def test_a_form_cannot_call_callbacks(client, content_type, caplog) -> None:
-    """A callback request with another content type than JSON gets a 4xx status, and nothing is logged."""
+    """A callback request with a content type other than JSON gets a 4xx status, and nothing is logged."""
     status = client.http.post(CALLBACK, data="{}", content_type=content_type).status_code
     assert 400 <= status < 500
     assert not caplog.records

@@ -218,7 +218,7 @@ def test_the_page_appears_without_referer(url, browser, referer) -> None:
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser) -> None:
-    """If the user selects a run before the address names one, it replaces the first run, which the server chose."""
+    """A run that the user selects before the address names one replaces the first run, the server's default."""
     for name in ("first", "second"):
         gpu_job().write(tmp_path / name)
     session = Session([tmp_path])
@@ -235,7 +235,7 @@ def test_a_run_selected_before_the_address_names_one_is_shown(tmp_path, browser)
 @pytest.mark.browser
 @pytest.mark.timeout(300)
 def test_a_figure_that_needs_all_of_plotly_gets_it(url, browser) -> None:
-    """The icicle chart of modules loads all of plotly.js; the pages before and after it are drawn too."""
+    """The icicle chart of modules loads all of plotly.js; pages visited before and after it are also drawn."""
     with visit(browser, url) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda sent: asked.append(sent.url))

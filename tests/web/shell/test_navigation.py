@@ -1,4 +1,4 @@
-"""The navigation marks the current page and dims pages without data, also after a link is followed."""
+"""The navigation marks the current page and dims pages without data, at first and after a link is followed."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_columns_are_as_wide_as_their_content() -> None:
 
 @pytest.mark.parametrize("analysis", ANALYSES, ids=lambda analysis: analysis.name)
 def test_every_table_of_the_catalogue_is_served_grouped_and_cut(analysis) -> None:
-    """Every table can be sorted and grouped by each of its columns, and cut."""
+    """Every table can be sorted and grouped by each of its columns and limited to its top rows."""
     result = analysis.compute(built_gpu_job())
     for view in analysis.views:
         table = Table(view.caption, view.table(result), view.telling)

@@ -1,4 +1,4 @@
-"""Started like by a user, TensorBoard shows a working tab in a real browser."""
+"""Started as a user would start it, TensorBoard shows a working tab in a real browser."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def started(folder: Path, *options: str) -> Iterator[str]:
 
 
 class StripPrefix(BaseHTTPRequestHandler):
-    """Forwards requests below a prefix, without the prefix and with another Host, like most proxies."""
+    """Forwards requests without their path prefix and with another Host header, as most proxies do."""
 
     target = ""
 
@@ -100,7 +100,7 @@ def tensorboard(log_folder) -> Iterator[tuple[Session, str]]:
 
 @pytest.fixture
 def small_folder(tmp_path) -> Path:
-    """Return a log folder with a small run; its files are named as by PyTorch's trace handler."""
+    """Return a log folder with a small run; its files are named as PyTorch's trace handler names them."""
     expect_installed()
     [first, second] = gpu_job().write(tmp_path)
     (tmp_path / "run").mkdir()

@@ -1,4 +1,4 @@
-"""The slices in a window equal those of a loop over all events."""
+"""The slices in a window equal the slices that a loop over all events finds."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_rows_are_threads_then_streams() -> None:
 
 
 def test_an_answer_names_what_it_draws() -> None:
-    """An answer has start and length of each event, by lane, and each name with its colour class."""
+    """An answer lists each event's start and length by lane, and each name with its colour class."""
     index = timeline_index(two_threads().ranks[0])
     answer = slices_answer(index, [0, 1, 2], Window(0, 400_000, 400))
 
@@ -177,7 +177,7 @@ def test_counters_show_busy_devices_and_queues() -> None:
 def test_condensed_counters_keep_mean_and_highest(
     changes: list[tuple[int, int]], start: int, length: int, pixels: int
 ) -> None:
-    """Each pixel of a condensed counter has the mean and the maximum of its nanoseconds."""
+    """Each pixel of a condensed counter has the mean and the maximum of the values in its time span."""
     time = np.cumsum([gap for gap, _ in changes])
     value = np.array([float(number) for _, number in changes])
     counter = Counter("c", "", None, time, value)

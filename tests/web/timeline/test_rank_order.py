@@ -1,4 +1,4 @@
-"""The timeline begins with the rank that the others wait for, and a typical rank."""
+"""The timeline begins with the rank that the others wait for, followed by a typical rank."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_a_link_in_place_of_a_file_is_not_merged(tmp_path) -> None:
 
 
 def test_a_store_has_no_trace_file(tmp_path) -> None:
-    """A store gets 404 even if its manifest names a file, because paths in a store may lead anywhere."""
+    """For a store, `file` returns 404 even if its manifest names a trace, because that path may lead anywhere."""
     trace = job().build()
     secret = tmp_path / "secret"
     secret.write_text("secret")

@@ -166,7 +166,7 @@ def test_an_empty_area_has_no_totals() -> None:
 
 @given(LANES, st.integers(-50, 900), st.integers(1, 1_500))
 def test_events_of_an_area_equal_those_of_a_loop(lanes: list[list[Event]], start: int, length: int) -> None:
-    """An event counts with its time inside the area; its self time excludes its children."""
+    """Only an event's time inside the area is counted; its self time excludes its children."""
     index = index_of(lanes)
     events = area_events(index, [0], start, start + length)
     inside = list(_inside(lanes, start, start + length))
@@ -186,7 +186,7 @@ def _inside(lanes: list[list[Event]], start: int, end: int) -> Iterator[int]:
 
 
 def test_areas_are_read_from_the_address() -> None:
-    """Ranks are separated by semicolons, no rows means all rows, and times may precede the origin."""
+    """Ranks are separated by semicolons, an empty list of rows means all rows, and times may precede the origin."""
     assert areas_of("0:-5:20:0-2,7;12:0:9:") == (Area(0, -5, 20, (0, 1, 2, 7)), Area(12, 0, 9, None))
 
 

@@ -61,7 +61,7 @@ def test_keys_alone_select_and_lead_from_lane_to_lane(url, browser) -> None:
 
 @pytest.mark.slow
 def test_n_leads_along_the_name(url, browser) -> None:
-    """N and Shift N select the next or previous launch call, even across other events."""
+    """From a launch call, N and Shift N select the next or previous one, even if other events are in between."""
     with visit(browser, f"{url}&ranks=0") as seen:
         drawn = Drawn(seen, ranks=1)
         seen.page.mouse.click(*drawn.at(20_500, 0, "thread 1", depth=2))

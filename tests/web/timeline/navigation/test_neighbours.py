@@ -40,7 +40,7 @@ def events(of: str, by: int, rows=ROWS) -> list[tuple[str, int]]:
 
 
 def test_the_row_is_followed_in_time() -> None:
-    """From the first event on, the events of stream 7 are visited; from the last one back, those of stream 8."""
+    """From the first event on, the events of stream 7 are visited; from the last one back, the events of stream 8."""
     assert events("row", 1) == [("gemm", 0), ("relu", 10), ("gemm", 30)]
     assert events("row", -1) == [("relu", 40), ("gemm", 20)]
 
