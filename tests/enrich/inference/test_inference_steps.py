@@ -198,7 +198,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
     result = found(TraceBuilder().annotation("execute_diffusion_1_64x64", start_us=0, duration_us=100))
     assert result.table.is_empty()
     assert result.findings[0] == (
-        "no inference steps: 'execute_diffusion_1_64x64' holds denoising steps, but nothing shows where each begins: record with with_stack=True, "
+        "no inference steps: 'execute_diffusion_1_64x64' contains denoising steps, but nothing shows where each step begins: record with with_stack=True, "
         "which records the calls of modules"
     )
 
