@@ -54,7 +54,7 @@ def test_a_sparse_matrix_has_an_unknown_cost() -> None:
     result = of_call("aten::mm", [[64, 32], [32, 8]], ["float"] * 2, strides=[[], [8, 1]])
     row = result.per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (None, None, None)
-    assert row["reason"] == "input 0 is sparse: how many of its elements are stored was not recorded"
+    assert row["reason"] == "input 0 is sparse: the number of stored elements was not recorded"
 
 
 def test_an_empty_tensor_costs_nothing() -> None:
@@ -89,7 +89,7 @@ def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)
-    assert row["reason"] == "the trace does not say which experts 4 tokens chose: 2 to 8 of 64"
+    assert row["reason"] == "the trace does not show which experts 4 tokens chose: 2 to 8 of 64"
     assert (row["floor_ns"], row["bound"]) == (round(row["flops"] / 989.4e12 * 1e9), None)
 
 

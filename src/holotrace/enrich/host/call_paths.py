@@ -58,16 +58,16 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
 
         data loading       waiting for a batch; ranges of all loaders are named `DataLoader`
         optimizer          everything inside a range `Optimizer.…`
-        backward           everything inside autograd's engine, below the modules of the forward operators if they are known
-        forward and other  everything else on the host, and the device work that it launched
-        no operator        device work whose operator, module or range is unknown
+        backward           everything inside autograd's engine, placed below the modules of the forward operators if
+        known forward and other  everything else on the host, and the device work that it launched no operator
+        device work whose operator, module or range is unknown
 
-    Paths do not contain steps, data-parallel wrappers and other annotations.
+    Paths do not contain steps, data-parallel wrappers or other annotations.
 
     Args:
         rank_trace: the rank.
-        in_steps: leave out paths whose outermost call is outside all steps, and work without an operator that was launched
-            outside all steps.
+        in_steps: leave out paths whose outermost call is outside all steps, and work that has no operator and was
+            launched outside all steps.
         with_modules: include modules in the paths, if they were recorded.
 
     Returns:
@@ -76,10 +76,11 @@ def call_paths(rank_trace: RankTrace, *, in_steps: bool, with_modules: bool = Tr
         path     str    kinds and names from the phase to this call
         kind     str    phase, range, module, operator, kernel (also copies and memsets)
         name     str
-        call_count    int64  for phases, the number of their outermost calls; for modules in the backward phase, of their
-                        forward calls
+        call_count    int64  for phases, the number of their outermost calls; for modules in the backward phase, the
+                        number of their forward calls
         host_total_ns, host_self_ns, device_total_ns, device_self_ns
-                 int64  as in `node_times`; totals of phases, and of modules in the backward phase, are sums of their content
+                 int64  as in `node_times`; totals of phases and of modules in the backward phase are
+                        sums over the rows below them
     """
     rows = _rows(rank_trace, in_steps=in_steps, with_modules=with_modules)
     parent = rows["parent"].to_numpy()
@@ -232,7 +233,7 @@ def _phase_rows(calls: _Calls, kernels: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_sums_of_made(rows: pl.DataFrame, is_made: _Bools) -> pl.DataFrame:
-    """Set the total times of phases, and of modules in the backward phase, which no event records, to sums of their content."""
+    """Sum the total times of phases and backward modules over the rows below them, because no event records them."""
     parent = rows["parent"].to_numpy()
     totals = {name: rows[name].to_numpy().copy() for name in ("host_total_ns", "device_total_ns")}
     for below in reversed(levels(parent)):

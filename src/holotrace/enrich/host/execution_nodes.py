@@ -1,4 +1,4 @@
-"""The node of an execution trace for each operator of a profiler trace."""
+"""The execution-trace node of each operator in a profiler trace."""
 
 from __future__ import annotations
 

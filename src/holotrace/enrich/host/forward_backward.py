@@ -26,8 +26,8 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
     The profiler draws an arrow from the start of the forward operator to the start of the backward operator. Without an arrow,
     operators are matched by their sequence number. If several forward operators have the same number, the last that begins before
-    the backward operator is used, because it creates the node of the backward graph. Operators inside a backward operator are not
-    forward operators, because their thread numbers operators independently.
+    the backward operator is used, because it creates the node of the backward graph. Operators inside a backward
+    operator are never matched as forward operators, because the sequence numbers of their thread are independent.
 
     Returns:
         One row for each backward operator whose forward operator is known, sorted by event_index:
@@ -42,7 +42,7 @@ def forward_of(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def threads_joined_by_arrows(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the pairs of threads that arrows join from forward to backward operators; much faster than `forward_of`.
+    """Return the pairs of threads that forward-to-backward arrows connect; much faster than `forward_of`.
 
     Returns:
         One row for each pair of threads, in any order:

@@ -33,7 +33,7 @@ TORCH_WAITING = (
     r"reduce|_?reduce_scatter|_?reduce_scatter_base|broadcast|all_?to_?all|all_?to_?all_base|gather|scatter)(_coalesced)? of "
     r"(pybind11_|PyCapsule)"
 )
-"""Full names of PyTorch's methods in which a thread waits for other ranks. The user's locks do not match."""
+"""Full names of PyTorch's methods in which a thread waits for other ranks. Locks in the user's code do not match."""
 
 _LIBRARIES = (
     *("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchmetrics", "torchrec", "torch_xla"),
@@ -83,7 +83,7 @@ def is_user_frame(names: pl.Series, libraries: Sequence[str] = ()) -> pl.Series:
 
     Args:
         names: names of events.
-        libraries: additional folders of libraries, as file names begin with them: `mylib`, `/opt/mylib`.
+        libraries: additional folders of libraries, in the form in which file names begin: `mylib`, `/opt/mylib`.
 
     >>> is_user_frame(pl.Series(["training.py(51): step", "torch/_ops.py(12): __call__", "<built-in function sleep>"])).to_list()
     [True, False, False]

@@ -73,11 +73,11 @@ def without_addresses(names: pl.Series) -> pl.Series:
 
 
 def classes_by_name(names: pl.Series, otherwise: npt.NDArray[np.uint8], strings: pl.Series) -> npt.NDArray[np.uint8]:
-    """Return the NodeClass that the name of each range shows, else `otherwise`.
+    """Return the NodeClass of each range, based on its name; where the name does not identify it, return `otherwise`.
 
     Args:
         names: string ids.
-        otherwise: the class of each range if its name does not show one.
+        otherwise: the class of each range if its name does not identify it.
         strings: the text of every string id.
     """
     by_id = strings.to_frame("text").select(_first_match().alias("class"))["class"].to_numpy()

@@ -105,7 +105,10 @@ def _with_replayed(rank_trace: RankTrace) -> _Trees:
 
 
 def _nodes_of(replayed: Grafts, recorded: pl.DataFrame, runtime: pl.DataFrame) -> pl.DataFrame:
-    """Return the replayed nodes with the columns of `host_nodes`; their `parent` rows follow the recorded nodes."""
+    """Return the replayed nodes with the columns of `host_nodes`.
+
+    Their `parent` is a row of the table in which they follow the nodes in `recorded`.
+    """
     nodes = replayed.nodes
     above = nodes["above"].to_numpy()
     around = np.append(runtime["node"].to_numpy(), NO_PARENT)[rows_of_events(runtime, nodes["launch_index"])]

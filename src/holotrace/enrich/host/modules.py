@@ -45,8 +45,8 @@ def backward_passes(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the ranges of the backward pass that compute the gradients of operators, each with the forward operator.
 
     A range is the outermost `evaluate_function` of autograd around a backward operator with a known forward operator. If no
-    `evaluate_function` is around the backward operator, the range is the operator itself. Each gradient accumulation has the
-    forward operator of the previous range on its thread.
+    `evaluate_function` is around the backward operator, the range is the operator itself. A gradient accumulation is
+    paired with the forward operator of the previous range on its thread.
 
     Returns:
         In the order of `host_nodes`:

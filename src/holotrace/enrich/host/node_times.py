@@ -33,8 +33,8 @@ def node_times(rank_trace: RankTrace) -> pl.DataFrame:
         device_self = summed duration of its kernels, copies and memsets, even if they overlap
         device_total = device_self + sum of device_total over the children
 
-    A node is eligible for tensor cores if its name shows it. An operator is also eligible if its kernels used tensor cores, or if
-    a child is eligible.
+    A node is eligible for tensor cores if its name identifies work that can use them. An operator is also eligible if
+    its kernels used tensor cores, or if a child is eligible.
 
     Returns:
         host_total_ns, host_self_ns                  int64
@@ -100,7 +100,7 @@ def summed_times(nodes: pl.DataFrame, calls: pl.DataFrame, work: pl.DataFrame, e
 
 
 def _work_of_nodes(nodes: pl.DataFrame, work: pl.DataFrame) -> tuple[_Int64, _Int64, _Int64]:
-    """Return the summed duration of each node's own device work: of all, on tensor cores, and on unknown cores."""
+    """Return the summed duration of each node's own device work: in total, on tensor cores, and on unknown cores."""
     node, duration_ns = work["node"].to_numpy(), work["duration_ns"].to_numpy()
     uses = work["uses_tensor_cores"].fill_null(value=False).to_numpy()
     unknown = (work["is_kernel"].is_not_null() & work["uses_tensor_cores"].is_null()).to_numpy()

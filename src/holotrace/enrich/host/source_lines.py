@@ -62,7 +62,7 @@ class HostLines(NamedTuple):
     callee       row of the operator or function that the line called, directly below the frame; -1 for the line itself. In
                  the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost range
     is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator
-                 whose gradient it computes or, for other work of autograd's threads, the line that called `backward`
+                 whose gradient it computes or, for other work on autograd's threads, the line that called `backward`
     is_wait      whether the thread waits for a device, a rank or a thread while the range is innermost; false while it waits
                  for a data loader
     is_python    whether the range is a Python or built-in function, not an operator or a call of the runtime
@@ -327,7 +327,7 @@ def _rows_in(by_event: pl.DataFrame, event_index: pl.Series) -> _Rows:
 
 
 def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows) -> _Rows:
-    """Return `HostLines.callee`: the outermost range around each range, except annotations, below the frame of the line."""
+    """Return `HostLines.callee`: the outermost range, except annotations, below the frame of each range's line."""
     names_work, rows = _names_work(ranges), np.arange(len(ranges))
     is_frame = (owners.frame == rows) & _is_python(ranges)
     around = nearest_above(parent, names_work, rows)
@@ -338,7 +338,7 @@ def _callees(ranges: pl.DataFrame, parent: _Rows, owners: _Owners, owner: _Rows)
 
 
 def _changes_line(line: _Rows, around: _Rows) -> _Bools:
-    """Return whether each range has a line, and this line differs from the line of the range around it."""
+    """Return whether each range has a line that differs from the line of the range around it."""
     changes: _Bools = (line != NO_PARENT) & (line != np.append(line, NO_PARENT)[around])
     return changes
 

@@ -136,7 +136,7 @@ def _inside(ranges: pl.DataFrame, within: pl.DataFrame | None) -> pl.DataFrame:
 
 
 def _repeated_inside(calls: pl.DataFrame, within: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls whose name occurs several times in their range."""
+    """Return the calls whose name occurs several times within the same range."""
     row = np.searchsorted(within["start_ns"].to_numpy(), calls["start_ns"].to_numpy(), side="right")
     return calls.filter(pl.len().over("name", pl.Series(row)) > 1)
 

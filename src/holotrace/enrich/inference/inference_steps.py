@@ -46,14 +46,14 @@ class InferenceSteps(NamedTuple):
 
         event_index           uint32  the range or module call of the step; null if it begins with an operator
         step_name             str     name of the range; null without a range
-        engine                str     vllm, sglang, …; annotation for names that users chose; null if nothing shows it
+        engine                str     vllm, sglang, …; annotation for names that users chose; null if unknown
         found_by              str     annotation, python function, module, compiled graph, token embedding, or profiler step
         kind                  str     prefill, decode, mixed or denoising; null if unknown
         is_draft              bool    whether the step runs the draft model of speculative decoding
         request_count, prefill_request_count, decode_request_count  int64, null if unknown
         token_count, prefill_token_count, decode_token_count        int64  new tokens; null if unknown
         padded_token_count    int64   tokens computed, padding included; null if equal to token_count or unknown
-        attention_pair_count  int64   pairs of a query and a key that causal attention sees, in one head of one layer; null
+        attention_pair_count  int64   query-key pairs that causal attention computes, in one head of one layer; null
                                       if the step's name does not contain the token counts to compute it from
         start_ns, end_ns      int64   the range on the host
         until_ns              int64   work that the host launches from start_ns until this time belongs to the step
@@ -143,7 +143,7 @@ def _last_ns(rank_trace: RankTrace) -> int:
 
 
 def _pairs(said: StepName) -> int | None:
-    """Return the number of token pairs under a causal mask, in which each new token sees one token more than the one before."""
+    """Return the number of token pairs if each new token attends to one token more than the last (a causal mask)."""
     sums = said.sums
     if not sums or any(
         sums[f"{of}_sqsq"] > sums[f"{of}_sqsk"] for of in ("c", "g")
@@ -153,7 +153,7 @@ def _pairs(said: StepName) -> int | None:
 
 
 def _inside_holders(rank_trace: RankTrace, named: NamedSteps, findings: tuple[str, ...]) -> InferenceSteps:
-    """Return the denoising steps inside ranges that hold all steps of an image or video."""
+    """Return the denoising steps inside ranges that contain all steps of an image or video."""
     holders = named.holders
     within = pl.DataFrame(
         {"start_ns": [step.start_ns for step in holders], "end_ns": [step.end_ns for step in holders]}

@@ -90,8 +90,8 @@ def _sums(phase: str) -> str:
 
 # fmt: off
 RULES = (
-    StepRule(rf"execute_(?P<padded_tokens>{_N})_context_(?P<prefill_requests>{_N}){_sums('c')}_generation_(?P<decode_requests>{_N}){_sums('g')}", "vllm", None, "0.26 and later, with detailed_trace_annotation; before, with TraceLens' patches", _VLLM),
-    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})(_{_N})?\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})(_{_N})?\)", "vllm", None, "before 0.26, and later without detailed_trace_annotation", _VLLM),
+    StepRule(rf"execute_(?P<padded_tokens>{_N})_context_(?P<prefill_requests>{_N}){_sums('c')}_generation_(?P<decode_requests>{_N}){_sums('g')}", "vllm", None, "0.26 and later, with detailed_trace_annotation; earlier versions with TraceLens' patches", _VLLM),
+    StepRule(rf"execute_context_(?P<prefill_requests>{_N})\((?P<prefill_tokens>{_N})(_{_N})?\)_generation_(?P<decode_requests>{_N})\((?P<decode_tokens>{_N})(_{_N})?\)", "vllm", None, "before 0.26; later versions without detailed_trace_annotation", _VLLM),
     StepRule(rf"execute_new_(?P<prefill_requests>{_N})_cached_(?P<cached_requests>{_N})", "vllm", None, "versions before execute_context_", _VLLM),
     StepRule(r"step\[(EXTEND|SPLIT_PREFILL)\b.*\]", "sglang", "prefill", "0.5", _SGLANG),
     StepRule(r"step\[DECODE\b.*\]", "sglang", "decode", "0.5", _SGLANG),
@@ -99,7 +99,7 @@ RULES = (
     StepRule(r"step\[TARGET_VERIFY\b.*\]", "sglang", "decode", "0.5", _SGLANG, is_verifying=True),
     StepRule(r"step\[DRAFT_EXTEND(_V2)?\b.*\]", "sglang", None, "0.5", _SGLANG, is_draft=True),
     StepRule(r"step\[(IDLE|PREBUILT|DUMMY_FIRST|DLLM_EXTEND)\b.*\]", "sglang", None, "0.5", _SGLANG),
-    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, ((?P<prefill_tokens>{_N}) ctx tokens, )?(?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; before, without the number of the iteration", _TENSORRT),
+    StepRule(rf"(\[Executor\] )?_forward_step( {_N})?: (?P<prefill_requests>{_N}) ctx reqs, ((?P<prefill_tokens>{_N}) ctx tokens, )?(?P<decode_requests>{_N}) gen reqs", "tensorrt_llm", None, "1.0 and later; earlier versions without the iteration number", _TENSORRT),
     StepRule(r"prefill\[.*\]", "atom", "prefill", "0.1.3 and later", _ATOM),
     StepRule(r"(eager_)?decode\[.*\]", "atom", "decode", "0.1.3 and later", _ATOM),
     StepRule(r"dummy_(prefill|decode|eager_decode)\[.*\]", "atom", None, "0.1.3 and later", _ATOM),
@@ -115,7 +115,7 @@ RULES = (
 LIKE_A_STEP = (
     r"^(execute_(\d+_)?(context|new)_|step\[|(\[Executor\] )?_forward_step\b|((dummy_)?(eager_)?(prefill|decode))\[)"
 )
-"""Prefixes of engines' step names. A finding reports names with such a prefix that match no rule."""
+"""Prefixes of engines' step names. Names that have such a prefix but match no rule are reported as a finding."""
 
 
 class StepName(NamedTuple):
@@ -158,10 +158,10 @@ def step_of_name(name: str | None, patterns: tuple[str, ...] = ()) -> StepName |
 
 
 def add_step_name(pattern: str, *, engine: str = "custom", kind: str | None = None) -> None:
-    """Read names that match `pattern` as steps, with priority over all other rules.
+    """Treat ranges whose names match `pattern` as steps, with priority over all other rules.
 
     Args:
-        pattern: regular expression that matches the whole name. Named groups mark the facts in the name: `kind`,
+        pattern: regular expression that matches the whole name. Named groups capture the facts in the name: `kind`,
             `requests`, `tokens`, `prefill_requests`, `decode_requests`, `prefill_tokens`, `decode_tokens`, `padded_tokens`.
         engine: name of the engine in results.
         kind: prefill, decode, mixed or denoising, if all such steps have the same kind.
@@ -235,7 +235,7 @@ def _read(name: str, groups: Mapping[str, str | None], rule: StepRule) -> StepNa
 def _pairs(name: str, kind: str) -> dict[str, int]:
     """Return the numbers in pairs such as `key=number` or `key=number/padded`.
 
-    A sum without `c_` or `g_` is the sum for the phase of `kind`.
+    If a sum lacks the prefix `c_` or `g_`, it belongs to the phase of `kind`.
     """
     phase = {"prefill": "c", "decode": "g"}.get(kind, "")
     numbers: dict[str, int] = {}
@@ -303,7 +303,7 @@ def _all_sums(
 ) -> dict[str, int]:
     """Return all sums, or an empty dict if one is unknown.
 
-    All sums of a phase without requests are 0. The default of `sq` is the number of new tokens in the phase.
+    All sums of a phase without requests are 0. `sq` defaults to the number of new tokens in the phase.
     """
     known = {name: numbers[name] for name in SUMS if name in numbers}
     for phase, request_count, token_count in zip(("c", "g"), requests, tokens, strict=True):

@@ -9,7 +9,7 @@ import polars as pl
 from holotrace.store.trace import RankTrace
 
 _LONGEST = 1_000
-"""Patterns read at most this many characters of a name."""
+"""Patterns are matched against at most this many characters of a name."""
 
 PATTERNS = {
     # aten::scaled_dot_product_attention, vllm::unified_attention_with_output, kernel_unified_attention_2d, fmha_v2_…,
@@ -26,7 +26,7 @@ PATTERNS = {
 
 
 def is_of_family(rank_trace: RankTrace, family: str, kernels: pl.Series, operators: pl.Series) -> npt.NDArray[np.bool_]:
-    """Return whether the name of each kernel, or of its operator, shows a family of work.
+    """Return whether each kernel belongs to a family of work, judging by its name or its operator's name.
 
     Args:
         rank_trace: the rank.

@@ -197,7 +197,7 @@ def _where(rank_trace: RankTrace, finding: Finding) -> str:
 
 
 def unrelated(facts: Mapping[int, FileFacts]) -> str:
-    """Return a sentence about differences between ranks that cannot occur in one job; empty if there are none."""
+    """Describe the differences between ranks that are impossible within one job; empty if there are none."""
     differences = [
         _times(facts),
         _single(facts),
@@ -211,7 +211,7 @@ def unrelated(facts: Mapping[int, FileFacts]) -> str:
 
 
 def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
-    """Divide the ranks of unrelated traces into jobs; ranks whose known facts agree are one job."""
+    """Divide the ranks of unrelated traces into jobs; ranks whose known facts agree form one job."""
     times = _recorded_together(facts)
     jobs: list[tuple[dict[str, Hashable], list[int]]] = []
     for rank, of_rank in facts.items():
@@ -230,7 +230,7 @@ def jobs_of(facts: Mapping[int, FileFacts]) -> list[list[int]]:
 
 
 def _single(facts: Mapping[int, FileFacts]) -> str:
-    """Report several files that each claim to be a job of one rank."""
+    """Report the files with a world size of 1, if there are several."""
     alone = [rank for rank, of_rank in facts.items() if of_rank.world_size == 1]
     return f"each of {ranks_text(sorted(alone))} is a job of one rank" if len(alone) > 1 else ""
 
@@ -305,7 +305,7 @@ def _reason(file: SkippedFile) -> str:
 
 
 def _doubles(trace: Trace) -> list[str]:
-    """Warn if several files claim to be the same rank, unless their names suggest that one process wrote them."""
+    """Warn if several files contain the same rank number, unless their names suggest that one process wrote them."""
     named = {rank: name_of(rank_trace.source) for rank, rank_trace in trace.ranks.items()}
     others = {
         file.rank: name_of(file.path)
@@ -320,5 +320,5 @@ def _doubles(trace: Trace) -> list[str]:
 
 
 def _unnumbered(path: str) -> str:
-    """Return the worker name of a file without numbers, because numbers differ between recordings."""
+    """Return the worker name from a file name, without its digits, because these differ between recordings."""
     return re.sub(r"\d+", "", _MONTH.sub("", worker_of(path)))

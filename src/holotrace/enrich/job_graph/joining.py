@@ -59,7 +59,7 @@ class JobGraph(EqualByContent):
         return int(self.time_ns[-1] - self.time_ns[0])
 
     def taken_ns(self) -> _Int64:
-        """Return the time that each edge took, at most the measured time; binding edges include their delay."""
+        """Return the time that each edge took: for binding edges the measured time, for others at most that."""
         measured = np.maximum(0, self.time_ns[self.edges.target] - self.time_ns[self.edges.source])
         taken: _Int64 = np.minimum(self.length_ns, measured)
         binds = self.binding[self.binding != NO_EDGE]

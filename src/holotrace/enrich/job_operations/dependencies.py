@@ -1,4 +1,4 @@
-"""Infer from the kinds of operations which ones wait for which."""
+"""Infer from the kinds of operations which operations wait for which."""
 
 from __future__ import annotations
 

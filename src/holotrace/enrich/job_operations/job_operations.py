@@ -72,7 +72,7 @@ def _begun(calls: pl.DataFrame, began: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ended_together(calls: pl.DataFrame) -> pl.DataFrame:
-    """End the send and the receive of a message at the first end after both have begun; keep earlier ends.
+    """End a message's send and receive at the first end after both have begun; if one ends before that, keep its end.
 
     If a host waits for the message only later, perhaps at the end of the step, the recorded end of its call is too
     late.

@@ -160,7 +160,7 @@ def _of_devices(work: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
 
 
 def _disjoint(sorted_work: pl.DataFrame) -> pl.DataFrame:
-    """Cut off the beginning of kernels while an earlier kernel is still running."""
+    """Cut off the beginning of each kernel for as long as an earlier kernel is still running."""
     ends_before = pl.col("end_ns").cum_max().shift(1).fill_null(0)
     cut = sorted_work.with_columns(pl.max_horizontal("start_ns", ends_before).alias("start_ns"))
     return cut.filter(pl.col("end_ns") > pl.col("start_ns"))

@@ -19,10 +19,10 @@ from holotrace.store.trace import RankTrace
 
 LEAST_WAIT_NS = 100_000
 LEAST_WAIT = 0.5
-"""A rank waits for a call if it computes nothing in the last `LEAST_WAIT_NS` or in the last fraction of this size."""
+"""A rank waits for a call if it computes nothing during its last `LEAST_WAIT_NS`, or this last fraction of it."""
 
 SMALL_PASS = 0.2
-"""Computation joins its neighbour if its busy time is less than this fraction of its kind's mean."""
+"""Computation is merged into its neighbour if its busy time is less than this fraction of the mean for its kind."""
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -31,8 +31,8 @@ class RankOperations(NamedTuple):
     """The operations of one rank.
 
     communicating  the rank's calls, and facts about it
-    began_ns       event_index and began_ns of each call: the time of the request for sends and receives of the host,
-                   else the start
+    began_ns       event_index and began_ns of each call: for sends and receives of the host, the time of the request;
+                   for others, the start
     computation    computation between calls: step, kind, sequence, start_ns, end_ns, global_chunk, microbatch; rows
                    with equal step, kind and sequence are one operation
     steps          step, start_ns, end_ns
@@ -158,7 +158,7 @@ def _passes(pieces: pl.DataFrame, messages: Int64Array) -> pl.DataFrame:
 
 
 def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> pl.DataFrame:
-    """Set the kind of computation before the first message of a step to preparation if this message is a receive."""
+    """If the first message of a step is a receive, set the kind of the computation before it to preparation."""
     family = calls["family"].cast(pl.String)
     messages = pl.DataFrame({"step": calls["window"], "began": began, "family": family})
     first = (
@@ -176,7 +176,7 @@ def _prepared(pieces: pl.DataFrame, calls: pl.DataFrame, began: Int64Array) -> p
 
 
 def _after_backward(pieces: pl.DataFrame) -> pl.DataFrame:
-    """Set computation after a step's last backward pass to the optimizer's kind: it clips or unscales gradients."""
+    """Set the kind of computation after a step's last backward pass to optimizer: it clips or unscales gradients."""
     is_backward = pl.col("kind").is_in(["backward-compute", "weight-compute"])
     last = pl.when(is_backward).then("end_ns").max().over("step")
     is_late = (pl.col("kind") == "forward-compute") & (pl.col("start_ns") >= last)

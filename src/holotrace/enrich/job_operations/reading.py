@@ -22,7 +22,7 @@ _READERS: Mapping[str, Callable[[BytesIO], pl.DataFrame]] = {
 
 
 def is_operations_file(path: str) -> bool:
-    """Whether the name of a file is the name of a table of operations, not of a trace."""
+    """Whether a file, judging by its name, is a table of operations and not a trace."""
     return path.lower().endswith(tuple(_READERS))
 
 

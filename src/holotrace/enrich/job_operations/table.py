@@ -61,7 +61,7 @@ BEFORE_PASSES = (STEP_START, "data-loading", PREPARATION)
 """The kinds that precede the first pass of a step."""
 
 KINDS = (*BEFORE_PASSES, *PASSES, *MESSAGES, "params-all-gather", *AFTER_PASSES, *_OF_AXES)
-"""All kinds of operations; `dp-all-reduce` and the like are collectives of an axis of parallelism."""
+"""All kinds of operations; `dp-all-reduce` and the like are collectives over one axis of parallelism."""
 
 _NAMES = {
     "dp_rank": ("dp_rank", "dp"),

@@ -36,7 +36,7 @@ def kernel_calls(rank_trace: RankTrace) -> pl.DataFrame:
         event_index        uint32
         name               uint32  string id
         start_ns, end_ns   int64
-        device             int32   -1 if the file does not say
+        device             int32   -1 if unknown
         uses_tensor_cores  bool    null if the name does not show it
 
         and the columns of `kernel_shapes`, null (is_estimated: false) for a kernel without a known shape.
@@ -68,9 +68,9 @@ def kernel_shapes(rank_trace: RankTrace) -> pl.DataFrame:
         One row for each kernel with a known shape:
 
         event_index           uint32
-        grid_x … block_z      int64    blocks of the launch and threads of a block; null if the file does not say
-        registers_per_thread  int64    null if the file does not say
-        shared_memory_bytes   int64    null if the file does not say
+        grid_x … block_z      int64    blocks of the launch and threads of a block; null if unknown
+        registers_per_thread  int64    null if unknown
+        shared_memory_bytes   int64    null if unknown
         blocks_per_sm         float64  null if unknown, 0 or infinite
         occupancy_fraction    float64  0..1, null if unknown
         is_estimated          bool     whether blocks_per_sm and occupancy_fraction were computed here

@@ -24,7 +24,7 @@ from holotrace.store.rule_table import RuleTable, checked_pattern
 T = TypeVar("T")
 
 _SCANNED_LENGTH = 1_000
-"""Patterns search at most this many characters of a name, because some take more than linear time."""
+"""At most this many characters of a name are searched, because some patterns take more than linear time."""
 
 RULES_VARIABLE = "HOLOTRACE_KERNEL_RULES"
 """Environment variable with the path of a rule file."""
@@ -60,8 +60,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^triton_(poi|red|per|for|tem|mm|bmm|[a-z]+_fused)_",
         KernelKind.COMPUTATION,
-        "TorchInductor names a fused kernel after the operators around it, all_gather and wait_tensor among them, "
-        "though it only computes",
+        "TorchInductor names a fused kernel after the operators around it, such as all_gather and wait_tensor, "
+        "although the kernel only computes",
     ),
     Rule(
         r"^(at|at_cuda_detail|cub|hipcub|thrust|rocprim|cutlass|cute|cudnn|cublas\w*|ck|ck_tile|flash|pytorch_flash)::",
@@ -184,7 +184,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"(?i)(one|two)_?shot_?(all_?)?(reduce|param)|lamport",
         _COMMUNICATION,
-        "all-reduces in one or two rounds, and those that wait for data by Lamport's flags; "
+        "all-reduces in one or two rounds, and those that wait for data with Lamport flags; "
         "https://github.com/flashinfer-ai/flashinfer/tree/main/include/flashinfer/comm",
     ),
     Rule(
@@ -223,7 +223,7 @@ RULES: tuple[Rule, ...] = (
         "copies as roctracer named them: CopyHostToDevice, FillBuffer",
     ),
     Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files without the copy categories"),
-    Rule(r"^event_(wait|record)", None, "MTIA queues wait for and record events; nothing runs", _MTIA),
+    Rule(r"^event_(wait|record)", None, "MTIA queues that wait for or record an event, without doing work", _MTIA),
     Rule(r"^dma", KernelKind.MEMORY, "MTIA moves memory by DMA", _MTIA),
     Rule(
         r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution)",
@@ -260,12 +260,12 @@ def active_rules() -> tuple[Rule, ...]:
 
 
 def kind_of_name(name: str, event_kind: EventKind = EventKind.KERNEL) -> KernelKind | None:
-    """Return the kind of a name by the active rules; None for rows that are not work."""
+    """Return the kind of a name according to the active rules; None for rows that are not work."""
     return matcher(active_rules(), event_kind)(name)
 
 
 def name_classifier(event_kind: EventKind) -> Callable[[str], KernelKind | None]:
-    """Return a fast `kind_of_name` for many names of one kind of event; it keeps the rules that are active now."""
+    """Return a fast `kind_of_name` for many names of one kind of event; later changes to the rules do not affect it."""
     return matcher(active_rules(), event_kind)
 
 

@@ -33,7 +33,7 @@ Cores: TypeAlias = Literal["tensor", "ordinary", "unknown"]
 Answer: TypeAlias = "Callable[[str], bool | None]"
 
 SCANNED_LENGTH = 8_000
-"""Patterns search at most this many characters of a name, because some take quadratic time."""
+"""At most this many characters of a name are searched, because some patterns take quadratic time."""
 
 _REMEMBERED_NAMES = 4_096
 """Number of names whose answers are cached; the ranks of a job run the same kernels."""
@@ -62,7 +62,7 @@ _PRODUCTS = (
     r"gemm|matmul|(^|_|[a-z])mm(_|[A-Z]|$)|bmm|conv(?!ert)|attention|attn|mha|mla|fmoe|fused_?moe|linear(?!iz)|einsum|dot|mqa|lstm|gru|"
     r"mlp|ffn|feed_?forward|prefill|decode|(moe|gemm)\w*_?stage_?\d|(?<!in_)chunk|delta_?rule|delta_?net|_ssd_|_gla_|_kda_"
 )
-"""Words in the names of functions that may multiply matrices, on unknown cores."""
+"""Words in the names of functions that may multiply matrices; on which cores is unknown."""
 
 _NO_PRODUCTS = (
     r"elementwise|pointwise|reduc(e|tion)|softmax|norm(?!al)|normal_kernel|copy|memset|memcpy|(?<!pre)fill|zero|cast|convert|"
@@ -75,7 +75,7 @@ _NO_PRODUCTS = (
     r"batch_?norm|bn_(fw|bw)|nchwTo|nhwcTo|add_tensor|TensorOpWith|lookup|hash|compare|clamp|abs_|exp_|pow_|sqrt|"
     r"barrier|signal|prepare|initiali[sz]e|init_|layout|swizzle|pack_|unpack|shuffle|delay|sleep|increment|advance_step"
 )
-"""Words in the names of functions that multiply no matrices if the name contains none of `_PRODUCTS`."""
+"""Words that show that a function multiplies no matrices, unless its name also contains one of `_PRODUCTS`."""
 
 RULES: tuple[Rule, ...] = (
     Rule(r"^(void )?nccl|nccl(Dev)?Kernel", "ordinary", "NCCL and RCCL only move and add data"),
@@ -195,7 +195,8 @@ RULES: tuple[Rule, ...] = (
         r"(?i)(fp8|fp4|e4m3|e5m2|e2m1|a8w8|w8a8|a8w4|w4a8|a4w4)\w{0,99}(gemm|bmm|matmul|_mm(_|\b))|"
         r"(gemm|bmm|matmul)\w{0,99}_(fp8|mxfp8|a?fp4|nvfp4|a8w8|w8a8|a8w4|w4a8|a4w4|afp4wfp4)(_|\b)",
         "tensor",
-        "products of 8 and 4 bits have no other instruction: _w8a8_block_fp8_matmul, _gemm_a8w8_blockscale_kernel; "
+        "only tensor cores have instructions for 8-bit and 4-bit products: _w8a8_block_fp8_matmul, "
+        "_gemm_a8w8_blockscale_kernel; "
         "https://github.com/ROCm/aiter/tree/main/aiter/ops/triton",
     ),
     # AMD
@@ -255,7 +256,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^triton_(tem|mm|bmm)_|^(\w{0,99}_)?(matmul|gemm|attn|attention|fused_moe)_(\w{0,99}_)?(kernel|fwd|bwd)\w{0,99}$|^_(attn|bwd)_",
         "unknown",
-        "Triton's tl.dot runs on tensor cores except in FP32 without TF32, and the name does not say the type",
+        "Triton's tl.dot runs on tensor cores except in FP32 without TF32, and the name does not show the type",
     ),
     # kernels that multiply in FP32 or do not multiply matrices
     Rule(
@@ -269,7 +270,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         r"^(void )?(at|c10)::(?!.*(gemm|_mm_|(?<![a-zA-Z])w?mma|fmha|attention_kernel))",
         "ordinary",
-        "PyTorch's own kernels; PyTorch leaves products to libraries; "
+        "PyTorch's own kernels; PyTorch leaves matrix products to libraries; "
         "https://github.com/pytorch/pytorch/tree/main/aten/src/ATen/native/cuda",
     ),
     Rule(
@@ -278,8 +279,8 @@ RULES: tuple[Rule, ...] = (
         "layouts, normalisation, caches, activations and embedding tables of cuDNN, vLLM and FBGEMM",
     ),
 )
-"""The rules that come with holotrace; the first that matches decides. If none matches, kernels that move or send data and
-functions with one of `_NO_PRODUCTS` in their name use ordinary cores; for all others, the cores are unknown."""
+"""The rules that come with holotrace; the first that matches decides. If no rule matches, kernels that move or send
+data, and kernels with one of `_NO_PRODUCTS` in their name, use ordinary cores; for all others, the cores are unknown."""
 
 PLUGIN_OPERATORS = (
     r"aten::(_convolution|conv[123]d|conv_tbc|conv_transpose[123]d|convolution|prelu|addm[mv]|addmm_|addr|matmul|m[mv]|"
@@ -328,7 +329,7 @@ def is_tensor_core_eligible(names: pl.Series) -> pl.Series:
 
 
 def answer_of_name(name: str) -> bool | None:
-    """Return whether a kernel with this name uses tensor cores by the active rules; None if unknown."""
+    """Return whether a kernel with this name uses tensor cores according to the active rules; None if unknown."""
     return _answer_in_force()(name)
 
 

@@ -27,7 +27,7 @@ _DEVICE_TYPES = {
     3: "opengl",
     4: "opencl",
     5: "ideep",
-    6: "cuda",  # HIP; torch.device("cuda") is a GPU of NVIDIA or AMD
+    6: "cuda",  # HIP; torch.device("cuda") is an NVIDIA or AMD GPU
     7: "fpga",
     8: "maia",
     9: "xla",
@@ -51,23 +51,23 @@ def memory_events(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the memory events with the total memory after each event.
 
     The total comes from the file. In files from before 2022, which have no totals, the total is the sum of all changes,
-    plus the smallest initial amount with which no total is negative.
+    plus the smallest initial amount that keeps all totals from being negative.
 
     Returns:
         Sorted by device_type, device, time_ns:
 
         event_index      uint32
         track_id         uint32  the thread that allocated or freed
-        device_type      str     as in PyTorch: cpu, cuda (also for HIP), xpu …; the number of an unknown type, `?` if the
-                                 file does not say
+        device_type      str     as in PyTorch: cpu, cuda (also for HIP), xpu …; the number if the type is unknown;
+                                 `?` if not recorded
         device           int32   -1 for the CPU
-        device_number    int64   c10::DeviceType as written, 6 for HIP; null if the file does not say
+        device_number    int64   c10::DeviceType as written, 6 for HIP; null if not recorded
         time_ns          int64
         change_bytes     int64   negative if memory was freed
-        address          uint64  null if the file does not say
-        total_allocated  int64   as in the file; null if it does not say
+        address          uint64  null if not recorded
+        total_allocated  int64   as in the file; null if not recorded
         allocated_bytes  int64   after the event
-        reserved_bytes   int64   after the event; null if the file does not say
+        reserved_bytes   int64   after the event; null if not recorded
     """
     when = event_ranges(rank_trace, (EventKind.MEMORY,), ["event_index", "start_ns", "track_id"])
     joined = when.hstack(of_events(rank_trace.table("memory"), when["event_index"])).drop_nulls("bytes")

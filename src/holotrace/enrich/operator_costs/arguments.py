@@ -85,7 +85,7 @@ class Arguments:
             message = f"the shape of input {index} is not a list of sizes (nested tensors have none)"
             raise UnknownCostError(message)
         if dims and self._is_sparse(index):
-            message = f"input {index} is sparse: how many of its elements are stored was not recorded"
+            message = f"input {index} is sparse: the number of stored elements was not recorded"
             raise UnknownCostError(message)
         if dimensions is not None and len(dims) != dimensions:
             message = f"input {index} has {len(dims)} dimensions instead of {dimensions}"
@@ -174,7 +174,7 @@ class Arguments:
         return listed if all(0 < factor < inf for factor in listed) else []
 
     def _is_sparse(self, index: int) -> bool:
-        """Whether a tensor has no strides although strides were recorded; oneDNN's packed tensors have none either."""
+        """Whether a tensor has no strides although strides were recorded, except oneDNN's packed tensors."""
         is_recorded = -len(self.strides) <= index < len(self.strides)
         return is_recorded and self.strides[index] == [] and "mkldnn" not in self.operator
 

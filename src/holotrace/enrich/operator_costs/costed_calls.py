@@ -79,8 +79,8 @@ class CostedCalls(NamedTuple):
         row                int64   row in `call_stacks`; -1 for device work without a known operator
         event_index        uint32  the call; null for row -1
         phase              str     see `holotrace.enrich.operator_costs.phases`
-        busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, its time
-                                   on the host
+        busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, the
+                                   call's time on the host
         tensor_core_ns     int64   summed time of its kernels on tensor cores
         other_core_ns      int64   summed time of its kernels on ordinary cores; other kernels run on unknown cores
         key                uint32  row in `keys`
@@ -89,7 +89,7 @@ class CostedCalls(NamedTuple):
                ids), kernel (string id of the longest kernel; null if there is none), flops, bytes_moved, work,
                precision in which the kernel computes, dense_flops, reason, repeated_flops
     on_device  whether the rank has a device
-    earlier_ns summed time of work with unknown operators, because it was launched before the recording
+    earlier_ns summed time of work whose operators are unknown, because it was launched before the recording
     """
 
     calls: pl.DataFrame
@@ -197,7 +197,9 @@ def _rules_of(rank_trace: RankTrace, stacks: pl.DataFrame) -> tuple[_Bools, _Boo
 
 
 def _calls_itself(rank_trace: RankTrace, stacks: pl.DataFrame, is_whole: _Bools) -> _Bools:
-    """Return whether each call, or a call inside it, calls its own operator again, treating all matrix products as one.
+    """Return whether each call, or a call inside it, calls its own operator again.
+
+    All matrix products count as the same operator here.
 
     An operator on a DTensor is recorded with the shapes of the whole tensor, and calls itself on this rank's shard. In
     `torch.vmap`, an operator is recorded with the shapes of one example, and calls itself or another product on the

@@ -12,7 +12,7 @@ from holotrace.enrich.operator_costs.cost import UnknownCostError
 from holotrace.errors import InvalidOptionError
 
 FUNCTIONS = ("elements", "bytes", "size", "element_bytes", "number", "min", "max")
-"""Functions for formulas: an input's elements, bytes, one of its sizes, bytes per element, an argument's number."""
+"""Functions for formulas: an input's elements, bytes, one size or bytes per element, and an argument's number."""
 
 _ALLOWED = (
     *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Constant, ast.Name, ast.Load),

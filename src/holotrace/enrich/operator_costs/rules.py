@@ -292,7 +292,7 @@ def rules_of(operators: pl.Series) -> dict[str, Rule | None]:
 
 @lru_cache(maxsize=2)
 def _rules_found(_own: tuple[Rule, ...]) -> dict[str, Rule | None]:
-    """Return a cache {operator name: rule} that callers fill; a change of the users' rules empties it."""
+    """Return a cache {operator name: rule} that callers fill; when users change their rules, a new cache is used."""
     return {}
 
 
@@ -309,12 +309,12 @@ def _first_matches(names: Sequence[str]) -> dict[str, Rule | None]:
 
 
 def cost_of(arguments: Arguments) -> Cost:
-    """Return the cost of a call by the active rules, with a reason if values are unknown."""
+    """Return the cost of a call according to the active rules, with a reason if values are unknown."""
     return cost_by(rules_of(pl.Series([arguments.operator])).get(arguments.operator), arguments)
 
 
 def cost_by(rule: Rule | None, arguments: Arguments) -> Cost:
-    """Return the cost of a call by a rule, with a reason if values are unknown."""
+    """Return the cost of a call according to a rule, with a reason if values are unknown."""
     if rule is None:
         return unknown("no rule covers the operator")
     if not arguments.count:

@@ -85,7 +85,7 @@ def recorded_device_owner(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def _nested_ranges(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls and modules, parents first, with the row of each one's parent and whether it is a node.
+    """Return calls and modules, parents first, with the row of the parent and whether the range is a node.
 
     An annotation inside an operator is not a node; the operator owns the work that is launched there.
     """

@@ -99,7 +99,7 @@ def device_extended_windows(rank_trace: RankTrace, annotation: str | None = None
 
 
 def extended_by_work(host: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
-    """Extend windows of the host to their device work; see `device_extended_windows`.
+    """Extend host windows to the end of their device work; see `device_extended_windows`.
 
     Args:
         host: window, start_ns, end_ns; sorted by start_ns.

@@ -62,7 +62,7 @@ class PluginAttribution(Attribution):
     # The host
 
     def host_nodes(self, rank_trace: RankTrace) -> pl.DataFrame:
-        """Drop most annotations, and ranges that end after their parents; join threads of equal number; add roots."""
+        """Drop most annotations and all ranges that outlast their parents; join threads with equal numbers; add roots."""
         return plugin_host_nodes(rank_trace)
 
     def node_times(self, rank_trace: RankTrace) -> pl.DataFrame:

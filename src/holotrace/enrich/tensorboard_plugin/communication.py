@@ -164,7 +164,7 @@ def _with_bytes(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
 
 
 def _byte_count(dims: str | None, types: str | None) -> int:
-    """Return the bytes of all inputs, counted like the plugin."""
+    """Return the bytes of all inputs, counted as the plugin did."""
     if dims is None or types is None:
         return 0
     shapes, kinds = json.loads(dims), json.loads(types)

@@ -1,4 +1,4 @@
-"""Read events like the TensorBoard plugin: with its types, its order and its float times."""
+"""Read events as the TensorBoard plugin did: with its types, its order and its float times."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def is_lightning(rank_trace: RankTrace) -> bool:
 def _without_late_end(rank_trace: RankTrace, events: pl.DataFrame) -> pl.DataFrame:
     """Drop the event that marks the end of the recording if it is more than 86.4 s after the start.
 
-    The plugin was meant to drop it after a day, but took the file's microseconds for milliseconds.
+    The plugin's authors meant a day, but mistook the file's microseconds for milliseconds.
     """
     end = events.filter(pl.col("name").is_in(_ids(rank_trace.strings == "Record Window End"))).tail(1)
     begin = events.filter(pl.col("name").is_in(_ids(rank_trace.strings.str.starts_with("Iteration Start:")))).tail(1)

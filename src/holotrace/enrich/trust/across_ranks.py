@@ -131,7 +131,7 @@ def clocks_differ(ranks: Mapping[int, RankRecording]) -> JobDoubts:
 
 
 def profiler_start_skew(ranks: Mapping[int, RankRecording]) -> JobDoubts:
-    """Doubt a rank's first collective if another rank, for which it may wait, begins to record during it.
+    """Doubt a rank's first collective if another rank, for which this rank may wait, starts recording during it.
 
     Only calls that end together are compared, and only calls over 10 times as long as the shortest are doubted.
 
@@ -181,7 +181,7 @@ JOB_RULES: tuple[Callable[[Mapping[int, RankRecording]], JobDoubts], ...] = (
 
 
 def doubts_of_job(ranks: Mapping[int, RankRecording]) -> list[tuple[int, Doubt]]:
-    """Return all doubts that the recordings of a job fit together, each with the rank to look at."""
+    """Return all doubts about whether the recordings of a job fit together, each with the rank to look at."""
     if len(ranks) < 2:  # noqa: PLR2004 -- one rank fits itself
         return []
     mixed = list(different_jobs(ranks))

@@ -24,7 +24,7 @@ https://docs.nvidia.com/cuda/cuda-c-programming-guide/#programmatic-dependent-la
 
 
 def overlapping_work(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt times when work overlaps on one stream, because a stream runs its work in order.
+    """Doubt the times of work that overlaps on one stream, because a stream runs its work in order.
 
     A sum of durations counts overlaps twice; busy time, which is a union, does not. Two kinds of kernels may overlap:
     kernels of one graph replay, and kernels that programmatic dependent launch may have started early (on CUDA, this

@@ -21,7 +21,7 @@ def other_program(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt a file that ends within its events; device work, which the profiler writes last, may be missing."""
+    """Doubt a file that ends in the middle of its events; device work, which is written last, may be missing."""
     text = cut_off_text(rank_trace)
     if text:
         has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)

@@ -18,7 +18,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, times_text
 
 LATEST_END_NS = 20_000
-"""Work may seem to end this much after a wait for it, because the clocks of host and device are compared only from time
+"""Work may seem to end this long after a wait for it, because the clocks of host and device are compared only from time
 to time; a healthy MI300 shows 8 µs."""
 
 FEWEST_LOST_LAUNCHES = 10
@@ -31,7 +31,7 @@ _HOST_KINDS = (EventKind.CPU_OP, EventKind.PYTHON_FUNCTION, *LAUNCH_KINDS)
 
 
 def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt waits for a stream or device that end while work that was launched before the wait still runs.
+    """Doubt a wait for a stream or device if it ends while work that was launched before it is still running.
 
     Source: rule `stream_sync_overlap` of PyTorch's torch/profiler/_trace_validator.py.
     """
@@ -46,8 +46,9 @@ def waits_end_early(rank_trace: RankTrace) -> Iterator[Doubt]:
     )
     yield Doubt(
         "waits_end_early",
-        f"The host stops waiting for a stream or device {times_text(len(late))} before work launched earlier has ended, up to "
-        f"{duration_text(longest.item(0, 'late_ns'))} too early: the clocks of host and device disagree, or times are wrong",
+        f"The host stops waiting for a stream or device too early {times_text(len(late))} (by up to "
+        f"{duration_text(longest.item(0, 'late_ns'))}), while work launched earlier is still running: the clocks of "
+        "host and device disagree, or times are wrong",
         count=len(late),
         event_index=longest.item(0, "event_index"),
         times=times_of(late, "end_ns", "last_ns"),
@@ -118,7 +119,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
     yield Doubt(
         "gaps_in_host_recording",
         f"No host event begins for {duration_text(int((times[1] - times[0]).sum()))} ({counted(len(broken), 'gap')}), though "
-        f"{counted(launch_count, 'launch', 'launches')} of recorded device work fall into this time: host events are lost, so operators and the "
+        f"{counted(launch_count, 'launch', 'launches')} of recorded device work fall into this time: host events were lost, so operators and the "
         "causes of idle time are unknown there",
         count=len(broken),
         event_index=broken.item(0, "event_index"),
@@ -127,7 +128,7 @@ def gaps_in_host_recording(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def _recorded_waits(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the waits that the profiler recorded, with device and stream (none for waits for a whole device)."""
+    """Return the waits that the profiler recorded, with device and stream (null if for a whole device)."""
     details = rank_trace.table("synchronisations", ["event_index", "sync_kind"])
     columns = ["event_index", "start_ns", "end_ns", "device", "stream"]
     rows = event_ranges(rank_trace, [EventKind.SYNCHRONISATION], columns).join(details, on="event_index")

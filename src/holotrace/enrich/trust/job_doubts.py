@@ -32,7 +32,7 @@ DOUBTS = pl.Schema(
 
 
 class ExaminedRank(NamedTuple):
-    """The doubts about one rank, and facts about it for the doubts about the job.
+    """The doubts about one rank, and facts about the rank that reveal doubts about the job.
 
     doubts         the doubts about this rank alone
     recording      facts to compare with other ranks

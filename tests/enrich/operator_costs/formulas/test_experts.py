@@ -69,12 +69,12 @@ def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
     """2 tokens with 2 experts each read the weights of 2 to 4 of the 4 experts."""
     cost = fused(2, GATED)
     assert (cost.flops, cost.bytes) == (4 * EACH, None)
-    assert cost.reason == "the trace does not say which experts 2 tokens chose: 2 to 4 of 4"
+    assert cost.reason == "the trace does not show which experts 2 tokens chose: 2 to 4 of 4"
 
 
 def test_one_token_reads_an_exact_number_of_experts() -> None:
     """1 token that chooses 2 of 4 experts reads exactly 2, so the text does not say `2 to 2`."""
-    assert fused(1, GATED).reason == "the trace does not say which experts 1 token chose: 2 of 4"
+    assert fused(1, GATED).reason == "the trace does not show which experts 1 token chose: 2 of 4"
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:
@@ -163,7 +163,7 @@ def test_a_layer_without_weights_or_k_is_unknown() -> None:
     assert "weights were not recorded" in routed(TOP_K).reason
     assert "experts per token was not recorded" in routed(*VIEWS).reason
     inner = Arguments("vllm::inplace_fused_experts", ([100, 8],), (BF16,))
-    assert routed(inner).reason == "the products of its experts are counted for vllm::inplace_fused_experts"
+    assert routed(inner).reason == "the products of its experts are attributed to vllm::inplace_fused_experts"
 
 
 def test_kernels_of_a_layer_count_for_it_unless_an_operator_inside_has_a_rule() -> None:

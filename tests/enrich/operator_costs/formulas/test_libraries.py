@@ -191,7 +191,7 @@ def test_templates_of_torch_compile() -> None:
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))
-    assert (flex.flops, flex.reason) == (None, "flex_attention skips blocks by a mask that was not recorded")
+    assert (flex.flops, flex.reason) == (None, "flex_attention skips blocks according to a mask that was not recorded")
 
 
 def test_quantising_into_a_tensor() -> None:

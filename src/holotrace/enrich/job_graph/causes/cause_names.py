@@ -60,7 +60,7 @@ _ENGINE = r"^autograd::engine|^torch::autograd::|^c10d::|^DistributedDataParalle
 
 
 class HostRanges(NamedTuple):
-    """The host ranges of a rank, and the cause that explains a thread's time while each range is its innermost one.
+    """The host ranges of a rank, and the cause to which a thread's time is attributed while each range is innermost.
 
     ranges      event_index, track_id, start_ns, end_ns, name (string id)
     parent      for each range, the row of the range around it
@@ -168,7 +168,7 @@ def _causes(rank_trace: RankTrace, ranges: pl.DataFrame, parent: _Rows, texts: _
     is_built_in = is_python & texts.built_in[name]
     outer_loading = furthest_above(parent, texts.loading[name], loading)
     loader = np.where(outer_loading == NO_PARENT, loading, outer_loading)
-    # An outer range has a lower row than the ranges in it. The data loader calls these user functions to build a batch.
+    # Inner ranges have higher rows, so these are user functions that the data loader calls to build a batch.
     builds_batch = is_plain_python & (frame > loader)
     named = np.where((loading != NO_PARENT) & ~is_built_in & ~builds_batch, loader, named)
     named = np.where(collection != NO_PARENT, collection, named)

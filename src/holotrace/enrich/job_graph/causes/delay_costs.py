@@ -58,9 +58,10 @@ class DelayCosts(EqualByContent):
         cost_ns        int64
         error_ns       int64   how far cost_ns may be off, because several causes explain the same time or because
                                clocks are inexact
-        wait_count     int64   operations in which a rank waited directly for this cause, over all steps and waiting ranks
+        wait_count     int64   number of operations in which a rank waited directly for this cause, over all steps and
+                               waiting ranks
         first_instance int64   the first of these operations; null if no rank waited directly for this cause
-        first_ns       int64   start of the first operation on cause_rank, on the clock of cause_rank
+        first_ns       int64   start of that operation on cause_rank, by the clock of cause_rank
 
     waits  one row per call that waited: instance, rank, step, wait_ns (0 if the step is not chosen), and passed_on_ns,
            the waiting that this wait caused later in the job

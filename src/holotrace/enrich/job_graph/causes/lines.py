@@ -43,7 +43,7 @@ class Lines(NamedTuple):
         parent     int32  the line from which this one branches off at parent_ns; -1 if earlier time is unknown
         parent_ns  int64
 
-    positions for each call of the rank, where on which line it starts:
+    positions for each call of the rank, the line and the time at which it starts:
 
         line   int32  -1 if its history is unknown
         at_ns  int64

@@ -103,7 +103,7 @@ def _with_excess(resolved: pl.DataFrame, waits: pl.DataFrame, spent: pl.DataFram
         wait, query, late_query, late, wait_ns
         own_ns          how much longer the late rank worked than the waiting rank
         waited_ns       how much longer the late rank waited than the waiting rank
-        unexplained_ns  the remainder, which arises because the ranks had not met when their histories begin
+        unexplained_ns  the remainder, which arises because the ranks had not met before their histories began
     """
     late = waits.filter(pl.col("rank") == pl.col("late")).select("instance", late_query="query")
     totals = spent.group_by("query").agg(
@@ -148,6 +148,6 @@ def _upstream(pairs: pl.DataFrame, spent: pl.DataFrame) -> pl.DataFrame:
 
 
 def _is_unresolved() -> pl.Expr:
-    """Return whether the clocks are too inexact to show that the rank waited."""
+    """Return whether the clocks are too imprecise to show that the rank waited."""
     by_clocks = pl.col("transfer_basis") == ALIGNED_CLOCKS
     return (by_clocks & (pl.col("wait_ns") <= pl.col("clock_error_ns"))).fill_null(value=False)

@@ -36,8 +36,8 @@ REPLAY_TOLERANCE = 0.03
 class FasterLink:
     """Multiply the latency of transfers by `latency_factor`, and divide the remaining time by `bandwidth_factor`.
 
-    For each group and collective, a line fitted to transfer times by message size gives the latency. If the sizes are
-    too similar for a fit, the whole transfer time is divided by `bandwidth_factor`.
+    For each group and collective, the latency is estimated by fitting a line to transfer time against message size. If
+    the sizes are too similar for a fit, the whole transfer time is divided by `bandwidth_factor`.
 
     >>> import holotrace
     >>> from holotrace.testing import small_job
@@ -75,8 +75,8 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
 
     All start and end times on all ranks are recomputed. A faster rank arrives earlier in its collectives, and ranks
     that waited for it continue as soon as all other ranks have arrived too. Delays and gaps stay as measured. Changes
-    can also select recorded Python functions. They then change the function's time outside the operators and calls in
-    it.
+    can also select recorded Python functions; they then apply only to the time that these functions spend outside
+    operators and calls.
 
     Args:
         trace: the job.
@@ -85,7 +85,7 @@ def what_if_across_ranks(  # noqa: PLR0913 -- options by name
         annotation: the window, as in `holotrace.critical_path`.
         instance: as in `holotrace.critical_path`.
         time_range_ns: as in `holotrace.critical_path`.
-        data_loading: regular expressions of host ranges that count as data loading.
+        data_loading: regular expressions for the names of host ranges that load data.
         force: predict even if the unchanged replay differs from the measured length by more than 3 %.
         executor: runs the work on the ranks.
 
@@ -122,8 +122,8 @@ def predicted(
     if error > REPLAY_TOLERANCE and not force:
         message = (
             f"what_if_across_ranks: without any change the replay takes {replayed_ns:,} ns, but {window.name} took "
-            f"{graph.duration_ns:,} ns ({percent_text(error)} apart), because some dependencies end before they begin by the "
-            "clocks of the trace; predict anyway with force=True"
+            f"{graph.duration_ns:,} ns ({percent_text(error)} apart), because, by the clocks of the trace, some "
+            "dependencies end before they begin; predict anyway with force=True"
         )
         raise InconsistentTimesError(message)
     after = _changed(window, before, changes, executor)
@@ -215,7 +215,7 @@ def _with_faster_link(
 
 
 def _latencies(window: JobWindow) -> npt.NDArray[np.float64]:
-    """Return the fitted latency of each call of the graph; 0 where no line fits."""
+    """Return the fitted latency of each call of the graph; 0 where no line could be fitted."""
     keys = ["process_group", "collective"]
     known = window.job.calls.drop_nulls(["instance", "message_bytes", "transfer_ns"])
     rows = []
@@ -273,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of calls that their own rank delayed, each lengthened by the delay."""
+    """Return the edges to the ends of those calls that their own rank delayed; each edge is lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))

@@ -19,7 +19,7 @@ RankEdges: TypeAlias = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.N
 
 @dataclass(frozen=True)
 class PeersMedian:
-    """Let these ranks (by default all) work as long between their calls as their median peer.
+    """Make these ranks (by default all) spend as much time between calls as their median peer.
 
     The peers of a rank make the same calls in the same order, with messages of the same size. The median peer has the
     median time between calls. If `ranks` are given, only the other ranks can be peers.

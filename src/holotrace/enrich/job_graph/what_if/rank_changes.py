@@ -30,7 +30,7 @@ class ChangedRank(NamedTuple):
 
     source, target, length_ns  edges between rows of `EventGraph.nodes`, as in `RankGraph`
     calls     event_index uint32; factor float64, which multiplies the transfer's length; replaced_ns float64, the new
-              length instead, null if `factor` applies
+              length if a change sets it, else null
     has_selected  per change: whether it selected anything on this rank
     """
 
@@ -43,7 +43,7 @@ class ChangedRank(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Named(EqualByContent):
-    """The graph and the names of its activities, by which changes select activities."""
+    """The graph and the names of its activities, which changes use to select activities."""
 
     graph: EventGraph
     window: str

@@ -292,7 +292,7 @@ def _is_causal(arguments: Arguments, index: int) -> bool:
     """Whether queries do not see later keys; the argument is a boolean or the number of a kind of mask."""
     text = arguments.text(index)
     if text not in {"", "False", "True", "0", "1", "2"}:
-        message = f"argument {index} does not say whether the mask is causal: {text}"
+        message = f"argument {index} does not show whether the mask is causal: {text}"
         raise UnknownCostError(message)
     return text not in {"", "False", "0"}
 
@@ -307,7 +307,7 @@ def _masked(dense: int, sizes: Attention, arguments: Arguments, causal: int | No
     if causal is None or not _is_causal(arguments, causal):
         return dense
     if sizes.queries != sizes.keys:
-        message = "the numbers of queries and keys differ, so which pairs the causal mask hides is unknown"
+        message = "the numbers of queries and keys differ, so it is unknown which pairs the causal mask hides"
         raise UnknownCostError(message)
     return dense // 2
 

@@ -24,7 +24,7 @@ _PACKED = {"uint8": 2, "int8": 2, "int32": 8, "int64": 16, "float4_e2m1fn_x2": 2
 """Number of 4-bit values in an element of each type."""
 _OGS = re.compile(r"matmul_ogs_\w*?_(?:bf16|fp16|fp32|fp8\w*)x(?P<left>bf16|fp16|fp32|fp8\w*|mxfp\d)x")
 _NUMBERS = re.compile(r"(?<![^,])\d+,\d+,(?P<ranks>\d+),\d+(?![^,])")
-_ON_SEVERAL_RANKS = "experts are on several ranks, and which tokens this rank's experts received was not recorded"
+_ON_SEVERAL_RANKS = "experts are on several ranks, and it was not recorded which tokens this rank's experts received"
 _OGS_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 
 
@@ -139,7 +139,7 @@ def routed_layer(arguments: Arguments) -> Cost:
     """
     inner = next((call for call in arguments.related if FUSED.fullmatch(call.operator)), None)
     if inner is not None:
-        return unknown(f"the products of its experts are counted for {inner.operator}")
+        return unknown(f"the products of its experts are attributed to {inner.operator}")
     experts = arguments.shape(1, 2)[1]
     tokens = _tokens(arguments, 0)
     layers = _weights_inside(arguments, experts, tokens[1])
@@ -283,7 +283,7 @@ def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
 def _some_experts(experts: int, chosen: int, tokens: int) -> str:
     most = min(experts, chosen * tokens)
     read = f"{most if most <= chosen else f'{chosen} to {most}'} of {experts}"
-    return f"the trace does not say which experts {counted(tokens, 'token')} chose: {read}"
+    return f"the trace does not show which experts {counted(tokens, 'token')} chose: {read}"
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:

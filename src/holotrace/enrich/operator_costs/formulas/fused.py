@@ -21,7 +21,7 @@ _OPERATIONS = {
     **dict.fromkeys(("exp", "log", "sigmoid", "tanh", "silu"), 4),
     "gelu": 8,
 }
-"""Operations per element, by the name of the fused operator, as TraceLens counts them; other operators count 0:
+"""Operations per element, by the name of the fused operator, as TraceLens counts them; other operators count as 0:
 https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compiled_perf_model.py"""
 
 
@@ -50,7 +50,7 @@ def _of_template(arguments: Arguments, flops: int | None, moved: int, precision:
     if flops is None and _PRODUCT.search(arguments.operator):
         flops = _product(arguments)
     reason = (
-        "flex_attention skips blocks by a mask that was not recorded"
+        "flex_attention skips blocks according to a mask that was not recorded"
         if "flex_attention" in arguments.operator
         else _UNKNOWN
     )

@@ -56,7 +56,8 @@ def backward(arguments: Arguments, products: int) -> Cost:
     """FLOPs: the forward call's, for each gradient. Bytes: the result's gradient and, for each gradient, all inputs.
 
     `products` is the number of matrix multiplications in the forward call. The number of kernels on tensor cores shows
-    whether one gradient (of the inputs or the weights) or both were computed. Each gradient moves equally many bytes.
+    whether one gradient (of the inputs or the weights) or both were computed. Both gradients move the same number of
+    bytes.
     """
     forward = _forward(arguments, products)
     gradients, rest = divmod(arguments.product_count or 0, products)
@@ -77,7 +78,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
 def _forward(arguments: Arguments, products: int) -> Cost:
     """Return the cost of the forward call, with the precision in the names of the backward kernels."""
     if not arguments.related:
-        message = "the forward call of this gradient, which has the shapes, was not recorded"
+        message = "the shapes are unknown, because the forward call of this gradient was not recorded"
         raise UnknownCostError(message)
     called = replace(arguments.related[0], kernels=arguments.kernels)
     return linear(called) if products == 1 else two_layers(called)
@@ -101,7 +102,7 @@ def grouped(arguments: Arguments) -> Cost:
 def scripted_product(arguments: Arguments) -> Cost:
     """`tex_ts::te_gemm_ts` multiplies inputs 0 and 5. FLOPs: 2·M·N·K. Bytes: inputs 0, 5 and 10.
 
-    Argument 4 says whether input 0 is transposed.
+    Argument 4 shows whether input 0 is transposed.
     """
     shape = arguments.shape(0, 2)
     shared = shape[1] if arguments.text(4) in {"1", "True"} else shape[0]
@@ -129,7 +130,7 @@ def _cost(arguments: Arguments, a: int, b: int, shared: int) -> Cost:
 
 
 def _precision(arguments: Arguments, index: int) -> str | None:
-    """Return the data type in the kernel's name, or else of the input; the call may quantise 16-bit inputs."""
+    """Return the data type in the kernel's name (the call may quantise 16-bit inputs) or else the input's type."""
     kernel = next(iter(arguments.kernels), "")
     if _4_BITS.search(kernel):
         return "float4"
