@@ -24,7 +24,7 @@ sums over a view equal the numbers that the commands print.
 _STORE = """\
 ## A store
 
-`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, local or behind a URL:
+`holotrace ingest TRACE... -o STORE` and `holotrace.write_store(trace, "STORE")` write one folder, local or at a URL:
 
 ```
 STORE/

@@ -1,6 +1,6 @@
 """The runs in a log folder, with their recordings by worker and by span.
 
-Every folder with traces is a run, named by its path below the log folder. The log folder may be local or behind a URL.
+Every folder with traces is a run, named by its path below the log folder. The log folder may be local or at a URL.
 Files directly in the log folder form a run with the folder's name. PyTorch names a file
 `<worker>.<number>.pt.trace.json.gz`; the number, usually the time, distinguishes the recordings of a worker. For other
 file names, the worker is the name without `.json` and similar suffixes. Compression is detected from the content.

@@ -1,4 +1,4 @@
-"""Random access to the bytes of a file behind a URL.
+"""Random access to the bytes of a file at a URL.
 
 If the connection is lost, reading resumes after the last received byte. The number of tries is limited.
 """
@@ -142,7 +142,7 @@ class _WebPage:
 
 
 class RemoteBytes:
-    """Random access to the bytes of a file behind a URL, with retries after lost connections."""
+    """Random access to the bytes of a file at a URL, with retries after lost connections."""
 
     def __init__(self, location: RemoteFile) -> None:
         """Look up size and version; no bytes are fetched yet.

@@ -1,4 +1,4 @@
-"""A file behind a URL as a seekable file object, for code that expects files."""
+"""A file at a URL as a seekable file object, for code that expects files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file or folder behind a URL, with the methods of `pathlib.Path` that holotrace uses."""
+"""A file or folder at a URL, with the methods of `pathlib.Path` that holotrace uses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class RemotePath:
-    """A file or folder behind a URL; paths are equal if their URLs are equal, and pickling includes the secret.
+    """A file or folder at a URL; paths are equal if their URLs are equal, and pickling includes the secret.
 
     url     the URL without secrets; only web folders have a trailing `/`
     secret  the secret that was removed from the URL
@@ -146,7 +146,7 @@ class RemotePath:
         return not self.url.endswith("/") and self._type() == "file"
 
     def is_symlink(self) -> bool:
-        """Return False, because links behind URLs are not detected."""
+        """Return False, because links at URLs are not detected."""
         return False
 
     def expanduser(self) -> RemotePath:
@@ -203,7 +203,7 @@ class RemotePath:
             UnreachableError: the file cannot be reached.
         """
         if mode != "rb":
-            message = f"mode {mode!r}: files behind URLs open for reading only; write with holotrace.locations.drafted"
+            message = f"mode {mode!r}: files at URLs open for reading only; write with holotrace.locations.drafted"
             raise ValueError(message)
         return opened_file(self)
 

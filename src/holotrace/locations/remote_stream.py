@@ -1,4 +1,4 @@
-"""Bytes behind a URL for the native reader, fetched while the reader parses earlier pieces.
+"""Bytes at a URL for the native reader, fetched while the reader parses earlier pieces.
 
 If the server supports ranges, several pieces are fetched at once. Otherwise, one connection reads the file in order,
 ahead of the native reader.

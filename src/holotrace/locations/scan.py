@@ -1,4 +1,4 @@
-"""The entries of a folder, local or behind a URL."""
+"""The entries of a folder, local or at a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The status of a file, local or behind a URL: size, times and version."""
+"""The status of a file, local or at a URL: size, times and version."""
 
 from __future__ import annotations
 

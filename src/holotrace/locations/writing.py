@@ -1,4 +1,4 @@
-"""Atomic writing of files, local and behind URLs."""
+"""Atomic writing of files, local and at URLs."""
 
 from __future__ import annotations
 

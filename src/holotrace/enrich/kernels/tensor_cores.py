@@ -195,7 +195,7 @@ RULES: tuple[Rule, ...] = (
         r"(?i)(fp8|fp4|e4m3|e5m2|e2m1|a8w8|w8a8|a8w4|w4a8|a4w4)\w{0,99}(gemm|bmm|matmul|_mm(_|\b))|"
         r"(gemm|bmm|matmul)\w{0,99}_(fp8|mxfp8|a?fp4|nvfp4|a8w8|w8a8|a8w4|w4a8|a4w4|afp4wfp4)(_|\b)",
         "tensor",
-        "only tensor cores have instructions for 8-bit and 4-bit products: _w8a8_block_fp8_matmul, "
+        "these kernels multiply 8-bit or 4-bit numbers on tensor cores: _w8a8_block_fp8_matmul, "
         "_gemm_a8w8_blockscale_kernel; "
         "https://github.com/ROCm/aiter/tree/main/aiter/ops/triton",
     ),

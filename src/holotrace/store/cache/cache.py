@@ -8,7 +8,7 @@ An entry is written into a temporary sibling folder and then renamed, so entries
 read the same trace at once, the slower process uses the entry of the faster one. Only the user who wrote an entry can
 read it. If data does not match its checksum, the trace is read again.
 
-Several machines can share a cache behind a URL: its entries are copied into the user's cache folder, and new entries
+Several machines can share a cache at a URL: its entries are copied into the user's cache folder, and new entries
 are copied to the URL. The folders in the shared cache and in the user's cache have the same names.
 """
 

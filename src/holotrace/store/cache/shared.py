@@ -1,4 +1,4 @@
-"""Cache entries behind a URL; machines that share them copy an entry instead of reading the trace again."""
+"""Cache entries at a URL; machines that share them copy an entry instead of reading the trace again."""
 
 from __future__ import annotations
 
