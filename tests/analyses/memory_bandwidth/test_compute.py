@@ -93,7 +93,7 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
 
 @pytest.mark.parametrize("byte_count", [10**10, 10**15])
 def test_large_copies_have_their_bandwidth(byte_count) -> None:
-    """The bandwidth of 10¹⁰ and 10¹⁵ bytes is exact, although bytes times 10⁹ exceeds 64 bits."""
+    """The bandwidth of copies of 10¹⁰ and 10¹⁵ bytes is exact, although bytes times 10⁹ exceeds 64 bits."""
     builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
     assert memory_bandwidth(builder.build()).time_weighted["max_bytes_per_s"].to_list() == [byte_count]
 

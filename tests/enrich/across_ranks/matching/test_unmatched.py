@@ -49,7 +49,7 @@ def test_ranks_of_jobs_of_different_sizes() -> None:
 
     assert match(of_ranks).findings == (
         "the ranks belong to jobs of different sizes: 8 (ranks 0-1), 16 (rank 2)",
-        "1 of 3 calls (1 all_reduce) belong to groups of which the trace has only one rank; add the files of the other ranks",
+        "1 of 3 calls (1 all_reduce) belong to groups with only one rank in the trace; add the files of the other ranks",
     )
 
 

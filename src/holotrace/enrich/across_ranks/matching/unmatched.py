@@ -14,7 +14,7 @@ from holotrace.enrich.job.findings import ranks_text
 _MOST_FAMILIES = 3
 
 _REASONS = {
-    "alone": "belong to groups of which the trace has only one rank; add the files of the other ranks",
+    "alone": "belong to groups with only one rank in the trace; add the files of the other ranks",
     "ambiguous": "name no group, and several groups of the job fit them equally well",
     "no_group": "name no group, and no group of the job fits their order and times",
     "not_recorded": "send to or receive from ranks that the trace lacks; add their files",
