@@ -71,7 +71,7 @@ def test_regions_costs_and_kernels():
 
 
 def test_a_job_without_torch_compile_has_empty_tables():
-    """Every table is empty, and the answer says so."""
+    """For a job without torch.compile, every table is empty, and the answer says why."""
     result = holotrace.compiled_regions(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_region.is_empty()

@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation returns 1 µs before its kernel ends: the path cuts the kernel, and a finding says so."""
+    """A synchronisation returns 1 µs before its kernel ends, so the path leaves the kernel early; a finding says so."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -560,7 +560,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps and has a slack of 0, and that a replay takes as long."""
+    """Assert that the path fills its window without gaps, has no slack, and takes as long when it is replayed."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -670,7 +670,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; a replay takes at most 1 % longer."""
+    """Each rank has a path for a step and for the whole recording; a replay is at most 1 % longer than the path."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

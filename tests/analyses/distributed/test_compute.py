@@ -284,7 +284,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """The table is the same with two worker processes as in one process."""
+    """Two worker processes give the same table as a single process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

@@ -249,7 +249,7 @@ def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """The series is the same with two worker processes as in one process."""
+    """Two worker processes give the same series as a single process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

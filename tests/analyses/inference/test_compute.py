@@ -416,7 +416,7 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# Steps of recorded files, counted independently from the plain JSON.
+# Steps of recorded files, read from the plain JSON without holotrace.
 
 RECORDED = {
     # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
@@ -568,7 +568,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names the step of vLLM, the step is found by a Python function and has the same kernels."""
+    """If no range names vLLM's step, a Python function reveals the step, which has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

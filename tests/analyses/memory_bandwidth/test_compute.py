@@ -104,7 +104,7 @@ def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
 
 
 def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
-    """A copy without size and bandwidth is counted, with 0 bytes/s and null bytes."""
+    """A copy with neither size nor bandwidth is counted, with 0 bytes/s and null bytes."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)

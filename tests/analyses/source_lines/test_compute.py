@@ -84,7 +84,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees are listed without object addresses and module numbers; a null callee means the line itself."""
+    """Callees are listed without object addresses and module numbers; a null callee is the line's own code."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
