@@ -200,7 +200,7 @@ class InvalidOptionError(HolotraceError, ValueError):
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
         """Report that none of the `wanted` values exists: name the first one, and list the existing values."""
-        problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} was given"
+        problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} of this trace was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")
 
@@ -239,7 +239,7 @@ class MissingDataError(HolotraceError, LookupError):
         if ends_early:
             return cls(
                 f"{analysis}: rank {rank}'s file ends early, before any GPU event ({source}: {cpu_events:,} CPU events), so "
-                "whether the job used a GPU is unknown. Copy or record the file again, or leave the rank out with ranks=[...]."
+                "it is unknown whether the job used a GPU. Copy or record the file again, or leave the rank out with ranks=[...]."
             )
         error = cls(
             f"{analysis}: rank {rank} has no GPU kernels to measure ({source}: {cpu_events:,} CPU events, 0 GPU "

@@ -76,7 +76,7 @@ class Case:
 
 @pytest.fixture
 def case(request: pytest.FixtureRequest, real_traces: Path, goldens: Path) -> Case:
-    """Open the trace of the golden that the test's parameter names, without the events that HTA leaves out.
+    """Open the trace of the golden named by the test's parameter, without the events that HTA leaves out.
 
     If a trace has at least two steps, HTA drops kernels whose launch was not recorded; we keep them. Therefore, the
     comparison leaves out the 614 kernels of `trace_diff_test` that were launched before the recording.
@@ -258,7 +258,7 @@ def _unclear_gaps(rank_trace: RankTrace, stream: int) -> int:
 
 @golden_cases("mtia_inference_trace__nsfull")
 def test_mtia_waits_are_the_only_difference(case: Case) -> None:
-    """HTA counts MTIA's event_wait and event_record as computation; with such a rule, our numbers equal HTA's.
+    """HTA counts MTIA's event_wait and event_record as computation; with a rule for them, our numbers equal HTA's.
 
     By default, we do not count these waits as work, so the device computes for 306 ms instead of 382 ms. The trace has
     no steps, so HTA's rule for the last step of MTIA does not apply.

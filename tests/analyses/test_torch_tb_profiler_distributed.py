@@ -71,7 +71,7 @@ def test_where_the_plugin_has_no_view_there_is_no_communication(name, goldens, t
 
 
 def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> None:
-    """Without `compat`, the unknown NCCL name counts 50 µs, and gloo counts 12 µs although the host also calls NCCL."""
+    """Without `compat`, 50 µs of an unknown NCCL kernel and 12 µs of gloo beside NCCL calls are communication."""
     folder = goldens / "tb_edge"
     kernels = {folder / "nccl_all_to_all_not_known" / "input.pt.trace.json": "worker0"}
     hosts = {folder / "nccl_and_gloo_both" / "input.pt.trace.json": "worker0"}

@@ -37,7 +37,7 @@ def percent(fraction: float | None) -> float:
 
 
 def printed(row: dict[str, Any], keys: list[str]) -> dict[str, Any]:
-    """Return a row of ours with the plugin's names and rounding."""
+    """Return one of our rows with the plugin's names and rounding."""
     return {
         **{key: row[key] for key in keys},
         "calls": row["call_count"],

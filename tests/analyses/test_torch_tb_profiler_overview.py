@@ -20,7 +20,7 @@ from tb_goldens import EACH_CASE, Case, case
 COMPAT = "torch_tb_profiler"
 THEIR_CATEGORIES = ("Kernel", "Memcpy", "Memset", "Communication", "Runtime", "DataLoader", "CpuOp", "Other")
 NO_LENGTH = -(2**64) + 1
-"""The length (µs) of the plugin's only step if a file has no steps and operators."""
+"""The length (µs) of the plugin's only step if a file has neither steps nor operators."""
 
 WITHOUT_OPERATORS = ("tb_edge/string_tids",)
 """Files whose kernels have no operator in the plugin, because it ignores threads whose id is a string."""

@@ -43,10 +43,10 @@ OF_A_QUESTION = {
     "export parquet": ["export", "{job}", "--to", "parquet", "-o", "{out}"],
     "compare-operators --json": ["compare-operators", "{sound}", "{job}", "--json"],
 }
-"""Commands whose analyses share code: all of them run on one file; for the other files, Python calls the analyses."""
+"""Commands that are tested with one file only; with the other files, the tests call the analyses from Python."""
 
 QUICK = "odd_inputs.json"
-"""A file with damaged args; the tests of all other files are slow tests."""
+"""A file with damaged args; tests on all other files are marked as slow."""
 
 EACH_FILE = pytest.mark.parametrize("name", slow_except(BROKEN, [QUICK]))
 

@@ -142,4 +142,4 @@ def test_a_truncated_file_may_have_lost_its_gpu_work(tmp_path, cut, files) -> No
         content = path.read_bytes()
         path.write_bytes(content[: content.rindex(b'"ph"') + 10])
     job_summary = summary(holotrace.open_trace(tmp_path, cache=False))
-    assert f", and {files} early, so whether the job used a GPU is unknown; " in job_summary.verdict
+    assert f", and {files} early, so it is unknown whether the job used a GPU; " in job_summary.verdict

@@ -72,7 +72,7 @@ def test_a_slow_pair_of_an_all_to_all_is_named() -> None:
 
 
 def test_a_rank_that_alone_leaves_late_has_no_slow_pair() -> None:
-    """Only rank 1 leaves late. A slow transfer would have delayed its peer too, so no pair is slow."""
+    """Only rank 1 leaves late. A slow transfer would have delayed both of its ranks, so no pair is slow."""
     result = exchanged(slow=(1,))
 
     assert not result.per_pair["is_slow"].any()
@@ -110,7 +110,7 @@ def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[floa
 
 
 def _simulated(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, tuple[int, int] | None, int]:
-    """Return calls, groups, slow pair and rank count of a noisy job of all-to-alls on one host.
+    """Simulate noisy all-to-alls on one host; return the calls, the groups, the slow pair and the number of ranks.
 
     In half of the jobs, one pair is slow: it takes 1.6 to 4 times as long as the others. Otherwise the pair is None.
     """
@@ -165,7 +165,7 @@ def test_planted_slow_pairs_are_named_and_no_others() -> None:
 
 
 def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
-    """With a limit of 80 transfers, only two of four all-to-alls of 36 transfers are covered; a finding says so."""
+    """With a limit of 80 transfers, two of four all-to-alls (36 transfers each) are covered; a finding says so."""
     monkeypatch.setattr("holotrace.analyses.collectives.pairs.MOST_TRANSFERS", 80)
 
     result = exchanged()

@@ -85,7 +85,7 @@ def test_collectives_of_unknown_size_are_not_compared(column: str):
 
 
 def test_barriers_are_compared():
-    """A barrier moves no data, so a slow link is found even without a size and an element type."""
+    """A barrier moves no data, so a slow link is found even without a size or an element type."""
     unsized = {"collective": "barrier", "dtype": None, "message_bytes": None}
     barriers = _instances(_PAIRS | {("b", "d"): 3_000.0}).with_columns(
         **{name: pl.lit(value) for name, value in unsized.items()}

@@ -127,7 +127,7 @@ def test_data_loaders_of_different_kinds_are_one_range_and_compared_on_the_host(
 
 
 def test_recordings_of_different_length_compare_by_step() -> None:
-    """One step and three equal steps do not differ per step; `sides` contains the totals of both traces."""
+    """A trace with one step and a trace with three such steps are equal per step; `sides` has the totals of both."""
     one = training(SINGLE, 20, "gemm", 10).build()
     three = training(SINGLE, 20, "gemm", 10, steps=3).build()
     result = compare_operators(one, three)
@@ -245,7 +245,7 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """For every pair, the names, the times in µs and the operators inside equal those in the plugin's output."""
+    """For every pair, the names, the times in µs and the operators in it equal those in the plugin's output."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))
@@ -258,7 +258,7 @@ def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: 
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_a_comparison_with_compat_has_the_rows_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """With `compat`, each row is a pair of the plugin with its host time, the plugin's default measure."""
+    """With `compat`, the rows are the plugin's pairs and show host times, which the plugin compares by default."""
     control, test = (case(side, goldens, real_traces).trace for side in DIFFS[name])
     result = compare_operators(control, test, compat=COMPAT)
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

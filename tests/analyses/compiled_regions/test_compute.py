@@ -71,7 +71,7 @@ def test_regions_costs_and_kernels():
 
 
 def test_a_job_without_torch_compile_has_empty_tables():
-    """Every table is empty, and the answer says so."""
+    """For a job without torch.compile, every table is empty, and the answer says why."""
     result = holotrace.compiled_regions(TraceBuilder().operator("aten::mm", start_us=0, duration_us=5).build())
 
     assert result.per_region.is_empty()
@@ -115,8 +115,8 @@ def test_the_tables_equal_their_golden_copies(golden, name):
 RECORDED = Path(__file__).parent / "recorded"
 """A trace and a compile log of PyTorch 2.15 on the CPU (TORCH_TRACE, INDUCTOR_PROVENANCE=1), cut to the records needed.
 
-The job calls a model with 4, 4, 8, 8 and 16 rows, then without gradients, and calls a function that prints with the
-arguments 2, 3, 3.5 and 4.
+The job calls a model with 4, 4, 8, 8 and 16 rows, then without gradients. It also calls a function that prints; its
+arguments are 2, 3, 3.5 and 4.
 """
 
 
@@ -169,7 +169,7 @@ def test_a_frame_at_the_limit_of_recompilations_is_reported():
 
 
 def test_generated_kernels_have_the_lines_of_the_log(tmp_path):
-    """A kernel gets its source line by its file or, without a file, by its name if all graphs agree on the line."""
+    """A kernel's source line is found by its file or, failing that, by its name if all graphs agree on the line."""
     code = ["# kernel path: /cache/a.py", "triton_poi_fused_add_0 = async_compile.triton("]
     stack = 'File "/job/train.py", line {}, in forward\n File "/venv/site-packages/torch/nn.py", line 9, in call'
     log = [
@@ -209,7 +209,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The rank is read from the name of the log or of its folder; for a rank without a log, the function is null."""
+    """The rank is read from the name of the log or of its folder; without a log, the rank's function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

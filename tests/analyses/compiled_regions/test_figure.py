@@ -29,7 +29,7 @@ def test_without_device_work_bars_are_regions_on_the_host():
 
 
 def test_a_job_without_torch_compile_says_so():
-    """The figure shows a message instead of axes."""
+    """Without compiled regions, the figure shows a message instead of axes."""
     figure = plot_compiled_regions(compiled_regions(TraceBuilder().build()))
 
     assert "no compiled regions" in figure.layout.annotations[0].text

@@ -42,7 +42,7 @@ def segments_us(result: JobCriticalPath) -> list[Segment]:
 
 
 def on_one_host(*ranks: int) -> TraceBuilder:
-    """Return a builder whose ranks share a clock."""
+    """Return a trace builder for ranks of one host, which share its clock."""
     builder = TraceBuilder()
     for rank in ranks:
         builder.rank(rank).header(host_name="one", distributedInfo={"rank": rank, "world_size": len(ranks)})
@@ -220,7 +220,7 @@ def test_time_before_a_rank_recorded_is_unknown() -> None:
 
 
 def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
-    """Rank 1 recorded only steps 1 and 2, so the last step but one of all ranks is step 1."""
+    """Rank 1 recorded only steps 1 and 2, so the second-to-last step recorded by all ranks is step 1."""
     builder = on_one_host(0, 1)
     for rank, last in ((0, 3), (1, 2)):
         builder.rank(rank)
@@ -231,7 +231,7 @@ def test_the_job_takes_the_last_step_but_one_that_all_ranks_recorded() -> None:
 
 
 def test_a_rank_without_steps_joins_with_the_window_of_the_others() -> None:
-    """Rank 1 has no steps, so its events are cut to the step of rank 0; a finding says so."""
+    """Rank 1 has no steps, so only its events during rank 0's step are used; a finding says so."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 100, 90, rank=0).operator("aten::mm", start_us=100, duration_us=50, rank=0)
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=400, rank=1)

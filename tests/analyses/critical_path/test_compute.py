@@ -356,7 +356,7 @@ def test_work_from_before_the_window_is_cut_to_it() -> None:
 
 
 def test_times_that_contradict_by_clock_noise_cut_the_path_and_are_counted() -> None:
-    """A synchronisation returns 1 µs before its kernel ends: the path cuts the kernel, and a finding says so."""
+    """A synchronisation returns 1 µs before its kernel ends, so the path leaves the kernel early; a finding says so."""
     builder = (
         TraceBuilder()
         .step(1, 0, 60)
@@ -445,7 +445,7 @@ def test_a_synchronisation_before_the_launch_rules_out_earlier_work() -> None:
 
 
 def test_a_first_kernel_may_wait_for_another_stream_of_its_device() -> None:
-    """Before the first kernel of stream 7, stream 8 runs a kernel for 300 of the 386 µs, so no time is unknown."""
+    """Stream 7 may have waited for stream 8, which is busy for 300 of the 386 µs, so no time on the path is unknown."""
     builder = served(400).kernel("forward", start_us=12, duration_us=300, launch_us=8, stream=8)
 
     assert "unknown" not in critical_path(builder.build()).path["path_class"].to_list()
@@ -464,7 +464,7 @@ def test_each_stream_has_its_own_first_work(place: dict[str, int]) -> None:
     [("sglang_decode/sglang_Qwen3-8B_decode", 0.978), ("vllm_prefilldecode_piecewise/graph_execution", 0.484)],
 )
 def test_the_beginning_of_real_inference_windows(name: str, unknown: float, real_traces: Path) -> None:
-    """Two recordings begin while the device runs work launched earlier: 98 % and 48 % of their paths are unknown."""
+    """Two recordings begin while the device still runs earlier work, so 98 % and 48 % of their paths are unknown."""
     per_class = critical_path(opened(real_traces / "inference" / f"{name}.json.gz")).per_class
     fractions = dict(per_class.select("path_class", "fraction").iter_rows())
     assert fractions["unknown"] == pytest.approx(unknown, abs=0.001)
@@ -535,7 +535,7 @@ def test_only_the_longest_segments_are_listed() -> None:
 
 
 def test_slack_is_the_delay_a_node_can_have() -> None:
-    """The short kernel could end 63 µs later, at 108 µs, without delaying the joined kernel."""
+    """The short kernel could end 63 µs later, at 108 µs, without delaying the kernel `joined`."""
     builder = joined_streams().sync(
         "Stream Wait Event", start_us=6, duration_us=1, stream=20, correlation=51, args=waits(7, 50)
     )
@@ -560,7 +560,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps and has a slack of 0, and that a replay takes as long."""
+    """Assert that the path fills its window without gaps, has no slack, and takes as long when it is replayed."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -670,7 +670,7 @@ _WORKING_KINDS = (EventKind.CPU_OP, *DEVICE_WORK_KINDS)
 
 @pytest.mark.slow
 def test_every_real_trace_with_operators_or_kernels_has_a_path(real_traces) -> None:
-    """Each rank has a path for a step and for the whole recording; a replay takes at most 1 % longer."""
+    """Each rank has a path for a step and for the whole recording; a replay is at most 1 % longer than the path."""
     count = 0
     for rank_trace in _all_ranks(real_traces):
         counts = rank_trace.event_counts()

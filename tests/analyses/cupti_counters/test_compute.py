@@ -95,7 +95,7 @@ def test_names_have_priority_over_order() -> None:
 
 
 def test_a_missing_launch_leaves_operators_unknown_and_keeps_values() -> None:
-    """Three ranges cannot be matched to two launches: their values stay, and a finding says operators are unknown."""
+    """Three ranges cannot be matched to two launches: they keep their values, but their operators are unknown."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20))
     for start in (100, 110, 120):
         measured(builder, "gemm", start, ffma=1)
@@ -125,7 +125,7 @@ def test_other_counters_do_not_count_as_operations() -> None:
 
 
 def test_a_fused_multiply_add_is_two_operations() -> None:
-    """Of nine counters, the three for fused multiply-adds (one per precision) count 2 FLOP and the others 1."""
+    """Of nine counters, three are for fused multiply-adds, which are 2 FLOP each; all other operations are 1 FLOP."""
     assert sorted(FLOP_OF_COUNTER.values()) == [1.0] * 6 + [2.0] * 3
     assert FLOP_OF_COUNTER[FFMA] == 2.0
 
@@ -151,7 +151,7 @@ def test_launches_and_operators_equal_those_of_hta(real_traces: Path, goldens: P
 
 
 def test_the_tables_equal_their_golden_copies(golden) -> None:
-    """Both tables equal their golden copies; operators are joined to text because CSV has no lists."""
+    """Both tables equal their golden copies; the operator stack becomes one string because CSV has no lists."""
     builder = launching(TraceBuilder(), first=("mm", 0), second=("add", 20), third=("mm", 40))
     for number, start in enumerate((100, 110, 120)):
         measured(builder, "gemm", start, ffma=10 * number, fadd=3, hmul=2, dfma=1)

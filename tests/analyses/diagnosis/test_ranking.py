@@ -15,7 +15,7 @@ _STEP_NS = 1_000_000.0
 
 
 def _evidence(exposed_ns: float) -> JobEvidence:
-    """Return the evidence of two ranks without findings of their own."""
+    """Return the evidence of two ranks that have no findings about a single rank."""
     numbers = RankNumbers(
         has_steps=True,
         step_count=3,

@@ -201,7 +201,7 @@ def test_one_rank_alone_does_not_know_who_waited() -> None:
 
 
 def test_unknown_sizes_are_null_and_named() -> None:
-    """Kernels without recorded arguments and launches have a null dtype and size, and findings say so."""
+    """If neither arguments nor launches of kernels were recorded, their dtype and size are null; findings say so."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).kernel("ncclKernel_AllReduce(int)", start_us=rank, duration_us=5)
@@ -235,7 +235,7 @@ def test_the_tree_of_devices() -> None:
 
 
 def test_a_file_name_gives_the_host_only_with_the_right_process(tmp_path) -> None:
-    """`<host>_<pid>` gives the host only if the events have this pid; with `compat`, any number is taken as the pid."""
+    """A file `<host>_<pid>` names the host only if its events have this pid; `compat` accepts any number as the pid."""
     text = TraceBuilder().operator("aten::mm", start_us=0, duration_us=1).json()
     for name in ("node_a_1000.1694128201545.pt.trace.json", "worker0_step_12.pt.trace.json"):
         (tmp_path / name).write_bytes(text)
@@ -284,7 +284,7 @@ def test_the_parts_add_up(kernels: list[tuple[int, int]], collectives: list[list
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """The table is the same with two worker processes as in one process."""
+    """Two worker processes give the same table as a single process."""
     write_job(tmp_path, ranks=3, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:
@@ -321,7 +321,7 @@ def test_shapes_are_asked_for_only_where_they_were_not_recorded() -> None:
     )
     builder = TraceBuilder().step(3, 0, 100).kernel("ncclKernel_AllReduce", start_us=5, duration_us=9, launch_us=2)
     assert distributed(builder.build()).findings[1:] == ("1 call has no size: record with record_shapes=True",)
-    missing_shapes = ("1 call has no size: no event around their launches has input shapes",)
+    missing_shapes = ("1 call has no size: no event around the launch has input shapes",)
     assert (
         distributed(builder.operator("aten::mm", start_us=0, duration_us=1, args=INPUTS).build()).findings[1:]
         == missing_shapes

@@ -78,7 +78,7 @@ def test_the_metrics_over_time() -> None:
 
 
 def test_parts_begin_and_end_exactly_with_the_steps() -> None:
-    """The borders of the parts are exact nanoseconds; doubles of this size would be 256 ns apart."""
+    """The boundaries of the parts are exact nanoseconds; doubles of this size would be 256 ns apart."""
     base = 1_795_209_476_000_000_899
     builder = TraceBuilder(base_time_ns=base).step(1, 0, 100).kernel("k", start_us=0, duration_us=1)
 
@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; the rest is assumed to be the same."""
+    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; this is also assumed for the other 60."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 
@@ -153,8 +153,8 @@ def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
         (0.0, 0.0, None),
     ]
     assert result.findings[0] == (
-        "rank 0: on device 0, launch shapes are known for 25.0 % of the time in which kernels run; for the "
-        "rest, the same SM efficiency is assumed"
+        "rank 0: on device 0, launch shapes are known for 25.0 % of the time in which kernels run; for the rest of "
+        "this time, the same SM efficiency is assumed"
     )
 
 
@@ -180,7 +180,7 @@ def test_a_known_shape_beside_an_unknown_one_does_not_count() -> None:
 
 
 def test_the_graphs_of_a_real_server(real_traces) -> None:
-    """CUDA graphs launch 361 of 413 kernels without a shape, so SM efficiency is known for only 3.9 % of the time."""
+    """CUDA graphs launch 361 of 413 kernels and record no shapes, so SM efficiency is known for 3.9 % of the time."""
     trace = opened(real_traces / "inference/vllm_prefilldecode_piecewise/graph_execution.json.gz")
 
     row = gpu_summary(trace).per_device.row(0, named=True)
@@ -234,7 +234,7 @@ def test_missing_kernels_and_zero_parts_are_errors() -> None:
 
 
 def test_kernels_of_two_streams_add_before_the_limit(goldens, real_traces) -> None:
-    """The blocks of overlapping kernels are added before they are limited to 1, which gives 0.31, as in the plugin."""
+    """Blocks per SM of overlapping kernels are added up, then limited to 1, which gives 0.31, as in the plugin."""
     trace = case("tb_edge/overlapping_kernels_two_streams_sm_eff", goldens, real_traces).trace
 
     assert gpu_summary(trace).per_device["sm_efficiency_fraction"].to_list() == [pytest.approx(0.31)]
@@ -249,7 +249,7 @@ def test_the_matrix_cores_of_a_real_amd_trace(goldens, real_traces) -> None:
 
 @pytest.mark.slow
 def test_workers_give_the_same_answer(tmp_path) -> None:
-    """The series is the same with two worker processes as in one process."""
+    """Two worker processes give the same series as a single process."""
     write_job(tmp_path, ranks=2, steps=1, layers=1)
     trace = open_trace(tmp_path, cache=False)
     with holotrace.processes(2) as executor:

@@ -63,7 +63,7 @@ def test_the_parts_of_a_step_add_up() -> None:
 
 
 def test_kernels_at_once_count_for_the_first_part() -> None:
-    """When kernels overlap, the time counts for the product, or else for the sum, or else for communication."""
+    """Time is compute-bound while the product runs, otherwise memory-bound while the sum runs, otherwise exposed."""
     builder = TraceBuilder().header(**H100).annotation("decode bs=4", start_us=0, duration_us=5_000)
     builder.operator("aten::mm", start_us=0, duration_us=5, args=PRODUCT)
     builder.kernel("nvjet_tst", start_us=0, duration_us=2_000, launch_us=0)
@@ -332,7 +332,7 @@ def test_a_prompt_before_all_decoding_is_steady() -> None:
 
 
 def test_few_steps_have_no_start() -> None:
-    """With only four steps, a slow first step is not set apart."""
+    """With only four steps, a slow first step is not treated as warm-up."""
     assert set(serving([900, 100, 100, 100]).per_step["period"]) == {"steady"}
 
 
@@ -391,12 +391,12 @@ def test_one_sentence_without_steps() -> None:
 
 
 def test_the_answer_names_the_steps_with_most_time() -> None:
-    """The answer gives the median of the kind of step with most time, and what bounds it."""
+    """The answer is about the kind of step that takes most time: its median, and what bounds it."""
     assert serving([100] * 10).answer == (
-        "A decode step takes 100 µs at the median, bound by an unknown cause; steps of this kind take the most time in total."
+        "The median decode step takes 100 µs, and what bounds it is unknown; steps of this kind take the most time in total."
     )
     assert inference(product_and_sum(sum_us=2_100).build()).answer == (
-        "A decode step takes 5 ms at the median, 42.0 % of it memory-bound kernels; steps of this kind take the most time in total."
+        "The median decode step takes 5 ms, 42.0 % of it memory-bound kernels; steps of this kind take the most time in total."
     )
 
 
@@ -416,7 +416,7 @@ def test_a_pattern_finds_the_steps_of_another_engine() -> None:
     assert (row["engine"], row["request_count"], row["kind"]) == ("pattern", 7, None)
 
 
-# Steps of recorded files, counted independently from the plain JSON.
+# Steps of recorded files, read from the plain JSON without holotrace.
 
 RECORDED = {
     # file: prefixes of the steps' names, whether a step lasts until the next one, kinds, requests, tokens, attention
@@ -568,7 +568,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names the step of vLLM, the step is found by a Python function and has the same kernels."""
+    """If no range names vLLM's step, a Python function reveals the step, which has the same kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

@@ -9,7 +9,7 @@ from jobs import stepping_job
 
 
 def bars(figure) -> dict[str, list[float]]:
-    """Return the values of each trace of the figure that has an entry in the legend."""
+    """Return the bar lengths of each entry in the legend."""
     return {bar.name: list(bar.x) for bar in figure.data if bar.showlegend is not False}
 
 
@@ -36,7 +36,7 @@ def test_the_subtitle_counts_kernels_with_unknown_cores() -> None:
 
     figure = plot_kernels(kernels(builder.build()))
 
-    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for 30.0 %, the names of the kernels do not show the cores"
+    subtitle = "At least 60.0 % of all kernel time is on tensor cores; for 30.0 %, the kernel names do not show which cores were used"
     assert figure.layout.title.subtitle.text == subtitle
 
 

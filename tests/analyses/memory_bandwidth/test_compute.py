@@ -93,7 +93,7 @@ def test_without_a_bandwidth_it_is_size_over_duration() -> None:
 
 @pytest.mark.parametrize("byte_count", [10**10, 10**15])
 def test_large_copies_have_their_bandwidth(byte_count) -> None:
-    """The bandwidth of 10¹⁰ and 10¹⁵ bytes is exact, although bytes times 10⁹ exceeds 64 bits."""
+    """The bandwidth of copies of 10¹⁰ and 10¹⁵ bytes is exact, although bytes times 10⁹ exceeds 64 bits."""
     builder = TraceBuilder().copy(byte_count=byte_count, start_us=0, duration_us=1_000_000)
     assert memory_bandwidth(builder.build()).time_weighted["max_bytes_per_s"].to_list() == [byte_count]
 
@@ -104,7 +104,7 @@ def test_size_over_duration_replaces_an_impossible_bandwidth() -> None:
 
 
 def test_a_copy_without_size_and_bandwidth_counts_0() -> None:
-    """A copy without size and bandwidth is counted, with 0 bytes/s and null bytes."""
+    """A copy with neither size nor bandwidth is counted, with 0 bytes/s and null bytes."""
     builder = TraceBuilder().copy("Memcpy DtoH", start_us=0, duration_us=2, args={BANDWIDTH: None, "bytes": None})
     row = memory_bandwidth(builder.build()).time_weighted.row(0, named=True)
     assert (row["copy_count"], row["bytes"], row["busy_ns"], row["max_bytes_per_s"]) == (1, None, 2_000, 0)

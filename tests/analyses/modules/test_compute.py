@@ -43,7 +43,7 @@ def model() -> TraceBuilder:
 
 
 def test_modules_have_forward_and_backward_times() -> None:
-    """Backward time, including gradient accumulation, counts for the linked module and for Net_0 around it."""
+    """Backward time, including gradient accumulation, counts toward the linked module and Net_0 around it."""
     table = modules(model().build()).per_module
 
     net = {
@@ -116,7 +116,7 @@ def test_a_module_that_appears_in_a_later_call_follows_its_parent() -> None:
 
 
 def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
-    """A kernel launched in an annotation inside Net_0, but outside operators, is device self time of Net_0."""
+    """A kernel launched in an annotation inside Net_0, but outside operators, adds to the device self time of Net_0."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.kernel("custom", start_us=200, duration_us=7, launch_us=20)
 
@@ -125,7 +125,7 @@ def test_work_launched_in_an_annotation_belongs_to_the_module() -> None:
 
 
 def test_only_outermost_operators_count() -> None:
-    """aten::linear inside an annotation counts; aten::mm inside aten::linear does not."""
+    """Net_0 has one operator call: aten::linear, in an annotation, but not aten::mm inside aten::linear."""
     builder = module(TraceBuilder(), "Net_0", 0, 100).annotation("part", start_us=10, duration_us=50)
     builder.operator("aten::linear", start_us=11, duration_us=20).operator("aten::mm", start_us=12, duration_us=5)
 

@@ -33,7 +33,7 @@ def test_without_addresses_releases_are_not_shown() -> None:
 
 
 def test_a_figure_without_bars_says_why() -> None:
-    """The message says whether memory events are missing, or the chosen device type has no allocations."""
+    """The message says either that memory events are missing, or that the chosen device type has no allocations."""
     empty = plot_operator_memory(operator_memory(TraceBuilder().build()))
     assert empty.layout.annotations[0].text == "No operator allocated memory, or it was not recorded."
     other = plot_operator_memory(result(), device_type="xpu")

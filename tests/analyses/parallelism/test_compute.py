@@ -275,7 +275,7 @@ def test_the_axes_of_recorded_jobs_add_up_to_their_exposed_time(name: str) -> No
 
 @pytest.mark.slow
 def test_the_axes_of_a_recorded_pipeline_without_descriptions(tmp_path: Path) -> None:
-    """Without descriptions, collectives show the axes: sends along a pipeline mean pp, reduced gradients mean dp."""
+    """Without descriptions, collectives reveal the axes: sends along a pipeline mean pp, reduced gradients mean dp."""
     for path in (TRACES / "pipeline_gloo_4rank").iterdir():
         trace = json.loads(gzip.decompress(path.read_bytes()))
         for group in trace["distributedInfo"]["pg_config"]:

@@ -18,4 +18,4 @@ def test_queue_length_shows_how_long_work_waits() -> None:
         "work waits": 50,
         "the queue is full": 25,
     }
-    assert figure.data[2].customdata[0] == "25.0 % · 5 µs (5,000 ns); 1.00 wait on average, 2 at most"
+    assert figure.data[2].customdata[0] == "25.0 % · 5 µs (5,000 ns); 1.00 queued on average, 2 at most"

@@ -83,7 +83,7 @@ def test_coverage_is_always_stated() -> None:
 
 
 def test_a_lower_bound_above_the_time_is_a_contradiction() -> None:
-    """An H100 needs at least 1,111 µs for the product, so 1,000 µs are a contradiction; a finding says so."""
+    """An H100 needs at least 1,111 µs for the product, so a time of 1,000 µs is a contradiction; a finding says so."""
     result = roofline(job(product_us=1_000).build())
     row = result.per_operator.filter(operator="aten::mm")
     assert row.select("roofline_fraction").item() > 1

@@ -36,7 +36,7 @@ DIFFERENT = {
     "int8": 24_576,  # aten::_int_mm
     # FlopCounterMode treats sparse matrices as dense; the trace does not record how many elements they store.
     "sparse": 0,
-    # Recomputation stops early: the profiler has started the event of a product that then does not run.
+    # Recomputation stops early: the profiler has already begun an event for a product that never runs.
     "checkpoint": 5_050_368,
     # A selective checkpoint keeps some results; the profiler records the calls that return them, but nothing runs.
     "checkpoint_selective": 827_904,

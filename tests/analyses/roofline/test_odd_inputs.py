@@ -78,7 +78,7 @@ def test_integers_have_their_own_peak() -> None:
 
 
 def test_an_unknown_element_type_leaves_the_operations() -> None:
-    """The FLOPs follow from the sizes, but the bytes and the lower bound are unknown."""
+    """If only the element type is unknown, FLOPs follow from the sizes, but bytes and lower bound are unknown."""
     row = of_call("aten::mm", [[64, 64], [64, 64]], ["c10::Strange"] * 2).per_operator.row(0, named=True)
     assert (row["flops"], row["bytes_moved"], row["floor_ns"]) == (2 * 64**3, None, None)
     assert row["reason"] == "the element type of input 0 is unknown: c10::Strange"
@@ -89,7 +89,7 @@ def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)
-    assert row["reason"] == "the trace does not show which experts 4 tokens chose: 2 to 8 of 64"
+    assert row["reason"] == "the trace does not record which experts 4 tokens chose (2 to 8 of 64)"
     assert (row["floor_ns"], row["bound"]) == (round(row["flops"] / 989.4e12 * 1e9), None)
 
 

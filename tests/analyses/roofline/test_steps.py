@@ -66,7 +66,7 @@ def test_an_unknown_peak_makes_the_utilization_unknown() -> None:
 
 
 def test_a_utilization_above_1_is_reported() -> None:
-    """A product that takes 1.1 ms at peak is recorded with 0.5 ms, so HFU is above 1, and a finding says so."""
+    """A product that needs 1.1 ms at peak was recorded as taking 0.5 ms, so HFU is above 1, and a finding says so."""
     builder = (
         TraceBuilder().header(**H100).step(1, 0, 600).operator("aten::mm", start_us=0, duration_us=10, args=PRODUCT)
     )
@@ -76,7 +76,7 @@ def test_a_utilization_above_1_is_reported() -> None:
 
 
 def test_backward_work_counts_for_the_module_of_the_forward_operator() -> None:
-    """A product in Linear_0 takes 4 µs forward and 3 µs backward; both count for Linear_0."""
+    """A product in Linear_0 takes 4 µs forward and 3 µs backward; both count toward Linear_0."""
     place = {"ph": "X", "pid": 1000, "tid": 1, "cat": "python_function"}
     builder = TraceBuilder().event(name="nn.Module: Linear_0", ts=0, dur=20, args={"Python id": 1}, **place)
     builder.operator("aten::mm", start_us=1, duration_us=10, args={"Sequence number": 7, "Fwd thread id": 0})
@@ -115,7 +115,7 @@ def test_utilization_of_real_training(name, precision, mfu) -> None:
     "name", ["operators", "images", "generation", "small", "training-not_fused", "two_ranks-experts"]
 )
 def test_lower_bounds_of_real_jobs_hold_or_are_contradicted(name) -> None:
-    """Costs are known for at least 90 % of the time; a contradiction explains each time below a lower bound."""
+    """Costs are known for at least 90 % of the time; any time below its lower bound is explained by a contradiction."""
     result = roofline(holotrace.open_trace(JOBS / name))
     assert result.per_rank["covered_fraction"].min() >= 0.9
     above = result.per_operator.filter(result.per_operator["roofline_fraction"] > 1)

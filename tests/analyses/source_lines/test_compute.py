@@ -68,7 +68,7 @@ def test_host_time_belongs_to_the_innermost_line() -> None:
 def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_forward_operator() -> None:
     """`forward` gets the 10 µs it launched and the 20 µs of its backward pass; `main` called backward and gets 8 µs.
 
-    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count for `main`.
+    The device is idle from 110 to 122 µs: the first 5 µs, before autograd's thread starts, count toward `main`.
     """
     result = source_lines(training().build())
 
@@ -84,7 +84,7 @@ def test_device_time_belongs_to_the_line_that_launched_the_work_or_called_its_fo
 
 
 def test_a_line_lists_what_it_called() -> None:
-    """Callees are listed without object addresses and module numbers; a null callee means the line itself."""
+    """Callees are listed without object addresses and module numbers; a null callee is the line's own code."""
     result = source_lines(training().build())
 
     columns = ("callee", "call_count", "host_self_ns", "host_blocked_ns", "device_self_ns")
@@ -106,7 +106,7 @@ def test_a_line_lists_what_it_called() -> None:
 
 
 def test_more_libraries_can_be_named() -> None:
-    """If the folder `model` is a library, the time of its functions counts for the line that called them."""
+    """If the folder `model` is a library, the time of its functions counts toward the line that called them."""
     builder = TraceBuilder().python("train.py(5): main", start_us=0, duration_us=50)
     builder.python("model/net.py(2): forward", start_us=10, duration_us=30).python(
         "models.py(1): g", start_us=15, duration_us=5
@@ -232,7 +232,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines, and of callees, add up to the recorded time of all threads."""
+    """In a real job, the self times of lines add up to the recorded time of all threads, and so do those of callees."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():

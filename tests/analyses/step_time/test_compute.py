@@ -32,7 +32,7 @@ def one_step() -> TraceBuilder:
 
 
 def test_overlapping_time_counts_for_the_first_category_that_fits() -> None:
-    """Time covered by several events counts for the first category in the order of CATEGORIES; 25 µs have no event."""
+    """Time covered by several events counts toward their first category in CATEGORIES; 25 µs have no event."""
     result = step_time(one_step().build())
 
     assert result.per_step.to_dicts() == [
@@ -68,7 +68,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_events_count_for_their_category() -> None:
-    """Driver calls are runtime and gloo annotations communication; other annotations have no category."""
+    """Driver calls count as runtime, and gloo annotations as communication; other annotations have no category."""
     builder = TraceBuilder().step(1, 0, 100)
     builder.runtime("cuLaunchKernel", start_us=0, duration_us=7)
     builder.annotation("gloo:all_reduce", start_us=10, duration_us=11)

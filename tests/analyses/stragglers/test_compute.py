@@ -133,7 +133,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
     assert result.findings == (
         (
             "rank 1 arrives last: the other ranks waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
-            "last in 1 of 1 collective; it also waits itself, 0 ns in these collectives and up to 45 µs in other communication, so "
+            "last in 1 of 1 collective; it waits, too, 0 ns in these collectives and up to 45 µs in other communication, so "
             "another rank may be the cause"
         ),
     )
@@ -183,7 +183,7 @@ PLANTED = ROOT / "tests" / "reference" / "traces" / "planted_causes"
     ("job", "culprits"), [("1f1b_slow_rank", [1]), ("interleaved_slow_rank", [1]), ("zero_bubble_slow_rank", [0])]
 )
 def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -> None:
-    """The ranks only send and receive, so the table is empty, but findings name the slow rank from wait causes."""
+    """The ranks only send and receive, so the table is empty, but findings name the slow rank from `wait_causes`."""
     result = stragglers(open_trace(PLANTED / job, cache=False))
 
     assert result.per_rank.is_empty()
@@ -286,7 +286,7 @@ def stepping(annotation: str | None = None) -> TraceBuilder:
 
 
 def test_a_collective_belongs_to_the_step_that_launched_it() -> None:
-    """Each collective runs after the end of the step that launched it but still counts for this step."""
+    """Each collective runs after the end of the step that launched it but still belongs to this step."""
     table = stragglers(stepping().build()).per_step
     assert table.select("step", "rank", "wait_ns", "last_count").rows() == [
         (7, 0, 20_000, 0),
@@ -318,7 +318,7 @@ def test_without_steps_the_whole_trace_is_one() -> None:
     ("options", "message"),
     [
         ({"steps": [3]}, "there is no step 3 in this trace; its steps are: 7, 8"),
-        ({"steps": []}, "no step was given; its steps are: 7, 8"),
+        ({"steps": []}, "no step of this trace was given; its steps are: 7, 8"),
         (
             {"annotation": "x"},
             "there is no annotation 'x' in this trace; its annotations are: ProfilerStep#7, ProfilerStep#8",

@@ -1,4 +1,4 @@
-"""Tests of trust: its rules on built recordings with known answers, and on numbers from public issues."""
+"""Tests of the rules of trust, on synthetic recordings with known answers and on numbers from public issues."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_captured_launches_run_nothing() -> None:
 
 
 def test_launches_at_the_edges_may_lack_work() -> None:
-    """Launches without work before the first kernel or after the last kernel are outside the device recording."""
+    """Launches whose work was not recorded are normal before the first kernel and after the last one."""
     builder = TraceBuilder().runtime("cudaLaunchKernel", start_us=0, duration_us=1, correlation=7)
     builder.kernel("a", start_us=20, duration_us=1, launch_us=10)
     builder.runtime("cudaLaunchKernel", start_us=30, duration_us=1, correlation=8)

@@ -187,12 +187,12 @@ def test_the_recordings_are_healthy(name: str) -> None:
 
 
 def test_a_file_that_ends_early(tmp_path: Path) -> None:
-    """A file is cut off before its first kernel; the doubt says that whether the job used a GPU is unknown."""
+    """A file is cut off before its first kernel; the doubt says it is unknown whether the job used a GPU."""
     text = gzip.decompress((RECORDINGS / "small" / "rank0.pt.trace.json.gz").read_bytes())
     (tmp_path / "rank0.json").write_bytes(text[: re.search(rb'"cat": "(kernel|gpu_)', text).start() - 300])
     doubts = holotrace.trust(holotrace.open_trace(tmp_path, cache=False)).doubts
     assert doubts["rule"].to_list() == ["cut_off_file"]
-    assert doubts["sentence"][0].endswith("it ends before any device work, so whether the job used a GPU is unknown")
+    assert doubts["sentence"][0].endswith("it ends before any device work, so it is unknown whether the job used a GPU")
 
 
 def test_events_that_cannot_be_read(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_times_with_and_without_inner_annotations() -> None:
 
 
 def test_kernels_belong_to_their_innermost_annotation() -> None:
-    """After `forward`, a kernel on stream 7 counts for the step; on stream 8, which has no step, the name is null."""
+    """After `forward`, a kernel on stream 7 belongs to the step, and a kernel on stream 8 to no annotation (null)."""
     assert user_annotations(nested().build()).per_kernel.rows() == [
         (0, "ProfilerStep#3", "relu", 1, 10_000),
         (0, "forward", "gemm", 1, 20_000),

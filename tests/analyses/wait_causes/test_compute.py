@@ -130,7 +130,7 @@ def test_the_data_parallel_recording_names_the_function_that_sleeps():
 
 
 def test_one_rank_alone_says_what_is_missing():
-    """If one of two ranks was opened, no cause is known, and a finding gives the communication that may be waiting."""
+    """If one of two ranks was opened, no cause is known, and a finding gives how much communication may be waiting."""
     trace = after_a_barrier(30, 70).build().select([1])
     result = wait_causes(trace)
     assert result.per_cause.is_empty()

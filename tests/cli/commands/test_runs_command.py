@@ -77,7 +77,7 @@ def test_a_store_is_not_a_folder_of_runs(tmp_path) -> None:
 
 
 def test_an_unreadable_run_stays_in_the_list(tmp_path) -> None:
-    """`runs` lists a run whose only trace is unreadable, and its first lines give the reason."""
+    """`runs` lists a run whose only trace is unreadable; the first lines of the output give the reason."""
     gpu_job().write(tmp_path / "good")
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "rank0.json.gz").write_bytes(gzip.compress(b"")[:10] + b"\xff" * 50)

@@ -127,7 +127,7 @@ def test_only_a_local_address_can_do_without_the_token(tmp_path) -> None:
 
 
 def test_the_browser_is_opened_without_showing_the_token_to_other_users(tmp_path, monkeypatch) -> None:
-    """The browser opens a private file that redirects to the pages, because all users can see command lines."""
+    """The browser opens a private file that redirects to the pages, so that no command line contains the token."""
     gpu_job().write(tmp_path)
     opened_files = []
 

@@ -56,7 +56,7 @@ def test_json_holds_the_tables_and_the_prediction(job) -> None:
 
 
 def test_a_change_that_selects_nothing_is_a_finding(job) -> None:
-    """The path is shown, and a finding says that nothing was predicted."""
+    """If a change matches nothing, the path is still shown, and a finding says that nothing was predicted."""
     findings = json.loads(run(job, "--json", "--remove", "nothing has this name"))["findings"]
     assert any("selects nothing on any rank" in finding for finding in findings)
 

@@ -125,7 +125,7 @@ def test_copies_and_graphs_are_written_for_each_rank(job, tmp_path) -> None:
 
 
 def test_copies_with_all_events_and_all_edges_are_larger(job, tmp_path) -> None:
-    """A copy grows with `--all-events`, and further with `--all-edges`."""
+    """The overlaid copy is larger with `--all-events`, and larger still with `--all-edges`."""
 
     def size(*options: str) -> int:
         folder = tmp_path / "-".join(["out", *options])

@@ -78,7 +78,7 @@ def _device_clause(row: dict[str, Any]) -> str:
         return "and no GPU work was recorded"
     count = row["cut_off_count"]
     files = "1 file ends" if count == 1 else f"{count:,} files end"
-    return f"and {files} early, so whether the job used a GPU is unknown"
+    return f"and {files} early, so it is unknown whether the job used a GPU"
 
 
 def _cut_off(count: int) -> str:

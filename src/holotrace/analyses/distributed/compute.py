@@ -298,7 +298,7 @@ def _unsized(partials: dict[int, _Partial], ranges: pl.DataFrame) -> tuple[str, 
     off, on = ranges.select((is_unsized & is_off).sum().alias("off"), (is_unsized & ~is_off).sum().alias("on")).row(0)
     sentences = (
         (off, f"{counted(off, 'call has', 'calls have')} no size: record with record_shapes=True"),
-        (on, f"{counted(on, 'call has', 'calls have')} no size: no event around their launches has input shapes"),
+        (on, f"{counted(on, 'call has', 'calls have')} no size: no event around the launch has input shapes"),
     )
     return tuple(sentence for count, sentence in sentences if count)
 

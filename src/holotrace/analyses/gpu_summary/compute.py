@@ -284,8 +284,8 @@ def _findings(rank_trace: RankTrace, per_device: pl.DataFrame) -> tuple[str, ...
 
 def _partly_known(device: int, known: float) -> str:
     return (
-        f"on device {device}, launch shapes are known for {percent_text(known)} of the time in which kernels run; for the "
-        "rest, the same SM efficiency is assumed"
+        f"on device {device}, launch shapes are known for {percent_text(known)} of the time in which kernels run; for the rest of "
+        "this time, the same SM efficiency is assumed"
     )
 
 

@@ -28,11 +28,11 @@ def answer(result: Inference) -> str:
     if row["p50_step_ns"] is None:
         return f"None of the {f'{kind} steps' if kind else 'steps of unknown kind'} is steady."
     step = f"{kind} step" if kind else "step of unknown kind"
-    return f"A {step} takes {duration_text(row['p50_step_ns'])} at the median, {_bound(row)}; steps of this kind take the most time in total."
+    return f"The median {step} takes {duration_text(row['p50_step_ns'])}, {_bound(row)}; steps of this kind take the most time in total."
 
 
 def _bound(row: dict[str, Any]) -> str:
     part = next((part for part, bound in PARTS.items() if bound == row["bound"]), None)
     if part is None:
-        return "bound by an unknown cause"
+        return "and what bounds it is unknown"
     return f"{percent_text(row[part] / max(1, row['time']))} of it {_WORDS[row['bound']]}"

@@ -174,7 +174,7 @@ class Inference(Result):
     >>> builder = TraceBuilder().annotation("step[DECODE bs=32]", start_us=0, duration_us=100)
     >>> trace = builder.kernel("gemm", start_us=60, duration_us=20, launch_us=50).build()
     >>> holotrace.inference(trace).answer.split(", ")[0]
-    'A decode step takes 100 µs at the median'
+    'The median decode step takes 100 µs'
     """
 
     per_step: pl.DataFrame

@@ -54,7 +54,7 @@ def _part(table: pl.DataFrame, name: str, key: str, color: str) -> Part:
     fractions = table.get_column(key)
     rows = table.select(key, "window_ns", "mean_length", "max_length").iter_rows()
     hovers = [
-        f"{percent_text(share)} · {exact_duration(share * window)}; {mean:.2f} wait on average, {most:,} at most"
+        f"{percent_text(share)} · {exact_duration(share * window)}; {mean:.2f} queued on average, {most:,} at most"
         for share, window, mean, most in rows
     ]
     return Part(name, percentages(fractions), hovers, {"color": color}, share_labels(fractions.to_list()))

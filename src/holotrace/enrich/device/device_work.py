@@ -101,7 +101,7 @@ def no_device_work(rank_trace: RankTrace, analysis: str) -> MissingDataError:
 def missing_device_work(rank_trace: RankTrace) -> str:
     """Explain why a rank has no device work: it was not recorded, or the file ends too early."""
     if cut_off_text(rank_trace):
-        return "the file ends early, before any device work, so whether the job used a GPU is unknown"
+        return "the file ends early, before any device work, so it is unknown whether the job used a GPU"
     return "no device work was recorded; if the job used a device, record with ProfilerActivity.CUDA"
 
 

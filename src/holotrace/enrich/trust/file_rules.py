@@ -25,7 +25,7 @@ def cut_off_file(rank_trace: RankTrace) -> Iterator[Doubt]:
     text = cut_off_text(rank_trace)
     if text:
         has_work = any(rank_trace.event_counts().get(kind) for kind in DEVICE_WORK_KINDS)
-        more = "" if has_work else "; it ends before any device work, so whether the job used a GPU is unknown"
+        more = "" if has_work else "; it ends before any device work, so it is unknown whether the job used a GPU"
         yield Doubt("cut_off_file", f"{text[0].upper()}{text[1:]}{more}")
 
 

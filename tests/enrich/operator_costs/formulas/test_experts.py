@@ -69,12 +69,12 @@ def test_bytes_are_unknown_if_some_experts_may_be_idle() -> None:
     """2 tokens with 2 experts each read the weights of 2 to 4 of the 4 experts."""
     cost = fused(2, GATED)
     assert (cost.flops, cost.bytes) == (4 * EACH, None)
-    assert cost.reason == "the trace does not show which experts 2 tokens chose: 2 to 4 of 4"
+    assert cost.reason == "the trace does not record which experts 2 tokens chose (2 to 4 of 4)"
 
 
 def test_one_token_reads_an_exact_number_of_experts() -> None:
     """1 token that chooses 2 of 4 experts reads exactly 2, so the text does not say `2 to 2`."""
-    assert fused(1, GATED).reason == "the trace does not show which experts 1 token chose: 2 of 4"
+    assert fused(1, GATED).reason == "the trace does not record which experts 1 token chose (2 of 4)"
 
 
 def test_experts_on_other_ranks_make_the_operations_unknown() -> None:

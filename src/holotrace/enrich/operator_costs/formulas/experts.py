@@ -283,7 +283,7 @@ def _reaches_all(experts: int, chosen: int, tokens: int) -> bool:
 def _some_experts(experts: int, chosen: int, tokens: int) -> str:
     most = min(experts, chosen * tokens)
     read = f"{most if most <= chosen else f'{chosen} to {most}'} of {experts}"
-    return f"the trace does not show which experts {counted(tokens, 'token')} chose: {read}"
+    return f"the trace does not record which experts {counted(tokens, 'token')} chose ({read})"
 
 
 def _precision(arguments: Arguments, hidden: int, weights: Weights, packed: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Tests of behaviour common to the rules about device work: when they replay the step, and odd values in files."""
+"""Tests of all rules about device work: when they replay the step, and how they read odd values in files."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def floor_us(rows: int, inner: int, columns: int, tflops: float) -> float:
 
 
 def test_a_row_of_8191_elements_is_not_aligned() -> None:
-    """A product of 4096 x 1024 x 8191 takes 600 µs; it typically takes 115.7 µs, and 79.8 µs at best."""
+    """A product of 4096 x 1024 x 8191 takes 600 µs, but could take 115.7 µs, or 79.8 µs at best."""
     (case,) = cases_of(DeviceJob().product(4096, 1024, 8191, duration_us=600).build(), "unaligned_products").values()
 
     at_peak_us = floor_us(4096, 1024, 8191, 989.4)
@@ -48,7 +48,7 @@ def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
 
 
 def test_v100_has_neither_tf32_nor_bfloat16() -> None:
-    """On a V100, the advice for a slow float32 product is float16 with a scaled loss."""
+    """On a V100, the advice for a slow float32 product is float16 with loss scaling."""
     job = (
         DeviceJob(V100).product(2048, 2048, 2048, duration_us=900, kernel="volta_sgemm_128x64_nn", type=FLOAT32).build()
     )
@@ -94,7 +94,7 @@ def test_float8_gains_nothing_if_the_host_falls_behind() -> None:
 
 
 def test_sixteen_bits_on_ordinary_cores() -> None:
-    """A bfloat16 product runs on ordinary cores, as the name of its kernel shows."""
+    """A bfloat16 product is reported because the name of its kernel shows that it runs on ordinary cores."""
     job = DeviceJob().product(4096, 1024, 1024, duration_us=300, kernel="cutlass::Kernel<OpClassSimt_gemm>").build()
     (case,) = cases_of(job, "ordinary_cores").values()
 

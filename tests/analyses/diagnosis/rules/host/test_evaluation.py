@@ -42,5 +42,5 @@ def test_layers_without_gradients_cost_their_time() -> None:
 
 @pytest.mark.parametrize("operator", ["aten::lerp_", None])
 def test_other_work_is_silent(operator: str | None) -> None:
-    """An average of the weights is no forward pass, and a layer with gradients belongs to training, with what it calls."""
+    """Averaging weights is not a forward pass; a layer with gradients belongs to training, like all operators in it."""
     assert not cases_of(job(under_no_grad=operator), "evaluation_in_steps")

@@ -35,7 +35,7 @@ def test_copies_are_found_with_their_function_and_time() -> None:
     sentences = said(trace, "host_copies")
     assert sentences.what == (
         "2 calls per step that only copy, convert or fill tensors take 30.0 % of the step, mostly aten::contiguous, in "
-        f"{_LINE}; 1 of them directly follow another copy of the same size"
+        f"{_LINE}; 1 of them directly after another copy of the same size"
     )
 
 
@@ -56,7 +56,7 @@ def test_few_copies_and_copies_beside_a_device_are_not_reported() -> None:
 
 @pytest.mark.parametrize(("kind", "is_found"), [("double", True), ("float", False)])
 def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
-    """A float64 product of 600 µs is reported with half of its time; a float32 product is not reported."""
+    """A float64 product of 600 µs is reported at a cost of half its time; a float32 product is not reported."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=990)
     trace.operator("aten::linear", start_us=5, duration_us=602, args={"Input type": [kind, kind]})
     trace.operator("aten::addmm", start_us=6, duration_us=600, args={"Input type": [kind, kind, kind]})
@@ -67,7 +67,7 @@ def test_a_model_in_float64_is_found(kind: str, *, is_found: bool) -> None:
 
 @pytest.mark.parametrize(("other", "expected_ns"), [("double", 451_000), ("float", 301_000)])
 def test_lists_of_tensors_are_float64_if_nearly_everything_else_is(other: str, expected_ns: int) -> None:
-    """A fused optimizer has no recorded types, so its 300 µs count if nearly all typed operators are float64."""
+    """A fused optimizer has no recorded types; it counts as float64 if nearly all operators with types are float64."""
     trace = TraceBuilder().step(0, 0, 1_000).python(_LINE, start_us=1, duration_us=998)
     trace.operator("aten::addmm", start_us=6, duration_us=602, args={"Input type": ["double", "double"]})
     trace.operator("aten::mul", start_us=610, duration_us=80, args={"Input type": [other, other]})

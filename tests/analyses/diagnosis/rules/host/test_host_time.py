@@ -231,7 +231,7 @@ def test_the_advice_for_a_slow_function_fits_what_it_does() -> None:
 
 
 def test_sending_python_objects_is_named_by_the_function_that_training_calls() -> None:
-    """Training calls `all_gather_object`, which unpickles what it gets; pickling runs operators, so `step` still trains."""
+    """`step` calls `all_gather_object`, which unpickles objects and runs operators; the finding names both."""
     gather = "torch/distributed/distributed_c10d.py(2900): all_gather_object"
     trace = TraceBuilder()
     for begin in (0, 1_000, 2_000):

@@ -40,7 +40,7 @@ def test_a_loop_over_elements_is_found_with_its_function() -> None:
 
 
 def test_without_functions_only_reads_of_elements_show_a_loop() -> None:
-    """Without functions, 200 reads of elements are reported, but 200 additions may come from 200 modules."""
+    """Without recorded functions, 200 element reads are reported; 200 additions are not: they may be of 200 modules."""
     assert "aten::item" in cases_of(looping(200, function=None), "operator_loops")
     assert not cases_of(looping(200, function=None, operator="aten::add"), "operator_loops")
 
@@ -126,7 +126,7 @@ def test_what_the_backward_pass_calls_for_each_parameter_is_not_a_loop() -> None
 
 
 def test_a_loop_over_samples_costs_the_module_and_the_operators_beside_it() -> None:
-    """`step` selects each of 48 samples in two operators, 96 in all, and calls the same module with it: 44 of each 50 µs."""
+    """For each of 48 samples, `step` runs two operators to select it and one module on it: 44 of 50 µs per sample."""
     trace = TraceBuilder().step(0, 0, 3_000).python(_LINE, start_us=0, duration_us=2_990)
     for number in range(48):
         begin = 5 + 50 * number

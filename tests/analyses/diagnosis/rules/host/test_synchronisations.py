@@ -44,7 +44,7 @@ def test_a_wait_that_leaves_the_device_busy_costs_nothing() -> None:
 
 
 def job_without_lead(*, waits: bool) -> holotrace.Trace:
-    """Return steps of 500 µs with 20 kernels of 10 µs; if `waits`, the host waits for the device before them."""
+    """Return steps of 500 µs with 20 kernels of 10 µs; if `waits`, the host first waits for the device."""
     trace = TraceBuilder()
     for number in range(4):
         begin = 500 * number

@@ -44,7 +44,7 @@ def test_communication_that_nothing_hides_costs_its_transfer() -> None:
 
 
 def test_broadcasts_beside_the_gradients_are_named() -> None:
-    """Ranks reduce gradients for 40 µs and broadcast for 30 µs while nothing computes; DDP keeps parameters equal by itself."""
+    """Reductions and broadcasts are exposed; the finding names both, and the advice is to broadcast only once."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)

@@ -19,7 +19,7 @@ def rules_of(job: str) -> list[str]:
 
 
 def test_uneven_tokens_are_the_cause_not_the_rank() -> None:
-    """Rank 0 gets 1.3 times as many tokens as the mean; only the tokens are reported, not the rank."""
+    """Rank 0 gets 1.3 times as many tokens as the mean; the uneven tokens are reported, but no late rank."""
     found = rules_of("two_ranks-experts")
 
     assert "uneven_experts" in found

@@ -182,7 +182,7 @@ def test_a_rank_counts_once_in_a_finding() -> None:
 
 
 def delayed_job(*calls: str, on_all_ranks: bool, kind: str = "python") -> holotrace.Trace:
-    """Return steps of 1 ms in which rank 1 of three runs these nested calls for 300 µs before it launches.
+    """Return steps of 1 ms in which rank 1 of three runs these nested calls for 300 µs before it launches work.
 
     If `on_all_ranks`, the other ranks run the calls for 20 µs.
     """

@@ -70,7 +70,7 @@ def test_gloo_between_gpus_costs_its_transfers() -> None:
 
 
 def test_gloo_also_costs_the_copies_that_it_launches() -> None:
-    """Gloo reduces for 30 µs and copies the result to the device for 10 µs; a copy of another thread does not count."""
+    """Gloo reduces for 30 µs and copies the result to the device for 10 µs; copies by other threads do not count."""
     trace = TraceBuilder()
     for rank in range(2):
         trace.rank(rank)

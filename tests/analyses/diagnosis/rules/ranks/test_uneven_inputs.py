@@ -71,5 +71,5 @@ def test_ranks_that_get_long_sequences_in_turn_are_not_late() -> None:
 
 @pytest.mark.parametrize("shapes", ["equal", pytest.param("missing", marks=pytest.mark.slow)])
 def test_a_rank_that_computes_longer_for_other_reasons_is_late(shapes: str) -> None:
-    """Rank 2 computes for 900 µs and the others for 300 µs, but the shapes are equal or unknown."""
+    """Rank 2 computes for 900 instead of 300 µs, but the shapes are equal or unknown, so it is reported as late."""
     assert set(findings(job([[300, 300, 900]] * 4, shapes=shapes))) == {"late_rank"}

@@ -140,7 +140,7 @@ def case_of_operators(
 def _say_copies(cases: Sequence[RankCase]) -> Said:
     words, place = cases[0].words, cases[0].place
     again = (
-        f"; {words['again']:,.0f} of them directly follow another copy of the same size" if words["again"] >= 1 else ""
+        f"; {words['again']:,.0f} of them directly after another copy of the same size" if words["again"] >= 1 else ""
     )
     return Said(
         f"{words['count']:,.0f} calls per step that only copy, convert or fill tensors take {percent_text(words['share'])} of the "
