@@ -298,7 +298,7 @@ VERY_LARGE = 1e30
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:
-    """Return the step of a compiled model; with `breaks`, the host reads a value in every layer, which breaks the graph."""
+    """Return the step of a compiled model; `breaks` makes the host read a value in every layer."""
     layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
 
     @torch.compile

@@ -2,8 +2,8 @@
 
     python examples/planted_causes/record.py SCENARIO FOLDER
 
-writes one trace per rank to FOLDER, and truth.json, which says where the cause ran and for how long, measured without the
-profiler. Needs PyTorch (2.15 was used), but no GPU.
+writes one trace per rank to FOLDER, and truth.json, which says where the cause ran and for how long, measured without
+the profiler. Needs PyTorch (2.15 was used), but no GPU.
 """
 
 from __future__ import annotations

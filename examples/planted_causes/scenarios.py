@@ -69,7 +69,9 @@ SCENARIOS: dict[str, Scenario] = {
         causes.clip_in_backward,
         {1: 1},
     ),
-    "ddp_sequence_lengths": _ddp("Rank 2's sequences are 96 times as long as those of the others", "sequence length", None, {2: 96}),
+    "ddp_sequence_lengths": _ddp(
+        "Rank 2's sequences are 96 times as long as those of the others", "sequence length", None, {2: 96}
+    ),
     "fsdp_healthy": _fsdp("FSDP2; nothing planted"),
     "fsdp_slow_rank": _fsdp(
         "Rank 1 parses a document four times in its perceptron", "forward", causes.parse_document, {1: 4}

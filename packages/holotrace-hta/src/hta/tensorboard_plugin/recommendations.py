@@ -1,4 +1,4 @@
-"""The recommendations of PyTorch's TensorBoard plugin, with its limits, its numbers and its mistakes."""
+"""The recommendations of PyTorch's TensorBoard plugin, with the plugin's thresholds, numbers and mistakes."""
 
 from __future__ import annotations
 

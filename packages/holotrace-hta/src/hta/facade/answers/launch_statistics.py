@@ -1,4 +1,4 @@
-"""Launches and the work that they launched, with HTA's columns."""
+"""Launch calls and the device work that they started, with HTA's columns."""
 
 from __future__ import annotations
 
