@@ -51,7 +51,7 @@ BREAKDOWNS = (
 
 @pytest.fixture
 def opened(real_traces: Path, goldens: Path):
-    """Open the trace behind a golden, and return it with the folder of the golden."""
+    """Open the trace from which HTA computed a golden, and return it with the golden's folder."""
 
     def open_one(golden: str) -> tuple[TraceAnalysis, Path]:
         name, _, suffix = golden.partition("__")
