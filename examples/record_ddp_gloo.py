@@ -79,7 +79,7 @@ class RandomTokens(Dataset[Tensor]):
 
 def main() -> None:
     """Start the processes and wait for them."""
-    parser = argparse.ArgumentParser(description="Record a small distributed training on the CPU.")
+    parser = argparse.ArgumentParser(description="Record a small distributed training job on the CPU.")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder for the trace files")
     folder = parser.parse_args().folder
     multiprocessing.spawn(record_rank, (folder,), nprocs=RANKS)

@@ -52,10 +52,10 @@ LIMIT_BYTES = 600 << 20
 
 FARTHEST_NS = 1 << 62
 SHARE_OF_STREAMS = 3
-"""Of five compressed files, about this many have damaged compressed bytes, and the others damaged text."""
+"""Out of five compressed files, about this many get damaged compressed bytes; the others get damaged text."""
 
 SLACK = 3
-"""How many keys `"ph"` a text may have beyond one per event: some are inside strings, and an event may have two."""
+"""How many more keys `"ph"` than events a text may have: some are inside strings, and an event may have two."""
 
 _PHASE = b'"ph"'
 _FURTHER_PHASE = b'"ph"\t:'
@@ -361,12 +361,12 @@ def _read(path: Path, made: Case) -> tuple[str, list[str]]:
     )
     if text is not None:
         if expected is None and health.is_clean:
-            faults.append("the text is not JSON, but its health is clean")
+            faults.append("the text is not JSON, but the health record is clean")
         if isinstance(expected, dict):
             faults += _differences(rank_trace, text, expected)
         faults += _unexplained(rank_trace, text)
     elif health.is_clean and _is_damaged(made.content):
-        faults.append("its compressed stream is damaged, but its health is clean")
+        faults.append("the compressed stream is damaged, but the health record is clean")
     return ("clean" if health.is_clean else "damaged"), faults
 
 

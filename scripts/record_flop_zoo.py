@@ -101,7 +101,7 @@ class Residual(nn.Module):
         self.shortcut = nn.Conv2d(inside, outside, 1, stride, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Add the body to the shortcut."""
+        """Add up the outputs of the body and the shortcut."""
         return F.relu(self.body(x) + self.shortcut(x))
 
 

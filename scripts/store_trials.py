@@ -81,8 +81,8 @@ def _outcome(ask: Callable[[], object]) -> object:
 
 
 _start: dict[str, threading.Barrier] = {}
-"""The barrier where a writing process waits for the others. Processes get it when they start. To get it later, they would
-need a socket in the temporary folder, and the socket's path could be too long."""
+"""The barrier where a writing process waits for the others. Processes receive it when they start: to pass it later
+would take a socket in the temporary folder, whose path could be too long."""
 
 
 def _wait_at(barrier: threading.Barrier) -> None:

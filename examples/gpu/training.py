@@ -116,7 +116,7 @@ def load_with_workers(job: Job) -> Iterator[Tensor]:
 
 
 def wait_for_device(*_: object) -> None:
-    """Wait for all work on the device, like forgotten timing code."""
+    """Wait for all work on the device, like timing code that was left in by mistake."""
     torch.cuda.synchronize()
 
 
@@ -191,7 +191,7 @@ def prefetching(*, overlaps: bool) -> Scenario:
 
 
 def experts() -> Scenario:
-    """Return a training step of eight experts as one grouped product; one expert gets half of the tokens."""
+    """Return a training step of eight experts as one grouped matrix product; one expert gets half of the tokens."""
     counts = [2048, 256, 256, 128, 512, 256, 128, 512]
     ends = torch.tensor(counts, device=DEVICE).cumsum(0).to(torch.int32)
     tokens = torch.randn(sum(counts), 1024, device=DEVICE, dtype=torch.bfloat16, requires_grad=True)
@@ -216,7 +216,7 @@ def jagged_attention() -> Scenario:
 
 
 def uneven_steps() -> Scenario:
-    """Return training steps; every sixth step collects garbage, and every tenth reads a longer batch."""
+    """Return training steps; every sixth step collects garbage, and every tenth gets longer sequences."""
     numbers = count()
     short, long = (training(Job(replace(SMALL, tokens=tokens))).step for tokens in (128, 512))
     ballast = [[number] for number in range(300_000)]
@@ -231,7 +231,7 @@ def uneven_steps() -> Scenario:
 
 
 def masked_rows(*, by_index: bool) -> Scenario:
-    """Return a step that selects half of the rows by indices, or by a mask, which needs the row count on the host."""
+    """Return a step that selects half of the rows, by indices or by a mask; a mask needs the row count on the host."""
     rows, indices = torch.randn(1 << 16, 256, device=DEVICE), torch.arange(0, 1 << 16, 2, device=DEVICE)
     weight = torch.randn(256, 256, device=DEVICE)
 
@@ -294,11 +294,11 @@ def convolutions(*, channels_last: bool) -> Scenario:
 
 
 VERY_LARGE = 1e30
-"""A limit that no sum in the model reaches."""
+"""A limit that the sum of a layer's output never reaches."""
 
 
 def breaking_graph(*, breaks: bool) -> Scenario:
-    """Return the step of a compiled model; with `breaks`, it reads a value on the host in every layer."""
+    """Return the step of a compiled model; `breaks` makes the host read a value in every layer."""
     layers = nn.ModuleList(nn.Linear(512, 512) for _ in range(4)).to(DEVICE)
 
     @torch.compile

@@ -47,7 +47,7 @@ def tensor_parallel(steps: Iterable[int], planted: Planted) -> None:
 
 
 class RandomTokens(Dataset[Tensor]):
-    """Sequences of random tokens, `repeats` times as long on ranks whose planted cause is the sequence length."""
+    """Sequences of random tokens; `repeats` times as long if the sequence length is this rank's planted cause."""
 
     def __init__(self, planted: Planted) -> None:
         self.planted = planted

@@ -10,11 +10,11 @@ VOCABULARY = 128
 
 
 MICROBATCHES = 4
-"""How often a pipeline step calls a module's forward."""
+"""The number of microbatches per pipeline step."""
 
 
 class Perceptron(nn.Module):
-    """Normalisation, two layers and a residual connection. A cause can be planted in its forward and its backward."""
+    """Normalisation, two layers and a residual connection. A cause can be planted in its forward or backward."""
 
     def __init__(self, width: int, planted: Planted) -> None:
         super().__init__()

@@ -36,7 +36,7 @@ def interleaved(steps: Iterable[int], planted: Planted) -> None:
 
 
 def zero_bubble(steps: Iterable[int], planted: Planted) -> None:
-    """Train with two stages per rank and a backward pass in two parts, for the input and for the weights."""
+    """Train with two stages per rank and a backward pass in two parts: gradients of the inputs, then of the weights."""
     stages = chunks(planted)
     train(stages, ScheduleInterleavedZeroBubble(stages, MICROBATCHES, loss_fn=nn.MSELoss()), steps, dist.get_rank())
 

@@ -2,8 +2,8 @@
 
     python examples/planted_causes/record.py SCENARIO FOLDER
 
-writes one trace per rank to FOLDER, and truth.json, which says where and how long the cause ran, measured without the
-profiler. Needs PyTorch (2.15 was used), but no GPU.
+writes one trace per rank to FOLDER, and truth.json, which says where the cause ran and for how long, measured without
+the profiler. Needs PyTorch (2.15 was used), but no GPU.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def record_rank(rank: int, name: str, folder: Path, meeting: str) -> None:
-    """Run the job on one rank; rank 0 writes the truth of all ranks."""
+    """Run the job on one rank; rank 0 writes `truth.json` for all ranks."""
     scenario = SCENARIOS[name]
     planted = scenario.planted(rank)
     with process_group(rank, scenario.ranks, meeting):

@@ -55,7 +55,7 @@ def recorded_steps(path: Path, planted: Planted) -> Iterator[int]:
 
 
 class PoliteProfile(profile):
-    """Lets ranks that are still training run first when it stops, because stopping keeps a core busy for 0.1 s."""
+    """Gives way to ranks that are still training when it stops, because stopping keeps a core busy for 0.1 s."""
 
     def stop_trace(self) -> None:
         """Stop recording."""
@@ -65,7 +65,7 @@ class PoliteProfile(profile):
 
 
 def write(profiler: profile, path: Path) -> None:
-    """Write the recording without most of its Python frames, which would make up nine tenths of a file.
+    """Write the recording without most of its Python frames, which would make up nine tenths of the file.
 
     Frames shorter than 50 µs are left out, except frames of modules. The frames that they call are shorter, so they are left
     out too.

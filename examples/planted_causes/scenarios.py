@@ -55,7 +55,7 @@ SCENARIOS: dict[str, Scenario] = {
         "Rank 2 collects garbage after step 4", "end of step", causes.collect_garbage, {2: 1}, {4}
     ),
     "ddp_item_calls": _ddp(
-        "Rank 0 calls .item() 60 times after each step, on a statistic each",
+        "Rank 0 calls .item() after each step, once for each of 60 statistics",
         "end of step",
         causes.log_statistics,
         {0: 1},
@@ -69,7 +69,9 @@ SCENARIOS: dict[str, Scenario] = {
         causes.clip_in_backward,
         {1: 1},
     ),
-    "ddp_sequence_lengths": _ddp("Rank 2 has sequences 96 times as long", "sequence length", None, {2: 96}),
+    "ddp_sequence_lengths": _ddp(
+        "Rank 2's sequences are 96 times as long as those of the others", "sequence length", None, {2: 96}
+    ),
     "fsdp_healthy": _fsdp("FSDP2; nothing planted"),
     "fsdp_slow_rank": _fsdp(
         "Rank 1 parses a document four times in its perceptron", "forward", causes.parse_document, {1: 4}

@@ -114,7 +114,7 @@ def _tensorboard_server(run: Path) -> Iterator[str]:
 
 
 def _both_themes(browser: Browser, name: str, size: ViewportSize = SIZE) -> Iterator[Page]:
-    """Yield a window for each theme; write a picture of it after the caller has opened a page there."""
+    """Yield a window for each theme; after the caller has opened a page in it, write its picture."""
     for theme in THEMES:
         page = browser.new_page(viewport=size, color_scheme=theme)
         yield page

@@ -18,7 +18,7 @@ IMPORT = "import site, sys; site.addsitedir(sys.argv[1]); import hta"
 
 @pytest.fixture
 def environment(tmp_path) -> Path:
-    """Create a folder of packages that contains holotrace-hta."""
+    """Create a site-packages folder that contains holotrace-hta."""
     (tmp_path / "hta").mkdir()
     (tmp_path / "hta" / "__init__.py").touch()
     (tmp_path / "hta" / "trace_analysis.py").touch()

@@ -31,7 +31,7 @@ TRACES_OF = {
     "df_index_resolver": "single_v100",
     "df_index_resolver__last": "single_v100",
 }
-"""Folder of HTA's results -> folder of the traces, for traces whose numbers no known HTA bug changes."""
+"""Folder of HTA's results -> folder of the traces, for traces whose results no known HTA bug affects."""
 
 each_golden = pytest.mark.parametrize("name", TRACES_OF)
 
@@ -268,7 +268,7 @@ def test_a_silent_rank_has_no_overlap(small) -> None:
 
 
 def test_kernel_types_leave_out_other_work_and_memory_on_request(tmp_path) -> None:
-    """Time in which a kernel and a copy overlap is a separate type; without memory kernels, only COMPUTATION remains."""
+    """The overlap of a kernel and a copy is a separate type; without memory kernels, only COMPUTATION remains."""
     builder = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).copy(start_us=5, duration_us=15, stream=8)
     facade = analysis_of(builder, tmp_path)
     with_memory, _ = facade.get_gpu_kernel_breakdown(visualize=False)
@@ -294,7 +294,7 @@ def many_kernels() -> tuple[TraceBuilder, dict[str, list[int]]]:
 
 
 def test_others_have_the_statistics_of_their_calls(tmp_path) -> None:
-    """The statistics of `others` are over the merged calls; HTA's statistics are over sums per name."""
+    """The row `others` has statistics of all merged calls; HTA computes them from the sums per name."""
     builder, durations = many_kernels()
     frame = analysis_of(builder, tmp_path).get_gpu_kernel_breakdown(visualize=False, num_kernels=3, duration_ratio=1)[1]
     kept = [name for name in frame["name"] if name != "others"]
@@ -332,7 +332,7 @@ def test_kernels_are_sorted_by_type_name_and_rank(small) -> None:
 
 
 def test_idle_time_has_htas_columns(small) -> None:
-    """Each stream has a row for each of HTA's three categories, with its ratio of the stream's idle time."""
+    """Each stream has a row for each of HTA's three categories, with its fraction of the stream's idle time."""
     frame, statistics_ = small.get_idle_time_breakdown(visualize=False)
     assert statistics_ is None
     assert list(frame.columns) == ["rank", "stream", "idle_category", "idle_time", "idle_time_ratio", "device"]
@@ -439,7 +439,7 @@ def test_a_job_without_gpu_work_says_why(tmp_path, shown) -> None:
 
 
 def test_idle_statistics_need_a_request_without_gpu_work_too(tmp_path) -> None:
-    """Without GPU work, the second value is also None unless statistics are requested."""
+    """Without GPU work, too, the second value is None unless statistics are requested."""
     assert analysis_of(cpu_job(), tmp_path).get_idle_time_breakdown(visualize=False)[1] is None
 
 

@@ -34,7 +34,7 @@ def diff_pair(real_traces) -> tuple[Trace, Trace]:
 
 @pytest.fixture
 def pair() -> tuple[Trace, Trace]:
-    """Return a control trace with two steps, and a test trace with three; step 1 of the test has one more kernel."""
+    """Return a control trace with two steps, and a test trace with three; the latter's step 1 has one more kernel."""
     control, test = TraceBuilder(), TraceBuilder()
     for builder, steps in ((control, 2), (test, 3)):
         for step in range(steps):
@@ -93,7 +93,7 @@ def test_labels_and_several_steps_equal_htas(diff_pair, goldens) -> None:
 
 
 def test_the_whole_frame(pair) -> None:
-    """Step 0 of control, the default, is compared with step 1 of test; the frame has HTA's columns and index."""
+    """The control's step 0 (the default) is compared with the test's step 1; the frame has HTA's columns and index."""
     frame = TraceDiff.compare_traces(*pair, test_iteration=1, device_type=DeviceType.GPU)
     expected = pd.DataFrame(
         {

@@ -108,10 +108,10 @@ class TraceAnalysis(PluginViews):
         enough to cover `duration_ratio` of the kind's time, but at most `num_kernels`. The rest become one row, `others`.
 
         Returns:
-            kernel_type, sum, percentage (one decimal): the time in which exactly these kinds of work run, longest first.
-            name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count: statistics over individual calls,
-            also in the row `others`; sorted by kernel_type, name, rank. If no rank has GPU work, both frames are empty and their
-            `attrs["reason"]` says why.
+            First frame: kernel_type, sum, percentage (one decimal): the time during which exactly these kinds of work run,
+            longest first. Second frame: name, sum (us), max (us), min (us), stddev, mean (us), kernel_type, rank, count:
+            statistics over individual calls, also in the row `others`; sorted by kernel_type, name, rank. If no rank has GPU work, both
+            frames are empty and their `attrs["reason"]` says why.
         """
         return answers.breakdowns.kernel_frames(
             self._trace,
@@ -143,9 +143,9 @@ class TraceAnalysis(PluginViews):
                 rather than as kernel_wait.
 
         Returns:
-            rank, stream, idle_category, idle_time, idle_time_ratio, device: one row for each stream and category (host_wait,
-            kernel_wait or other); times in microseconds, ratios of the stream's idle time with two decimals.
-            Statistics indexed by idle_category, or None if not requested: rank, stream, count, mean, std, min, 25%, 50%, 75%,
+            First frame: rank, stream, idle_category, idle_time, idle_time_ratio, device: one row for each stream and category
+            (host_wait, kernel_wait or other); times in microseconds, ratios of the stream's idle time with two decimals.
+            Second frame (None if not requested): statistics indexed by idle_category: rank, stream, count, mean, std, min, 25%, 50%, 75%,
             max, device. If no rank has GPU work, both frames are empty and their `attrs["reason"]` says why.
 
         Raises:
@@ -331,7 +331,7 @@ class TraceAnalysis(PluginViews):
         returns None instead.
 
         Returns:
-            The columns of `analyzer.t.get_trace(rank)` and `user_annotation`: the annotation's symbol id, -1 for
+            The columns of `analyzer.t.get_trace(rank)`, plus `user_annotation`: the annotation's symbol id, -1 for
             none. With `expand_names` also s_name (shortened if `shorten_names`), s_cat and s_user_annotation as text.
 
         Raises:

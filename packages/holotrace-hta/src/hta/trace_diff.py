@@ -76,7 +76,7 @@ class LabeledTrace:
 
     @property
     def trace(self) -> Trace:
-        """The trace to compare: all events, including changes in its frames."""
+        """The trace to compare: all its events, with the changes that scripts made to its frames."""
         return _whole(self.t)
 
     @property
@@ -223,7 +223,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose count changed most, and optionally write the figure to a file, replacing it."""
+        """Show the names whose count changed most; optionally, write the figure to a new or existing file."""
         _visualize(df, "count", show_image=show_image, path=export_image_path)
 
     @classmethod
@@ -233,7 +233,7 @@ class TraceDiff:
         show_image: bool = True,  # noqa: FBT001, FBT002 -- HTA's signature
         export_image_path: str | None = None,
     ) -> None:
-        """Show the names whose summed duration changed most, and optionally write the figure to a file, replacing it."""
+        """Show the names whose summed duration changed most; optionally, write the figure to a new or existing file."""
         _visualize(df, "duration", show_image=show_image, path=export_image_path)
 
 

@@ -25,7 +25,7 @@ def scores(
 
 @pytest.mark.parametrize("name", ["ncclKernel_AllReduce", "ncclDevKernel_AllReduce(int)", "hcom_allReduce_"])
 def test_the_rank_whose_kernel_starts_last_is_counted(name) -> None:
-    """Rank 1 starts last in step 0 and rank 0 in step 1, so both are counted once, even on stream 0."""
+    """Rank 1 starts last in step 0 and rank 0 in step 1, so each is counted once, even on stream 0."""
     rows = [(0, 0, 0, name, 0, 90), (1, 0, 0, name, 40, 50), (0, 1, 0, name, 130, 50), (1, 1, 0, name, 100, 80)]
     assert scores([*rows, (1, 1, 0, "gemm", 190, 1)]) == {0: 1, 1: 1}
 
@@ -46,7 +46,7 @@ def test_no_communication_kernels_give_an_empty_answer() -> None:
 
 
 def test_figures_are_shown_on_request(monkeypatch) -> None:
-    """With `visualize=True`, the figure is shown with its title and axis."""
+    """With `visualize=True`, the figure is shown; its title and its axis say what it measures."""
     shown = []
     monkeypatch.setattr("plotly.graph_objects.Figure.show", lambda figure, **_: shown.append(figure))
     scores([(0, 1, 7, "ncclKernel_A", 5, 9), (1, 1, 7, "ncclKernel_A", 6, 8)], visualize=True)

@@ -67,12 +67,12 @@ PAIRS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("function", "method", "options"), PAIRS, ids=[method for _, method, _ in PAIRS])
 def test_a_function_returns_the_answer_of_the_method(function, method, options, analyzer) -> None:
-    """With the same options, a function of `hta.analyzers` and its method of `TraceAnalysis` return the same result."""
+    """With the same options, a function of `hta.analyzers` and the method it wraps return the same result."""
     assert_equal(function(analyzer.t, **options), getattr(analyzer, method)(**options))
 
 
 def test_functions_with_other_arguments_return_the_answer_of_the_method(analyzer, tmp_path) -> None:
-    """A function may take other arguments than its method, such as one rank instead of a list, but returns the same."""
+    """A function whose arguments differ from its method's (one rank instead of a list) returns the same result."""
     answer = BreakdownAnalysis.get_idle_time_breakdown(analyzer.t, 30, rank=1, visualize=False)
     assert_equal(answer, analyzer.get_idle_time_breakdown([1], visualize=False))
     options = {"operator_name": "aten::mm", "output_dir": str(tmp_path), "min_pattern_len": 1, "visualize": False}

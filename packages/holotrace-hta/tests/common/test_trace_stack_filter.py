@@ -78,7 +78,7 @@ def test_an_operator_that_does_not_occur_keeps_nothing(frame) -> None:
     ],
 )
 def test_between_two_operators_under_a_third(frame, limits, expected) -> None:
-    """`CombinedOperatorFilter` keeps events between two operators, and ignores a limit that does not occur."""
+    """`CombinedOperatorFilter` keeps events between two operators; an operator that does not occur sets no limit."""
     assert names(CombinedOperatorFilter("forward", *limits)(frame)) == expected
 
 
@@ -92,7 +92,7 @@ def test_between_two_operators_by_depth_and_with_kernels(frame) -> None:
 
 
 def test_the_kernels_of_calls(frame) -> None:
-    """`get_matching_kernels` returns the kernels that runtime and driver calls launch; operators match none."""
+    """`get_matching_kernels` returns the kernels that runtime and driver calls launch; for operators, none."""
     calls = frame[frame["ts"] < 30]
     assert names(get_matching_kernels(calls, frame, "s_cat")) == ["first_kernel"]
     assert get_matching_kernels(calls[calls["s_cat"] == "cpu_op"], frame, "s_cat").empty

@@ -46,5 +46,5 @@ def test_categories_of_the_host() -> None:
     [([-1], DeviceType.CPU), ([0, 7], DeviceType.GPU), ([-1, 7], DeviceType.UNKNOWN), ([], DeviceType.UNKNOWN)],
 )
 def test_where_events_ran(streams, device) -> None:
-    """Frames with streams 0 and 7 ran on a GPU; frames with host and device events are UNKNOWN."""
+    """The device is GPU if all events have a stream, even stream 0, and UNKNOWN if only some events have one."""
     assert infer_device_type(pd.DataFrame({"stream": streams})) is device

@@ -1,4 +1,4 @@
-"""Every public name of HTA exists in holotrace-hta, or `ABSENT` and the docs give the reason why not.
+"""Every public name of HTA exists in holotrace-hta, or `ABSENT` and the docs say why it does not.
 
 `hta_names.json` lists the public names of HTA 0.6.1 by module, with the parameters of functions and methods and the
 members of enumerations, as Python's `inspect` shows them.
@@ -41,7 +41,8 @@ ABSENT = {
     r"hta\.common\.call_stack\.(Event|compare_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.(OPEN_END|CLOSE_END|is_events_sorted|sort_events)": "events are not sorted one by one",
     r"hta\.common\.trace_call_stack\.CallStackGraph\.update_parent_of_first_layer_nodes": "threads stay separate",
-    r"hta\.common\.trace\.add_fwd_bwd_links": "works on HTA's unparsed events; holotrace.operator_kernels joins the passes",
+    r"hta\.common\.trace\.add_fwd_bwd_links": "works on HTA's unparsed events; "
+    "holotrace.operator_kernels links forward and backward passes",
     r"hta\.common\.trace_parser\.(IJSON_INSTRS|round_down_time_stamps)": "times are never rounded",
     r"hta\.configs\.event_args_yaml_parser\.(ARGS_.*|DEFAULT_EVENT_ARGS_YAML|main)": "the list of args is Python, not YAML",
     r"hta\.memory_analysis\.colorscheme": "internal",

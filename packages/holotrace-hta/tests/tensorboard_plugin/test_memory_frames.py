@@ -27,7 +27,7 @@ def test_memory_after_each_event(analysis) -> None:
 
 
 def test_blocks_and_statistics_in_a_window(analysis) -> None:
-    """A window selects blocks and statistics, in µs of the frames; the default is the whole recording."""
+    """A window (in µs on the frames' clock) selects blocks and statistics; the default is the whole recording."""
     events = analysis.get_memory_events()
     assert events[["block_bytes", "allocated(us)", "lifetime(us)"]].iloc[0].to_list() == [8, 3, 4]
     assert len(analysis.get_memory_events(start_us=4, end_us=6)) == 1

@@ -30,7 +30,7 @@ def test_the_categories_of_a_step_add_up(analyzer: TraceAnalysis) -> None:
 
 
 def test_gpus_and_kernels(analyzer: TraceAnalysis) -> None:
-    """A kernel of 4 µs in a step of 10 µs means a utilization of 0.4, and has one row."""
+    """A kernel of 4 µs in a step of 10 µs has one row in each table; the GPU's utilization is 0.4."""
     gpus = analyzer.get_gpu_summary(visualize=False)
     by_name, by_launch = analyzer.get_kernel_summary(visualize=False)
 

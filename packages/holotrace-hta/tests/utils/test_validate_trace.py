@@ -17,7 +17,7 @@ LEVELS = ["minimal", "standard", "complete"]
 @pytest.mark.parametrize("name", ["trace_filter", "triton_example", "amd_trace", "cpu_only", "critical_path_alexnet"])
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_check_equals_htas(real_traces, goldens, name, level) -> None:
-    """The verdict, the unknown args and the args with values of another type equal HTA's."""
+    """The verdict, the unknown args and the args with values of the wrong type equal HTA's."""
     path = goldens / "hta" / name / f"validate_trace_format.{level}.json"
     for rank, (is_well, errors) in json.loads(path.read_text(encoding="utf-8")).items():
         (file,) = real_traces.glob(FILES[name][int(rank)])

@@ -1,9 +1,9 @@
-"""HTA's method for finding stragglers, which compares start times of communication kernels across host clocks.
+"""HTA's method for finding stragglers: compares start times of communication kernels, so it needs synchronized clocks.
 
-`TraceAnalysis.get_potential_stragglers` compares waiting times instead, which needs no common clock. To reproduce HTA's
-numbers, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`. Unlike HTA's version, this
-function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and stream 0, and accepts fewer ranks than
-`n_stragglers`.
+`TraceAnalysis.get_potential_stragglers` compares waiting times instead, so it works without synchronized clocks. To
+reproduce HTA's numbers, call it with `straggler_identification_impl=find_stragglers_with_late_start_comm_kernels`.
+Unlike HTA's version, this function recognizes the kernels of NCCL 2.20 and later and of RCCL, includes step 0 and
+stream 0, and accepts fewer ranks than `n_stragglers`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def find_stragglers_with_late_start_comm_kernels(
     its last kernel with that name on that stream.
 
     Args:
-        df: events of all ranks with the columns of `analyzer.t.get_trace(rank)` and `rank`.
+        df: events of all ranks, with the columns of `analyzer.t.get_trace(rank)` and a column `rank`.
         symbol_table: maps the ids in `name` to text.
         n_stragglers: the number of ranks to count per step; ties are counted as well.
         visualize: show a figure of the kernel's start on each rank.

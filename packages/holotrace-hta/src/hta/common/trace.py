@@ -57,7 +57,7 @@ class Trace(TraceView):
 
     Reads files when a frame or an analysis first needs them, so frames are available even before `parse_traces`. `load_traces`
     drops the last step. Times count from the first event of the job, except between `parse_traces` and
-    `align_and_filter_trace`, when frames have the times of each file.
+    `align_and_filter_trace`, when each frame has the times of its file.
 
     Args:
         trace_files: `{rank: file}`, or a list of files; by default all traces of the folder. With `{}`, no file is
@@ -118,7 +118,7 @@ class Trace(TraceView):
         use_multiprocessing: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
         use_memory_profiling: bool = True,  # noqa: ARG002, FBT001, FBT002 -- no effect
     ) -> None:
-        """Load the complete traces of some ranks, with the times of their files.
+        """Load the complete traces of some ranks; times stay as they are in the files.
 
         Raises:
             UnknownRankError: the rank does not exist.
@@ -131,7 +131,7 @@ class Trace(TraceView):
         self,
         include_last_profiler_step: bool | None = False,  # noqa: FBT001, FBT002 -- HTA's signature
     ) -> None:
-        """Count times from the first event of the job, and drop the last step unless it is requested."""
+        """Make times relative to the first event of the job, and drop the last step unless it is requested."""
         trace = self.trace
         self._show(trace if include_last_profiler_step else trace.where(before_last_step))
         self._is_aligned = True

@@ -1,4 +1,4 @@
-"""The recommendations of PyTorch's TensorBoard plugin, with its limits, its numbers and its mistakes."""
+"""The recommendations of PyTorch's TensorBoard plugin, with the plugin's thresholds, numbers and mistakes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Rank(NamedTuple):
 
 
 def plugin_recommendations(trace: Trace) -> pl.DataFrame:
-    """Return one row for each rule of the plugin, and each rank and device to which the rule applies.
+    """Return one row for each case (rank and device) to which a rule of the plugin applies.
 
     Returns:
         In the plugin's order:
@@ -172,7 +172,7 @@ def _owned_kernels(rank_trace: RankTrace) -> pl.DataFrame:
         duration_ns        int64
         uses_tensor_cores  bool
         is_counted         bool   whether the plugin counts the call as an operator
-        is_eligible        bool   whether the operator is, or is inside, an eligible operator that has no eligible child
+        is_eligible        bool   whether it or an operator around it is eligible and has no eligible child
     """
     attribution = attribution_of(_COMPAT)
     nodes = attribution.host_nodes(rank_trace)

@@ -51,7 +51,7 @@ BREAKDOWNS = (
 
 @pytest.fixture
 def opened(real_traces: Path, goldens: Path):
-    """Open the trace behind a golden, and return it with the folder of the golden."""
+    """Open the trace from which HTA computed a golden, and return it with the golden's folder."""
 
     def open_one(golden: str) -> tuple[TraceAnalysis, Path]:
         name, _, suffix = golden.partition("__")
@@ -210,7 +210,7 @@ def test_steps_that_do_not_exist_are_an_error(tmp_path) -> None:
 
 
 def test_another_method_gets_the_events_of_the_steps(tmp_path) -> None:
-    """Another method receives a frame of all ranks, the symbol table, the number of ranks, and `visualize`."""
+    """A method passed as argument receives a frame of all ranks, symbols, the number of ranks, and `visualize`."""
     seen = []
 
     def longest(frame: pd.DataFrame, symbols: object, count: int, visualize: bool) -> pd.Series:  # noqa: FBT001

@@ -125,7 +125,7 @@ def test_bandwidths_equal_htas(real_traces, goldens, name) -> None:
 
 
 def test_rounding_residues_are_not_bandwidths(real_traces, goldens) -> None:
-    """Our bandwidths contain no rounding residues; 3,814 of HTA's 7,674 values are about 1e-13 GB/s.
+    """Our bandwidths contain no rounding residues; in HTA, 3,814 of 7,674 values are residues of about 1e-13 GB/s.
 
     HTA's maximum of 671.5 GB/s adds two copies that do not overlap: one starts when the other ends. No copy exceeds 392.8 GB/s.
     """

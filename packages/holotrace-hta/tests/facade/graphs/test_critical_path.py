@@ -267,7 +267,7 @@ def test_the_whole_trace_and_several_instances_are_windows_too(analyzer, graph) 
 
 
 def test_events_that_load_data_are_recognized_by_name(analyzer) -> None:
-    """Names of data loading are literal text, including brackets, not regular expressions."""
+    """Names of data-loading events are literal text, including brackets, not regular expressions."""
     graph, _ = analyzer.critical_path_analysis(0, "ProfilerStep", 0, data_load_events=["aten::mm"])
     assert graph.summary()["data_loading"] == 10
     assert graph.data_load_events == ["aten::mm"]

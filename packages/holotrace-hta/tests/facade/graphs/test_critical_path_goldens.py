@@ -32,7 +32,10 @@ WINDOWS = {
 """{window in the names of the goldens: (annotation, instance) that select it}."""
 
 NO_SUCH_INSTANCE = {("amd_trace", "step1"), ("trace_filter", "step1")}
-"""Calls for a second step in traces with one; HTA counts the step's GPU annotation too (amd_trace) or fails (trace_filter)."""
+"""Calls that request a second step of a one-step trace.
+
+HTA takes the step's GPU annotation for a second step (amd_trace) or fails (trace_filter).
+"""
 
 _SYNCHRONISATION = 13
 _CALL = re.compile(r"critical_path_analysis\.(\w+)\.rank(\d+)")
@@ -100,7 +103,7 @@ def _on_the_page(section: str) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def _calls(folder: Path) -> list[tuple[str, str, int]]:
-    """Return name, window and rank of each recorded call of `critical_path_analysis`, without calls that change its options."""
+    """Return name, window and rank of each recorded call of `critical_path_analysis` with default options."""
     (path,) = folder.glob("_calls.json*")
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     matches = [(call, _CALL.fullmatch(call)) for call in json.loads(text)]

@@ -165,7 +165,7 @@ def edited_in_place(tmp_path_factory) -> TraceAnalysis:
 
 @pytest.fixture(scope="module")
 def assigned(tmp_path_factory) -> TraceAnalysis:
-    """Replace a job's frames by copies with doubled times as floats, another row order, and no column `end`."""
+    """Replace a job's frames with copies that have doubled times as floats, another row order, and no column `end`."""
     analyzer = opened(job(), tmp_path_factory.mktemp("assigned"))
     for rank in analyzer.t.get_ranks():
         frame = analyzer.t.traces[rank].copy()
@@ -186,7 +186,7 @@ QUICK = (
     "operators",
     "memory curve",
 )
-"""Analyses of the quick tests: one per table of the trace."""
+"""The analyses that the quick tests run: one per table of the trace."""
 
 ARE_NOT_IN_FRAMES = ("memory curve", "memory events", "memory statistics")
 """Analyses of memory events, which no frame lists, so changes of frames do not affect them."""
@@ -202,13 +202,13 @@ def test_every_analysis_sees_times_changed_in_place(name, edited_in_place, doubl
     "name", slow_except([call for call in CALLS if call not in {*ARE_NOT_IN_FRAMES, "call stacks"}], QUICK)
 )
 def test_every_analysis_sees_assigned_frames(name, assigned, doubled) -> None:
-    """Analyses use assigned frames, even in another row order, without `end`, and with floats instead of integers."""
+    """Analyses use assigned frames, even with reordered rows, without `end`, and with floats instead of integers."""
     assert_same(CALLS[name](assigned), CALLS[name](doubled))
 
 
 @pytest.mark.parametrize("name", slow_except(CALLS, QUICK))
 def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
-    """Replacing a frame by a copy with added columns changes no result."""
+    """Replacing a frame with a copy that has added columns changes no result."""
     analyzer = opened(job(), tmp_path)
     analyzer.t.decode_symbol_ids()
     for rank in analyzer.t.get_ranks():
@@ -218,7 +218,7 @@ def test_a_copy_of_a_frame_changes_nothing(name, plain, tmp_path) -> None:
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
 def test_rows_dropped_from_a_frame_are_gone(tmp_path) -> None:
-    """Rows dropped in place or by a filter are missing in every analysis."""
+    """Rows dropped in place or by a filter are missing from every analysis."""
     expected = opened(job(with_copies=False), tmp_path / "without")
     analyzer = opened(job(), tmp_path / "with")
     analyzer.t.decode_symbol_ids(use_shorten_name=False)
@@ -258,7 +258,7 @@ def test_a_renamed_symbol_renames_the_kernels(tmp_path) -> None:
 
 
 def test_rows_added_to_a_frame_are_events(tmp_path) -> None:
-    """A row added to a frame, a kernel of 1 ms on a new stream, counts as an event."""
+    """Analyses include a row that a script adds to a frame: a kernel of 1 ms on a new stream."""
     analyzer = opened(job(ranks=(0,)), tmp_path)
     before = analyzer.get_gpu_kernel_breakdown(visualize=False)[1]
     frame = analyzer.t.traces[0]
@@ -272,7 +272,7 @@ def test_rows_added_to_a_frame_are_events(tmp_path) -> None:
 
 
 def test_duplicated_rows_are_two_events(tmp_path) -> None:
-    """Duplicated rows count as two events, both with the recorded values."""
+    """Analyses treat duplicated rows as two events, both with the recorded values."""
     analyzer = opened(job(ranks=(0,)), tmp_path)
     expected = analyzer.get_kernel_summary(visualize=False)[1]
     analyzer.t.traces[0] = pd.concat([analyzer.t.traces[0]] * 2)
@@ -326,7 +326,7 @@ def test_a_frame_made_by_hand_is_a_rank() -> None:
 
 
 def test_a_subclass_brings_its_own_trace(tmp_path) -> None:
-    """Analyses of a subclass use the trace that it assigned to `self.t`."""
+    """If a subclass assigns a trace to `self.t`, its analyses use that trace."""
     job().write(tmp_path)
 
     class OfOneRank(TraceAnalysis):

@@ -63,7 +63,7 @@ def names_by_change(frame: pd.DataFrame, labels: tuple[str, str]) -> dict[str, l
 
 
 def _summed(per_name: pl.DataFrame, *, use_short_name: bool) -> pl.DataFrame:
-    """Add up the rows with the same name, or the same short name with `use_short_name`, over all kinds of events."""
+    """Add up all rows with the same name or, if requested, short name, regardless of the kind of event."""
     known = per_name["name"].unique()
     keys = {name: shorten_name(name) if use_short_name else name for name in known}
     named = per_name.with_columns(pl.col("name").replace_strict(keys, return_dtype=pl.String))

@@ -1,4 +1,4 @@
-"""Launches and the work that they launched, with HTA's columns."""
+"""Launch calls and the device work that they started, with HTA's columns."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _frame(rank_trace: RankTrace, launched: pl.DataFrame) -> pd.DataFrame:
         np.full(len(launched), rank_trace.rank, np.int64),
         call,
     )
-    # The types are given, because pandas would spend more time on inferring them than this function takes.
+    # With explicit types: to infer them, pandas would need more time than this whole function takes.
     columns = {
         name: pd.Series(column, dtype=column.dtype, copy=False) for name, column in zip(_COLUMNS, values, strict=True)
     }

@@ -78,7 +78,7 @@ def _frame(rank_trace: RankTrace, table: pl.DataFrame, origin: int) -> pd.DataFr
 
 
 def _full_times(frame: pd.DataFrame, max_queue_length: int) -> dict[int, float]:
-    """Return {stream: µs with a full queue}; each queue keeps its length until its next change."""
+    """Return {stream: µs with a full queue}; a length lasts until the next change of the same queue."""
     keys = [frame[column].to_numpy() for column in _QUEUE]
     lasts = _last_of_queues(keys)
     queues = list(zip(*(key[lasts].tolist() for key in keys), strict=True))

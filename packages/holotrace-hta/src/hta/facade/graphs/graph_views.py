@@ -85,7 +85,7 @@ class EdgeTable:
 
     Of several edges between the same nodes, keeps only one: the edge on the critical path, or else the longest edge.
 
-    row             row in the edges of the graph
+    row             row number in `graph.edges`
     source, target  nodes
     length_ns       weight plus delay; scripts may set it
     event           event to which the edge's time is attributed, or -1
@@ -147,7 +147,7 @@ class EdgeTable:
 def _lengths(path_graph: PathGraph) -> pl.Series:
     """Return each edge's weight plus delay, capped at the measured time between its nodes.
 
-    This makes the measured path the longest path, and exactly as long as the window.
+    As a result, the measured path is the longest path and exactly as long as the window.
     """
     edges, times = path_graph.graph.edges, path_graph.graph.nodes["time_ns"]
     measured = times.gather(edges["target"]) - times.gather(edges["source"])

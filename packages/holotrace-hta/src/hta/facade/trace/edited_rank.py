@@ -138,7 +138,7 @@ class EditedFile:
         return self._sides[name].select(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names."""
+        """Return some columns of the events that have these kinds and names."""
         wanted = known_columns("events", columns)
         return MemoryTables(self._made).read_events(wanted, [int(kind) for kind in kinds], names)
 
@@ -300,7 +300,7 @@ class _Rows:
         return pl.DataFrame({name: column.cast(types[name]) for name, column in columns.items()})
 
     def changed_copies(self, event_numbers: _Numbers) -> pl.DataFrame:
-        """Return the changed sizes and bandwidths of copies, if the frame has these columns, with the copies' event_index.
+        """Return event_index, sizes and bandwidths (if the frame has these columns) of copies with a changed value.
 
         Unchanged values are null.
         """

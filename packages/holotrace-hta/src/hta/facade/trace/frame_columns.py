@@ -22,9 +22,10 @@ def transform_correlation_to_index(
     df: pd.DataFrame,
     symbol_table: TraceSymbolTable,
 ) -> pd.DataFrame:
-    """Add `index_correlation`, the event at the other end of each launch (-1 for none), and return the frame.
+    """Add `index_correlation` and return the frame.
 
-    A call that launched several device events is linked to the first.
+    The column links device work to its launch call, and a launch call to the first device event that it launched; it is -1
+    where there is none.
     """
     if "correlation" not in df.columns:
         return df

@@ -89,7 +89,7 @@ class FramesByRank(MutableMapping[int, "pd.DataFrame"]):
 
 
 def fingerprint(frame: pd.DataFrame) -> Fingerprint:
-    """Return a fingerprint of a frame's events and their order; ignores other columns."""
+    """Return a fingerprint of the columns in `READ_COLUMNS` and of the order of rows."""
     columns = [name for name in READ_COLUMNS if name in frame.columns]
     return (len(frame), *((name, str(frame[name].dtype), _checksum(frame[name].to_numpy())) for name in columns))
 

@@ -75,8 +75,9 @@ def trace_frame(
     """Return a rank's events that have a duration, in file order and with HTA's columns; row labels are `index`.
 
     Times are microseconds since `origin_ns`: integers if all are whole numbers, otherwise exact to thousandths. `end` is
-    `ts + dur`. `stream` is -1 on the host. `index_correlation` is the event at the other end of a launch (the first one if a
-    call launched several), or -1 if there is none. `iteration` is the step, or -1 outside of steps.
+    `ts + dur`. `stream` is -1 on the host. `index_correlation` links device work to its launch
+    call, and a launch call to the first device event that it launched; -1 if there is none. `iteration` is the step, or
+    -1 outside of steps.
     """
     columns = _event_columns(rank_trace, symbols, origin_ns, kinds)  # frees the events before reading the rest
     columns |= _side_columns(rank_trace, pl.Series("event_index", columns["index"], dtype=pl.UInt32))
@@ -172,12 +173,12 @@ def _times(events: pl.DataFrame, origin_ns: int) -> dict[str, Any]:
 
 
 def partners(rank_trace: RankTrace, indexes: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return the event at the other end of each event's launch, or -1 if there is none."""
+    """Return `index_correlation` of these events; see `trace_frame`."""
     pairs = launches(rank_trace).drop_nulls("launch_index").sort("event_index", descending=True)
     work, calls = (column.to_numpy() for column in (pairs["event_index"], pairs["launch_index"]))
     size = 1 + max(int(rows.max(initial=0)) for rows in (work, calls, indexes))
     partner: npt.NDArray[np.int64] = np.full(size, -1, np.int64)
-    partner[calls] = work  # sorted from last to first, so a call keeps the first of its events
+    partner[calls] = work  # sorted from last to first, so the first event of a call is written last
     partner[work] = calls
     partners: npt.NDArray[np.int64] = partner[indexes]
     return partners

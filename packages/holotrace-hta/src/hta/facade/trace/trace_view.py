@@ -156,7 +156,7 @@ class TraceView:
         return self.traces
 
     def get_trace_duration(self, rank: int | None = None) -> float:
-        """Return the time in µs from the start of a rank's first event to its last end; by default, for the first rank."""
+        """Return the µs from the start of a rank's first event to the end of its last, by default for the first rank."""
         events = self.get_trace(self.get_ranks()[0] if rank is None else rank)
         return float(events["end"].max() - events["ts"].min()) if len(events) else 0.0
 
@@ -201,7 +201,7 @@ class TraceView:
         return str(self.meta_data[self.get_ranks()[0]]["device_type"])
 
     def write_raw_trace(self, output_file: str, trace_contents: dict[str, Any]) -> None:
-        """Write the result of `get_raw_trace_for_one_rank`, changed or unchanged; always gzip, whatever the file name.
+        """Write the result of `get_raw_trace_for_one_rank`, changed or not; uses gzip, whatever the file name.
 
         Replaces an existing file.
 
