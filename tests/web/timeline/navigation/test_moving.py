@@ -216,7 +216,7 @@ def test_the_question_mark_lists_the_keys(url, browser) -> None:
         keys = seen.page.get_by_role("dialog", name="Keys")
         keys.wait_for()
         text = keys.inner_text()
-        assert all(meaning in text for meaning in ("next event on the row", "of the same name", "set a flag"))
+        assert all(meaning in text for meaning in ("next event on the row", "with the same name", "set a flag"))
         seen.page.keyboard.press("Escape")
         keys.wait_for(state="hidden")
         assert not seen.troubles

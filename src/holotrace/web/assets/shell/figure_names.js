@@ -161,10 +161,17 @@ const fitAgain = () => {
   }
 };
 
-/** Fit the texts of a figure again whenever it has another width. */
+/** Fit the texts of a figure again whenever its width has changed, even if the old width is back in the meantime. */
 export const followWidth = () => {
   let soon = 0;
-  sizes = new ResizeObserver(() => {
+  sizes = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const plot = /** @type {HTMLElement} */ (target);
+      const known = drawn.get(plot);
+      if (known && plot.clientWidth && plot.clientWidth !== known.width) {
+        drawn.set(plot, { ...known, width: 0 });
+      }
+    }
     window.clearTimeout(soon);
     soon = window.setTimeout(fitAgain, PATIENCE_MS);
   });

@@ -29,7 +29,7 @@ const ON_THE_TIMELINE = [
   ["0", "show everything"],
   [", .", "previous, next event on the row; if none is selected, the first event in view"],
   ["J K", "event below, above at the same time"],
-  ["Shift N, N", "previous, next event of the same name"],
+  ["Shift N, N", "previous, next event with the same name"],
   ["M", "select the span of the selected event"],
   ["Shift F", "set a flag at the pointer"],
   ["Enter", "in the search: next match, with Shift the previous one"],
@@ -38,7 +38,7 @@ const ON_THE_TIMELINE = [
 /** @param {number} distance */
 const visit = (distance) => {
   const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#nav a")]);
-  const here = links.findIndex((link) => link.dataset.active === "true");
+  const here = links.findIndex((link) => link.hasAttribute("aria-current"));
   links[here + distance]?.click();
 };
 
