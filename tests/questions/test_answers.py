@@ -30,7 +30,7 @@ def test_kernels_that_start_within_their_launch_have_no_delay() -> None:
     trace = trace.kernel("gemm", start_us=4, duration_us=20, args={"correlation": 1})
 
     assert holotrace.launch_statistics(trace.build()).answer == (
-        "0 of 1 kernels start late; most kernels start before the call that launches them returns."
+        "0 of 1 kernels start late; most kernels start before their launch call returns."
     )
 
 

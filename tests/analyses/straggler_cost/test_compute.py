@@ -72,7 +72,7 @@ def test_equal_ranks_lose_nothing() -> None:
     assert result.slowdown == 1
     assert result.worker_share is None
     assert result.stage_share is None
-    assert result.answer.startswith("0.0 % of the job's time is lost to stragglers, ")
+    assert result.answer.startswith("Only 0.0 % of the job's time is lost to stragglers, ")
 
 
 def test_a_long_last_stage_is_the_stage_share() -> None:

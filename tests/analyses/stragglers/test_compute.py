@@ -133,7 +133,7 @@ def test_a_rank_that_waits_where_it_cannot_be_compared_may_not_be_the_cause() ->
     assert result.findings == (
         (
             "rank 1 arrives last: the other ranks waited 45 µs for it (100.0 % of all waiting in its collectives); it came "
-            "last in 1 of 1 collective; it waits, too, 0 ns in these collectives and up to 45 µs in other communication, so "
+            "last in 1 of 1 collective; it also waits 0 ns in these collectives and up to 45 µs in other communication, so "
             "another rank may be the cause"
         ),
     )

@@ -25,7 +25,7 @@ QUESTION = Analysis(
             "not known",
             "time in collectives, sends and receives that no other rank recorded, or that could not be matched",
         ),
-        ("time in collectives", "time in which at least one collective runs; the mean is per call"),
+        ("time in collectives", "time in which at least one collective runs; mean: the mean duration of a call"),
     ),
     options=(COMPAT,),
 )

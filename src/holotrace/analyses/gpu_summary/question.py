@@ -15,7 +15,10 @@ QUESTION = Analysis(
     definitions=(
         ("utilization", "the share of the step time in which a kernel runs"),
         ("est. SM efficiency", "blocks per SM of the running kernels, at most 1, averaged over the time of the steps"),
-        ("est. occupancy", "threads on an SM relative to its maximum, averaged over the kernels, weighted by duration"),
+        (
+            "est. occupancy",
+            "threads on an SM as a share of the SM's maximum, averaged over the kernels, weighted by duration",
+        ),
         ("known for", "share of the kernel time with known launch shapes; other kernels are assumed to be similar"),
         ("on tensor cores", "share of the kernel time in kernels that, by their names, use tensor or matrix cores"),
     ),

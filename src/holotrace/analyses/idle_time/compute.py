@@ -157,8 +157,8 @@ def _gaps(work: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """Divide the gap before each kernel, copy or memset in `work`, which is sorted by the keys and by start.
 
     Returns:
-        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns after the launch), which
-        are both 0 if there is no gap.
+        The keys, `start_ns` (of the work), `host_wait` (ns before the launch) and `from_launch` (ns after the launch).
+        If there is no gap, `host_wait` and `from_launch` are 0.
     """
     starts, launch_starts = work["start_ns"].to_numpy(), work["launch_start_ns"]
     first_rows = np.flatnonzero(work.select(pl.struct(keys).rle_id().diff().ne_missing(0)).to_series())

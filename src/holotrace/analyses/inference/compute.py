@@ -123,7 +123,7 @@ class Inference(Result):
         token_count, prefill_token_count, decode_token_count        int64  new tokens
         padded_token_count    int64  computed tokens, including padding; null if equal to token_count or unknown
         output_token_count    int64  tokens returned to requests; null if the step does more than decode one token per request
-        draft_token_count     int64  decoded tokens beyond one per request, which a draft model proposed
+        draft_token_count     int64  decoded tokens proposed by a draft model, beyond one per request
         attention_pair_count  int64  pairs of query and key under a causal mask, in one head of one layer
         start_ns, end_ns      int64  includes the step's device work; begins after the device work of earlier steps
         step_ns               int64  end_ns - start_ns, the sum of the parts below

@@ -75,7 +75,7 @@ def _summed() -> list[pl.Expr]:
 
 
 def _percentile(column: str, percent: int) -> pl.Expr:
-    """Return a percentile by the nearest-rank method: the shortest time that is enough for this share of the steps."""
+    """Return a percentile by the nearest-rank method: the shortest time not exceeded in this share of steps."""
     place = (pl.len() * percent + 99) // 100 - 1
     return pl.col(column).sort().get(place).alias(f"p{percent}_{column}")
 

@@ -24,7 +24,7 @@ _ALIKE = ("kind", "request_count", "is_draft")
 def periods(steps: pl.DataFrame) -> pl.DataFrame:
     """Return `period` (start, steady, or cut off) and `period_reason` (null if steady) of the steps of one rank, sorted by start.
 
-    cut off  the last steps, if their device work was not recorded, or has less than 80 % of the kernels of the median similar step
+    cut off  the last steps, if they lack device work, or have fewer than 80 % of the kernels of the median similar step
     start    up to 4 steps at the beginning that are far longer than similar steps; if the batch of decoding requests grows at
              first, also all steps until it has 80 % of the requests of the median step that decodes
     """

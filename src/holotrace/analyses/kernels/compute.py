@@ -40,7 +40,7 @@ class Kernels(Result):
         mean_ns                  float64
         min_ns, max_ns           int64
         mean_blocks_per_sm       float64  mean over calls with a known value, weighted by duration; null without such calls
-        mean_occupancy_fraction  float64  0..1, mean estimated occupancy of calls with a known value, weighted alike
+        mean_occupancy_fraction  float64  0..1, mean estimated occupancy of calls with a known value, weighted likewise
         blocks_per_sm_known_fraction, occupancy_known_fraction
                             float64  0..1, share of total_ns in which the value is known; null if total_ns is 0
         source_line              str      line of the user's code behind most of total_ns, as in `source_lines`; null if

@@ -19,7 +19,10 @@ QUESTION = Analysis(
             "blocks per SM",
             "blocks of a launch divided by the number of the device's SMs; mean over the calls, weighted by duration",
         ),
-        ("est. occupancy", "threads on an SM relative to its maximum; mean over the calls, weighted by duration"),
+        (
+            "est. occupancy",
+            "threads on an SM as a share of the SM's maximum; mean over the calls, weighted by duration",
+        ),
         ("known for", "share of the time spent in calls with a known launch shape; the means cover only these calls"),
     ),
     options=(COMPAT,),

@@ -15,7 +15,7 @@ def answer(result: LaunchStatistics) -> str:
         return "No kernel has a known launch."
     start_late = f"{late:,.0f} of {kernels:,.0f} kernels start late"
     if delayed["median_launch_delay_ns"] < 0:
-        return f"{start_late}; most kernels start before the call that launches them returns."
+        return f"{start_late}; most kernels start before their launch call returns."
     return (
         f"{start_late}; rank {delayed['rank']} has the longest median launch delay, "
         f"{duration_text(delayed['median_launch_delay_ns'])}."

@@ -65,7 +65,7 @@ class LaunchStatistics(Result):
         call_count              int64    calls that launched device work
         kernel_count            int64    kernels, copies and memsets with a known launch
         total_call_ns           int64    time in these calls; a call counts once, even if it launched several kernels
-        mean_call_ns            float64  null without launches, like the next two columns
+        mean_call_ns            float64  null without launches, as in the next two columns
         median_launch_delay_ns  float64  from the end of the call to the start of the work; negative if the work starts earlier
         max_launch_delay_ns     int64
         short_kernel_count      int64
@@ -191,7 +191,7 @@ def _one_rank(rank_trace: RankTrace, *, cutoffs: _Cutoffs, include_launches: boo
 
 
 def launched_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the work with a known launch: `launched_work` with the int64 columns call_ns, kernel_ns and launch_delay_ns."""
+    """Return the rows of `launched_work` that have a launch, with call_ns, kernel_ns and launch_delay_ns (int64)."""
     launch_end_ns = pl.col("launch_end_ns")
     known = launched_work(rank_trace).drop_nulls("launch_index")
     return known.with_columns(

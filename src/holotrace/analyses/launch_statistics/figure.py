@@ -32,7 +32,7 @@ class _Panel(NamedTuple):
 _PANELS = (
     _Panel("short_kernel", "Kernels shorter than their launch", "time of the kernel", COMPUTATION),
     _Panel("slow_call", "Launches slower than the cutoff", "time of the call", CALL),
-    _Panel("late_start", "Starts later than the cutoff", "time from the call's end to the start", LAUNCH_DELAY),
+    _Panel("late_start", "Starts later than the cutoff", "time from call end to kernel start", LAUNCH_DELAY),
 )
 
 
@@ -79,7 +79,7 @@ def _length_axis(result: LaunchStatistics, panel: _Panel) -> dict[str, object]:
     texts = [duration_text(tick) for tick in ticks]
     title = {"text": panel.length, "standoff": 8}
     room = {"range": [math.log10(ends[0] / _ROOM), math.log10(ends[-1] * _ROOM)]} if ends else {}
-    below_zero = {"ticklabelstandoff": 6}  # on a narrow page, the first label reaches below the 0 of the other axis
+    below_zero = {"ticklabelstandoff": 6}  # on a narrow page, the first label would touch the 0 of the other axis
     return {
         "type": "log",
         "title": title,

@@ -18,13 +18,13 @@ from holotrace.store.plan import Plan
 from holotrace.store.trace import RankTrace, Trace
 
 SHORTEST_COPY_NS = 1_000
-"""Assumed length of copies recorded as 0 ns, because clocks with microsecond resolution cannot show shorter times."""
+"""Copies recorded as 0 ns are assumed to take this long, the resolution of the clocks that record such copies."""
 
 _LINK = ("device", "name")
 _BYTES_OF_A_GB = 1_000_000_000
 _NS_OF_A_SECOND = 1_000_000_000
 _MOST_GB_PER_S = 10_000_000
-"""Higher bandwidths are recording errors, because no link is nearly as fast; their sums would overflow 64 bits."""
+"""Higher bandwidths are recording errors, as no link is nearly as fast; sums of such values would overflow 64 bits."""
 
 _DIRECTION = re.compile(r"^(?:hip)?Memcpy (\w+)|^Copy(Host|Device|Peer)To(Host|Device|Peer)", re.IGNORECASE)
 _FILL = re.compile(r"^(hip)?Memset|^FillBuffer", re.IGNORECASE)

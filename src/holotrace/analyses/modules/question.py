@@ -13,7 +13,10 @@ QUESTION = Analysis(
     section="Work",
     needs=(EventKind.PYTHON_FUNCTION,),
     definitions=(
-        ("module", "one dot per enclosing module; repeated calls at the same position in the model are in one row"),
+        (
+            "module",
+            "indented with one dot per enclosing module; repeated calls at the same position in the model are in one row",
+        ),
         ("operators", "calls directly in the module, not inside another operator or module"),
         ("device, itself", "work that the module itself launched; with inner: also work of the modules inside it"),
         ("host, itself", "time in the module outside operators, annotations, inner modules and runtime calls: Python"),

@@ -18,7 +18,7 @@ QUESTION = Analysis(
         ("device, with inner", "the same, including the work of operators inside; nested calls all count in full"),
         ("device busy", "time in which at least one kernel, copy or memset of the operator itself runs"),
         ("host, itself", "time in the operator outside inner operators, and outside runtime and driver calls"),
-        ("eligible", "whether, by its name, tensor or matrix cores could do some of the operator's work"),
+        ("eligible", "whether the operator's name suggests that tensor or matrix cores could do some of its work"),
         ("on tensor cores", "share of the operator's device self time in kernels that use tensor or matrix cores"),
     ),
     options=(COMPAT,),

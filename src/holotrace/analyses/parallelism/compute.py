@@ -69,7 +69,7 @@ _PER_GROUP: dict[str, pl.DataType | type[pl.DataType]] = {
 class Parallelism(Result):
     """The parallelism axes of a job, and the communication on each axis that computation does not hide.
 
-    per_axis         one row per rank and axis, sorted by both; the axes of a rank add up to its exposed time:
+    per_axis         one row per rank and axis, sorted by both; the rows of a rank add up to its exposed time:
 
         rank          int32
         axis          str    pp, tp, cp, ep, fsdp, dp, world, or unknown
@@ -104,7 +104,7 @@ class Parallelism(Result):
 
     per_expert_rank  one row per rank of an expert-parallel group with recorded splits or grouped matrix products:
 
-        process_group       str      null if the group of the experts is unknown; then, all ranks with products are compared
+        process_group       str      null if the group of the experts is unknown; then, all ranks with such products are compared
         rank                int32
         call_count          int64    all-to-alls with recorded splits
         sent_tokens         int64
@@ -141,8 +141,8 @@ def parallelism(trace: Trace, *, executor: Executor = IN_PROCESS) -> Parallelism
     all-reduces of gradients, has one axis for each purpose.
 
     Time is exposed if the rank communicates but does not compute. Every exposed nanosecond counts toward exactly one
-    call, so the axes add up to the total. While several calls run at once, the time counts toward the first of these
-    axes: pp, tp, cp, ep, fsdp, dp, world, unknown.
+    call, so the times of the axes add up to the total. While several calls run at once, the time counts toward the
+    first of these axes: pp, tp, cp, ep, fsdp, dp, world, unknown.
 
     Args:
         trace: the job.

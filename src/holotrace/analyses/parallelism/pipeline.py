@@ -43,7 +43,7 @@ def per_stage(
         calls: with rank, step, axis, group, collective and peer.
         steps: rank, step, step_ns and computation_ns.
         parts: rank, step, axis, wait_ns and transfer_ns: exposed time by axis.
-        groups: the pipelines: the ranks of each group, in order.
+        groups: the ranks of each pipeline's group, in order.
     """
     stages = _stages(groups)
     on_pipe = parts.filter(pl.col("axis") == "pp").select("rank", "step", "wait_ns", "transfer_ns")

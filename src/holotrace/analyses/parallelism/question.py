@@ -15,7 +15,10 @@ QUESTION = Analysis(
             "kind of parallelism for which a process group is used: pipeline, tensor, context, expert or data (also fsdp)",
         ),
         ("world", "a group of all ranks, in a job that also has groups of other axes"),
-        ("exposed", "the rank communicates but does not compute; the axes of a rank add up to its exposed time"),
+        (
+            "exposed",
+            "the rank communicates but does not compute; the times of all axes add up to the rank's exposed time",
+        ),
         ("waiting", "exposed time until the last rank has arrived; later time is transfer"),
         ("bubble", "exposed waiting in the sends and receives of a pipeline; transfers do not count"),
         ("expected", "bubble of p equal stages and m microbatches, as a share of the step: (p - 1) / (m + p - 1)"),

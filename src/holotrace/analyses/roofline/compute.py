@@ -103,7 +103,7 @@ class Roofline(Result):
         peak_bytes_per_s  float64  null except for memory
         attainable_flops_per_s  float64  the best rate that the vendor measured for products; null if none was published
         attained_flops_per_s    float64  the best rate of products in this trace; null without products of 10 µs or more
-        attained_bytes_per_s    float64  the best memory rate of calls in this trace that move over twice the cache size
+        attained_bytes_per_s    float64  the best memory rate in this trace of calls that move over twice the cache size
         source     str      data sheet with its date, or "attained in this trace"
 
     findings   coverage of every rank, contradictions, unknown devices, and missing data

@@ -88,7 +88,7 @@ def _without_tensor_cores(totals: dict[str, Any]) -> str:
     if not without:
         return ""
     share = percent_text(without / max(1, totals["busy_ns"]))
-    return f"products that tensor cores could compute ran on ordinary cores for {duration_text(without)}, {share} of the time"
+    return f"matrix products that tensor cores could compute ran on ordinary cores for {duration_text(without)}, {share} of the time"
 
 
 def _earlier(totals: dict[str, Any]) -> str:

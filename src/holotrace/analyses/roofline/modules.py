@@ -34,7 +34,7 @@ def layers_without_operators(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the inferred layers of graph replays, with the time of their kernels without a known operator.
 
     Returns:
-        module, call_count (replays of the layer), busy_ns; without communication.
+        module, call_count (replays of the layer), busy_ns (without communication).
     """
     if not may_graft(rank_trace):
         return pl.DataFrame(schema=_LAYERS)

@@ -18,7 +18,7 @@ QUESTION = Analysis(
             "time of the operator's work minus its lower bound: the time that a perfect kernel would save",
         ),
         ("bound by", "the longer part of the lower bound: compute or memory"),
-        ("known", "share of the time, without communication, in operators whose operations or bytes are known"),
+        ("known", "share of the time, excluding communication, in operators whose operations or bytes are known"),
         (
             "MFU, HFU",
             "share of a step that its matrix products would take at peak rate; HFU includes recomputation, MFU does not",

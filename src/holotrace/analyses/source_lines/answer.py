@@ -12,11 +12,11 @@ from holotrace.questions.answers import Largest, largest, total
 from holotrace.units import duration_text, percent_text
 
 _MUCH = 0.1
-"""The answer begins with the excess time of a rank if it takes at least this share of a step."""
+"""The answer names a rank that exceeds the median rank by at least this share of a step, if there is one."""
 
 
 def answer(result: SourceLines) -> str:
-    """Name a line that makes a rank late; if there is none, a line that keeps devices idle; else, the line with the most time."""
+    """Name a line that makes a rank late, or else a line that keeps devices idle, or else the costliest line."""
     late = _late(result)
     if late is not None:
         called = f"{late['callee']}, called from {late['source_line']}" if late["callee"] else late["source_line"]
@@ -33,7 +33,7 @@ def answer(result: SourceLines) -> str:
 
 
 def idle_text(result: SourceLines) -> str:
-    """Say which line runs longest while a device has nothing to do; empty if devices always have work."""
+    """Say which line runs during the largest part of the devices' idle time; empty if there is no such time."""
     if not total(result.per_line.drop_nulls("file"), "device_idle_ns"):
         return ""
     idle = _largest_known(result.per_line, "device_idle_ns")

@@ -31,9 +31,9 @@ _ONLY_OPERATORS = "only operators have call stacks, so time outside operators ha
 class SourceLines(Result):
     """The time of each line of the user's code, on the host and on the devices.
 
-    Time counts toward the innermost function of the user's Python code that runs on a thread. PyTorch records only the
-    first line of each function, so this line represents the function. Time and work without a known line are in a row
-    in which file, line and function are null.
+    A thread's time counts toward the innermost function of the user's Python code that the thread runs. PyTorch records
+    only the first line of each function, so this line represents the function. Time and work without a known line are
+    in a row in which file, line and function are null.
 
     per_line   one row per rank and line, sorted by rank, the longest host_self_ns first:
 
@@ -74,7 +74,7 @@ class SourceLines(Result):
 
         rank, file, line, function, callee
         own_ns_per_step      int64  host_self_ns - host_blocked_ns in the steps, divided by the number of steps
-        typical_ns_per_step  int64  own_ns_per_step of the median rank or, of two middle ranks, of the faster one
+        typical_ns_per_step  int64  own_ns_per_step of the median rank, or of the faster of the two middle ranks
         excess_ns_per_step   int64  own_ns_per_step - typical_ns_per_step, above 0
         excess_fraction      float64  excess_ns_per_step as a share of the rank's mean step
 
@@ -114,7 +114,7 @@ def source_lines(
 
     Args:
         trace: the job, recorded with `with_stack=True`.
-        libraries: other folders whose files are not user code, such as `mylib`: beginnings of file names as recorded.
+        libraries: files whose recorded names begin with one of these texts, such as `mylib`, are not user code either.
         executor: runs the work of each rank.
 
     Source: docs/reference/analyses/source_lines.md derives the definitions.

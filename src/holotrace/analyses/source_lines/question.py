@@ -18,18 +18,21 @@ QUESTION = Analysis(
             "innermost Python function of the user on the thread, ignoring PyTorch, installed libraries and built-in functions",
         ),
         ("host, itself", "time of all host threads in which the line is the innermost line of user code"),
-        ("host in Python", "part of this time outside operators, runtime calls and waits"),
-        ("host blocked", "part of this time in which the thread waits for a device, another rank or another thread"),
+        ("host in Python", "part of the line's host time outside operators, runtime calls and waits"),
+        (
+            "host blocked",
+            "part of the line's host time in which the thread waits for a device, another rank or another thread",
+        ),
         (
             "device, itself",
             "work launched while the line was the innermost line, or in the backward pass of operators that it called",
         ),
         (
             "no work for a device",
-            "time in which a device has nothing to do while the thread that launches its next work runs the line",
+            "idle time of a device while the thread that will launch the device's next work runs the line",
         ),
         ("called", "functions and operators that the line called directly, the longest first"),
-        ("longer by", "time per step that a rank spends in the line beyond the median rank, without waits"),
+        ("longer by", "how much more time per step a rank spends in the line than the median rank, excluding waits"),
     ),
     options=(
         Option(

@@ -18,7 +18,7 @@ def answer(result: StragglerCost) -> str:
         return "No step shows the cost of stragglers."
     lost = percent_text(max(0.0, 1 - 1 / result.slowdown) if result.slowdown > 0 else 0.0)
     if result.slowdown < LEAST_SLOWDOWN:
-        return f"{lost} of the job's time is lost to stragglers, because all ranks, stages and microbatches take about the same time."
+        return f"Only {lost} of the job's time is lost to stragglers, because all ranks, stages and microbatches take about the same time."
     return f"{lost} of the job's time is lost to stragglers; {_reason(result)}."
 
 

@@ -16,7 +16,7 @@ QUESTION = Analysis(
         ),
         (
             "slowdown",
-            "S: replayed step / ideal step; for a part of the job, a replay in which only this part keeps its recorded times",
+            "S: replayed step / ideal step; for a part of the job, from a replay in which only this part keeps its recorded times",
         ),
         ("cost", "how much longer the mean ideal step becomes if this part keeps its recorded times"),
         ("worker share", "M_W: share of the loss that vanishes if the slowest 3 % of the workers take ideal times"),

@@ -363,7 +363,7 @@ def _doubt(row: dict[str, Any]) -> str:
     if row["role"] == VICTIM:
         return "; it is a victim, because it is late only after waiting for other ranks itself"
     return (
-        f"; it waits, too, {duration_text(row['wait_ns'])} in these collectives and up to "
+        f"; it also waits {duration_text(row['wait_ns'])} in these collectives and up to "
         f"{duration_text(row['uncompared_ns'])} in other communication, so another rank may be the cause"
     )
 

@@ -35,11 +35,11 @@ class _Replay(NamedTuple):
 
 
 def with_replays(result: Diagnosis, trace: Trace, executor: Executor) -> Diagnosis:
-    """Return the diagnosis with the stakes of late ranks from replays, if unchanged replays are accurate to 3 %.
+    """Take the stakes of late ranks from replays, if unchanged replays are accurate to 3 %; return the new diagnosis.
 
     The stake is the mean step times the share of time that the replays save. This share covers all replayed windows
     together, because a rank may be late in only some steps. (A window is longer than a step: it begins when the first
-    rank begins the step, and ends when the last rank ends it.) The stake is at most the time of the step that no other
+    rank begins the step, and ends when the last rank ends it.) The stake is at most the part of the step that no other
     finding claims.
     """
     late = result.per_finding.filter(pl.col("rule") == _RULE)["rank"].to_list()
@@ -56,7 +56,10 @@ def _event_count(trace: Trace) -> int:
 
 
 def _replays(trace: Trace, ranks: Sequence[int], executor: Executor) -> dict[int, list[_Replay]]:
-    """Return, by rank, replays of a few steps as if the rank worked like its median peer; empty without usable steps."""
+    """Return, by rank, replays of a few steps as if the rank worked like its median peer.
+
+    The result is empty if no step can be replayed.
+    """
     replays: dict[int, list[_Replay]] = {}
     first = next(iter(trace.ranks.values()))
     numbers = windows(first)["window"].to_list()
@@ -71,7 +74,7 @@ def _replays_of_step(
 ) -> Iterator[tuple[int, _Replay]]:
     """Yield, for each of these ranks, the additional time that its correction saves.
 
-    Each replay lets one more rank work like its median peer, because two late ranks may hide each other.
+    Each replay lets one more rank work like its median peer, because one late rank may hide the delay of another.
     """
     try:
         window = job_window(trace, WindowOptions(instance=number, data_loading=tuple(DATA_LOADING)), executor)
@@ -93,10 +96,11 @@ def _replays_of_step(
 def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl.DataFrame:
     """Return the findings with the new stakes, the costliest first.
 
-    Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, a late rank is sorted by twice
-    its stake or by its former upper bound, whichever is smaller. If the job is hardly faster without a rank's delay, the delay is
-    due to chance, and the finding is left out. If the line of code is known, the finding stays with its upper bound, because other
-    late ranks may hide the effect of the line.
+    Findings of other rules are sorted by upper bounds that no replay has lowered. For a fair order, the finding of a
+    late rank is sorted by twice its stake or by its former upper bound, whichever is smaller. If the job is hardly
+    faster without a rank's delay, the delay is due to chance, and the finding is left out. If the line of code that
+    makes the rank late is known, the finding is kept with its upper bound, because other late ranks may hide the effect
+    of the line.
     """
     rows = result.per_finding.to_dicts()
     bounds_ns = [row["stake_ns"] or 0 for row in rows]
@@ -114,7 +118,7 @@ def _findings(result: Diagnosis, replays: Mapping[int, Sequence[_Replay]]) -> pl
         for row, ns, bound_ns in zip(rows, stakes_ns, bounds_ns, strict=True)
     ]
     for place in reversed(range(len(rows) - 1)):
-        if rows[place]["stake_ns"] is None:  # `ranking` used its future cost: keep it before the next finding
+        if rows[place]["stake_ns"] is None:  # `ranking` used this finding's future cost: keep its place
             places[place] = max(places[place + 1 :])
     order = sorted(range(len(rows)), key=lambda place: (*rank_of(rows[place]), -places[place]))
     kept = [rows[place] for place in order if not _is_refuted(rows[place])]

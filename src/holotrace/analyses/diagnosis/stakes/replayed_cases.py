@@ -36,8 +36,8 @@ def upheld(evidence: RankEvidence, found: Sequence[tuple[Rule, Case]]) -> list[t
             _is_idle(evidence, whole) and _is_refuted(evidence, rule, claim, saved_ns)
         ):
             if saved_ns is not None and predicted.end_ns is not None:
-                # Use `case`, not `whole`, which takes all `further` time from the first steps, although any step may
-                # have lost it.
+                # Use `case`, not `whole`: all further time of `whole` is in the first steps, although any step may have
+                # lost it.
                 saved_ns = in_mean_step(evidence, case, saved_ns, predicted.end_ns)
             kept.append((rule, whole, saved_ns))
     return kept
@@ -49,7 +49,7 @@ def _is_certain(evidence: RankEvidence, case: Case, claim: Claim, saved_ns: floa
 
 
 def _with_further(evidence: RankEvidence, case: Case, saved_ns: float | None) -> Case:
-    """If the replay saves more than the explained time, add the excess from `further`, the earliest intervals first."""
+    """If the replay saves more than the explained time, count the earliest intervals of `further` as explained, too."""
     if case.further is None or saved_ns is None:
         return case
     further = difference(case.further, case.explained)

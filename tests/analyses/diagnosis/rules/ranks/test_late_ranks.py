@@ -153,8 +153,8 @@ def multiplying_job(calls: Sequence[Sequence[int]], host_us: Sequence[Sequence[i
 @pytest.mark.parametrize(
     ("calls", "sentence", "advice"),
     [
-        ((1, 1, 1), "", "as many products and convolutions"),
-        ((1, 4, 1), "; it runs 4 times as many products and convolutions as the other ranks", "Move layers"),
+        ((1, 1, 1), "", "as many matrix products and convolutions"),
+        ((1, 4, 1), "; it runs 4 times as many matrix products and convolutions as the other ranks", "Move layers"),
     ],
 )
 def test_a_rank_with_more_layers_learns_that(calls: Sequence[int], sentence: str, advice: str) -> None:

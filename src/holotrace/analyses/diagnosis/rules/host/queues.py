@@ -27,7 +27,7 @@ _FEWEST_STARTS = 3
 """With fewer late starts, the confidence is low, because work may have waited for something that was not recorded."""
 _MOST = 0.5
 _LATE_NS = 100_000
-"""Work that starts this long after its launch is late; an idle device of one process started all work within 20 µs."""
+"""Work that starts this long after its launch counts as late; with one process on a GPU, work starts within 20 µs."""
 
 
 def late_starts(evidence: RankEvidence) -> Iterator[Case]:
@@ -99,7 +99,7 @@ def host_falls_behind(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _has_backlog(evidence: RankEvidence, device_ns: int) -> bool:
-    """Return whether the devices are mostly busy in steps that take at most `device_ns`, as they are with a backlog."""
+    """Return whether the devices are mostly busy in steps that take at most `device_ns`, which shows a backlog."""
     length_ns = pl.col("end_ns") - pl.col("start_ns")
     paced = union_of(evidence.steady.filter(length_ns <= device_ns))
     return covered_length(*intersection(evidence.busy, paced)) >= _MOST * covered_length(*paced)

@@ -42,8 +42,8 @@ _DEVICE = r"(?i)device_?synchroni[sz]e|synchroni[sz]e_?device"
 def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = False) -> Iterator[Case]:
     """Yield a case for the idle time after the chosen calls, and in operators that always wait, such as `aten::item`.
 
-    A profiler that records Python functions makes the host up to twice as slow, so a replay without the wait may show that the
-    device still idles. The cost of needless calls is therefore all idle time after them, whatever the replay shows.
+    A profiler that records Python functions makes the host up to twice as slow, so even in a replay without the wait,
+    the device may idle. Needless calls are therefore charged with all idle time after them, whatever the replay shows.
     """
     calls = evidence.synchronisations.filter(chosen.fill_null(value=False))
     if calls.is_empty():
@@ -74,8 +74,8 @@ def waits_in(evidence: RankEvidence, chosen: pl.Expr, *, is_needless: bool = Fal
 def launching(evidence: RankEvidence, since_ns: int) -> Intervals:
     """Return the idle time after `since_ns` in which the host only launches work.
 
-    An earlier wait causes this idle time: without the wait, the host would be ahead of the device. Another rule reports intervals
-    of Python of 0.1 ms and more.
+    An earlier wait causes this idle time: without the wait, the host would be ahead of the device. Intervals of at
+    least 0.1 ms in Python are not included, because another rule reports them.
     """
     is_short = pl.col("cause").is_in(["python", "host_idle"]) & (pl.col("end_ns") - pl.col("start_ns") < _LONG_NS)
     pieces = evidence.while_idle.filter((pl.col("cause") == "operator") | is_short)

@@ -45,7 +45,7 @@ _HIDING = {
     "runs while the buckets are reduced. If the link is the limit, reduce gradients in bfloat16 (with a communication hook).",
     "fsdp": "Prefetch the next unit (set_modules_to_forward_prefetch), wrap larger units, or keep parameters gathered after "
     "forward (reshard_after_forward=False) where memory allows.",
-    "tp": "Keep tensor parallelism within a node, use sequence parallelism, and overlap the products with the communication "
+    "tp": "Keep tensor parallelism within a node, use sequence parallelism, and overlap the matrix products with the communication "
     "(torch.distributed.tensor.parallel with async tensor parallelism).",
     "ep": "Overlap the exchange of tokens with the shared experts or another microbatch, and keep experts within a node.",
     "pp": "Send activations on a separate stream, and use more microbatches, so that computation hides the sends.",
@@ -197,7 +197,8 @@ def jitter(evidence: JobEvidence) -> Iterator[JobCase]:
 def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCase]:
     """Yield a case for the waiting that no other rule reports.
 
-    With `is_work`, yield a case only if work causes at least half of the waiting; without, only if work causes less.
+    With `is_work`, yield a case only if work causes at least half of the waiting; otherwise, only if work causes less
+    than half.
     """
     causes = evidence.results["wait_causes"]
     named = [*blamed(causes), *overloaded(evidence)]
@@ -233,7 +234,10 @@ def _waiting_in_turn(evidence: JobEvidence, *, is_work: bool) -> Iterator[JobCas
 
 
 def _most_frequent(causes: pl.DataFrame) -> dict[str, Any]:
-    """Return the costliest cause; `rank` is set if one rank has most of this cost. All data loading is one cause."""
+    """Return the costliest cause; `rank` is set if one rank has most of this cost.
+
+    All data loading counts as one cause.
+    """
     name = pl.when(pl.col("cause") != "data_loading").then("name")
     frame = pl.when(pl.col("cause") != "data_loading").then("frame")
     places = causes.group_by("cause", "name", "frame", "cause_rank", maintain_order=True).agg(pl.col("own_ns").sum())
@@ -273,7 +277,10 @@ def _named(cause: Mapping[str, Any]) -> str:
 
 
 def _share_outside_pipelines(evidence: JobEvidence) -> pl.Expr:
-    """Return the share of a rank's waits outside pipeline communication; another rule reports waits for other stages."""
+    """Return the share of a rank's waiting that is not pipeline communication.
+
+    Another rule reports waits for other stages.
+    """
     if "parallelism" not in evidence.results:
         return pl.lit(1.0)
     waits = evidence.results["parallelism"].per_step.drop_nulls("step")
@@ -341,7 +348,7 @@ def _say_slow(cases: Sequence[RankCase]) -> Said:
     return Said(
         f"transfers of {words['kind']} {words['part']} take {number_text(words['slowdown'], digits=2)} times as long as comparable transfers "
         f"({words['collective']})",
-        "Compare its network card, cable, PCIe link and congestion with the other hosts and links, and run nccl-tests on it alone.",
+        "Compare its network card, cable, PCIe link and congestion with those of the other hosts and links, and run nccl-tests on it alone.",
     )
 
 

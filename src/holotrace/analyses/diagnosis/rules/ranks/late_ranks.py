@@ -110,7 +110,7 @@ def late_ranks(evidence: JobEvidence) -> Iterator[JobCase]:
 def _functions_alone(evidence: JobEvidence, rank: int) -> dict[str, int]:
     """Return the functions that only this rank runs, with their time per step, the longest first.
 
-    The result is empty if any other rank recorded no functions.
+    The result is empty unless every other rank recorded functions.
     """
     others = [set(known.user_functions) for other, known in evidence.ranks.items() if other != rank]
     if not all(others):
@@ -161,14 +161,20 @@ def _how_often(mine: pl.DataFrame, cause: Mapping[str, Any], steps: int) -> dict
 
 
 def is_part_of_training(causes: pl.DataFrame, cause: Mapping[str, Any]) -> bool:
-    """Return whether every step needs this Python: it is between operators of training code or the backward pass."""
+    """Return whether every step needs this Python code.
+
+    This is the case if it runs the backward pass, or is between the operators of training code.
+    """
     if cause["cause"] != "python":
         return False
     return cause["name"] == _RUN_BACKWARD or (cause["name"] == cause["frame"] and not _in_function(causes, cause))
 
 
 def _in_function(own: pl.DataFrame, cause: Mapping[str, Any]) -> float:
-    """Return the cost of Python in a cause's function; 0 if the function spends much time in operators, as training code does."""
+    """Return the cost of Python in the function that a cause names.
+
+    The cost is 0 if this function spends much time in operators, as training code does.
+    """
     if cause["cause"] != "python" or cause["frame"] is None:
         return 0.0
     kinds = own.filter(pl.col("frame") == cause["frame"]).group_by("cause").agg(pl.col("cost_ns").sum())
@@ -203,7 +209,7 @@ _WAY_OUT = {
     "host_idle": "Something outside PyTorch slows this rank down: look for other processes on its cores, and for swapping.",
 }
 _WRITING = "Write files in the background, for example with torch.distributed.checkpoint.async_save, or let all ranks share the work."
-_HOLDING = "Another thread of this rank holds the lock. Let it hold the lock for a shorter time, or pass the data through a queue."
+_HOLDING = "Another thread of this rank holds the lock. Make that thread release the lock sooner, or pass the data through a queue."
 _UNUSED = r"search_unused_parameters"
 _SEARCHING = (
     "Set find_unused_parameters=False if every parameter gets a gradient, or static_graph=True, so that DDP does not search the "
@@ -216,7 +222,7 @@ _COMPETING = (
     "(OMP_NUM_THREADS)."
 )
 _SAME_WORK = (
-    "The rank runs as many products and convolutions as the other ranks, with inputs of the same size. Look for other processes on "
+    "The rank runs as many matrix products and convolutions as the other ranks, with inputs of the same size. Look for other processes on "
     "its cores, and for Python threads that hold its GIL."
 )
 _LOOK = "Speed up this work on the late rank, or give each rank an equal share of it."
@@ -244,7 +250,7 @@ def _has_same_work(words: Mapping[str, Any]) -> bool:
 def _more_calls(words: Mapping[str, Any]) -> str:
     if not _has_more_calls(words):
         return ""
-    return f"; it runs {number_text(words['times_as_many'], digits=2)} times as many products and convolutions as the other ranks"
+    return f"; it runs {number_text(words['times_as_many'], digits=2)} times as many matrix products and convolutions as the other ranks"
 
 
 def _has_more_calls(words: Mapping[str, Any]) -> bool:

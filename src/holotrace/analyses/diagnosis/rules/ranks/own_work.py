@@ -10,7 +10,7 @@ import polars as pl
 from holotrace.analyses.diagnosis.job_evidence import JobEvidence
 
 _DEVICE_WORK, _HOST_WORK = ("computation", "copy"), ("operator",)
-"""The causes whose time `RankExamination.working_ns` measures: in jobs with device work, and in jobs without."""
+"""The causes whose time `RankExamination.working_ns` measures: in jobs with device work, and in all other jobs."""
 
 _EXCESS = {"step": pl.Int64, "cause_rank": pl.Int32, "excess_ns": pl.Int64}
 

@@ -51,7 +51,7 @@ def without_larger_inputs(evidence: JobEvidence, per_cause: pl.DataFrame) -> pl.
 
 
 def times_as_many_calls(evidence: JobEvidence, rank: int) -> float | None:
-    """Return the number of products, convolutions and embeddings of a rank, divided by the median of the other ranks.
+    """Return how many matrix products, convolutions and embeddings a rank runs, divided by the median of other ranks.
 
     None if shapes were not recorded, or if other ranks make the same number of calls with smaller inputs.
     """
@@ -90,7 +90,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
     finding = (
         f"the other ranks wait for rank {words['rank']}, whose inputs have {larger}{often}"
         if words["rank"] is not None
-        else f"ranks take turns waiting for the rank whose inputs have {larger}{often}"
+        else f"ranks wait in turn, each time for the rank whose inputs have {larger}{often}"
     )
     return Said(
         finding,
