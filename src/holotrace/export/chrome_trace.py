@@ -226,7 +226,7 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the text of the events, after a comma if the list already has events."""
+    """Yield the text of the events; it begins with a comma if the list already has events."""
     if bracket != b"]":
         raise has_changed(source)
     for index, text in enumerate(joined_with_commas(events)):

@@ -91,7 +91,8 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
     category `across_ranks` connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as
     counters. The file's `metadata` contains the offset, half-width and drift of each host.
 
-    Ranks are read and written one after the other, so the largest rank determines how much memory is needed.
+    Ranks are read and written one after the other, so the rank with the largest file determines how much memory is
+    needed.
 
     Args:
         trace: the ranks; selections of events are ignored.
