@@ -78,8 +78,8 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
         path_graph: the result of `holotrace.critical_path_graph` for the rank.
         target: where to write; compressed if the name ends in `.gz`.
         path_edges: row numbers of the edges to draw as the path; by default, the edges of the path's segments.
-        only_critical: drop the profiler's arrows, and all events with a duration that are not on the path, except
-            annotations and Python functions.
+        only_critical: drop the profiler's arrows, and all events that have a duration but are not on the path; keep
+            annotations and Python functions in any case.
         all_edges: draw all edges of the graph, not only the edges of the path.
         zero_launches: with `all_edges`, also draw edges of length 0 from a launch to its work.
         arrows: the types of path edges to draw.

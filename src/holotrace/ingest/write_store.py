@@ -44,7 +44,7 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks already in the store, read from the same bytes
+    unchanged  ranks that were already in the store, and were read from the same bytes
     contents   all ranks that the store contains now
 
     >>> import holotrace

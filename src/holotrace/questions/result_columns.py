@@ -1,8 +1,8 @@
 """Every column of a result: its type, unit, meaning and heading.
 
 All analyses share this list, so a name means the same in Python, in tables on a terminal or a page, in CSV and in JSON.
-SQL views use the same names. `tests/questions/test_result_columns.py` compares the analyses with this list, and
-docs/reference/columns.md shows it.
+The columns of SQL views have the same names. `tests/questions/test_result_columns.py` compares the analyses with this
+list, and docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
@@ -669,7 +669,7 @@ CRITICAL_PATH = (
     _length("saved_ns", "measured_ns - predicted_ns", "saves"),
     _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
 )
-"""The critical path, and the time that changes would save."""
+"""The critical path, and how much time would be saved by changes."""
 
 
 def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading: str = "") -> tuple[ResultColumn, ...]:

@@ -28,7 +28,7 @@ class RankRecording:
     """Facts about a rank's file that should be equal on all ranks of a job.
 
     file         the facts that `one_job` compares
-    software     GPUs, versions and profiler options by name; names that the file lacks are missing
+    software     {name: value} of the GPUs, versions and profiler options that the file contains
     collectives  the first few collective kernels; see `first_collectives`
     """
 
