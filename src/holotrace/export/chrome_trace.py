@@ -180,7 +180,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return the function that applies the edits in `rewritten`; it must be called with all events in file order."""
+    """Return a function for `rewritten` that applies the edits; call it with all events, in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:

@@ -89,7 +89,7 @@ class CaptureFiles:
     def _opened(self, path: str) -> TraceFile:
         reader = self.reader_of(path)
         if reader is None:
-            message = f"{path} may not be read"
+            message = f"reading {path} is not allowed"
             raise UnreadableTraceError(message)
         return TraceFile(path, reader, cache=self.cache, progress=self.progress)
 

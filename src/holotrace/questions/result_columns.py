@@ -505,7 +505,7 @@ WAIT_CAUSES = (
 
 COLLECTIVES = (
     _text("process_group", "description and ranks of the group, such as mesh_dp [0, 2]; null if unknown", "group"),
-    _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
+    _count("group_size", "number of ranks in the group; 2 for a send or receive", "ranks"),
     _count("instance", "number of the collective, equal on all its ranks; null if it was not matched"),
     _count("instance_count", "how often the collective ran", "instances"),
     _size(
@@ -985,7 +985,7 @@ TRUST = (
     _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
     _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
     _count("doubt_count", "broken rules", "doubts"),
-    _count("case_count", "events or times that break the rule", "cases"),
+    _count("case_count", "number of events or times that break the rule", "cases"),
     _text("sentence", "what was found, and what it means", "doubt"),
 )
 """Whether the recording can be trusted."""

@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether another process is still creating the store: the folder contains only the first files of a store."""
+    """Return whether another process is still creating the store: the folder has only the first files of a store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 

@@ -181,7 +181,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file has not changed since `stamp`, when its bytes had this hash.
+        """Return whether the file is unchanged since `stamp`, when its bytes had this hash.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -146,8 +146,9 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the first collective kernels of a rank, by start.
 
     Returns:
-        event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number, which are
-        equal on all ranks; null if unknown, or if ranks can leave the collective before all have entered it
+        event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number as one text,
+        equal on all ranks; null if one of them is unknown, or if ranks can leave the collective before all have
+        entered it
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)
     described = rank_trace.table("collectives", ["event_index", *_IDENTITY])

@@ -32,7 +32,7 @@ MERGED_NAME = "merged_ranks.json.gz"
 """Name of the file that `holotrace export` writes; `open_trace` skips it in a folder."""
 
 _METHOD = (
-    "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9. The offset and drift are estimated "
+    "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9. Offset and drift are estimated "
     "from the collectives that hosts share, because no rank leaves a collective before all ranks have entered it. The "
     "true offset is within half_width_ns of offset_ns."
 )

@@ -62,7 +62,7 @@ class Stamp:
         """Return the current stamp of a file.
 
         Raises:
-            UnreadableTraceError: the file no longer exists, or may not be read.
+            UnreadableTraceError: the file no longer exists, or access is denied.
         """
         taken_ns = time.time_ns()
         try:
@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is certainly unchanged: same version or, if it has none, same times, all old enough."""
+        """Return whether the file is certainly unchanged: same version or, if it has none, same old times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Return an entry for the output of a reader that is not in a cache."""
+        """Return an entry that is in memory and not in a cache, with the output of a reader."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
