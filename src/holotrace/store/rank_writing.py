@@ -189,8 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process is writing this rank from another file or, on an object store, from
-            whichever file.
+        InvalidOptionError: another process is writing this rank from another file or, on an object store, is
+            writing it at all.
         OSError: a file cannot be written.
     """
     store = run.store
