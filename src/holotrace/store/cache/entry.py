@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is surely unchanged: by its version or, if it has none, by times that are old enough."""
+        """Return whether the file is surely unchanged: by its version or, if it has none, by old enough times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
