@@ -115,7 +115,7 @@ class NotATraceError(HolotraceError, ValueError):
 
 
 class UnreadableTraceError(HolotraceError, OSError):
-    """A file could not be read: permissions, a failing disk, or a compressed stream without any intact content.
+    """A file could not be read: access was denied, the disk is failing, or a compressed stream has no intact content.
 
     >>> from holotrace import UnreadableTraceError
     >>> issubclass(UnreadableTraceError, OSError)
@@ -199,7 +199,7 @@ class InvalidOptionError(HolotraceError, ValueError):
     def unknown(
         cls, wanted: Sequence[int] | Sequence[str], available: Iterable[Any], *, what: str
     ) -> InvalidOptionError:
-        """Report that none of the `wanted` values exists: name the first one, and list the existing values."""
+        """Report that none of the `wanted` values exists: name the first of them, and list the values that exist."""
         problem = f"there is no {what} {wanted[0]!r} in this trace" if wanted else f"no {what} of this trace was given"
         listed = what_exists(available, wanted=wanted[0] if wanted else 0)
         return cls(f"{problem}; its {what}s are: {listed}")
@@ -235,7 +235,7 @@ class MissingDataError(HolotraceError, LookupError):
     def no_gpu_kernels(
         cls, analysis: str, *, rank: int, source: str, cpu_events: int, ends_early: bool = False
     ) -> MissingDataError:
-        """Report that a rank has no device work for `analysis`, or may have lost it because the file ends early."""
+        """Report that a rank has no device work for `analysis`; if the file ends early, say that it may be missing."""
         if ends_early:
             return cls(
                 f"{analysis}: rank {rank}'s file ends early, before any GPU event ({source}: {cpu_events:,} CPU events), so "
@@ -269,7 +269,7 @@ class WorkerLostError(HolotraceError, RuntimeError):
 
     @classmethod
     def after(cls, losses: int) -> WorkerLostError:
-        """Report how many workers were lost, and the usual causes."""
+        """Report how often a worker was lost during the same call, and the usual causes."""
         return cls(
             f"a worker process was lost {losses} times during the same work, the last time while nothing else ran. "
             "Usually the system kills a worker when memory runs out: use fewer workers or leave the rank out. A script "

@@ -68,7 +68,7 @@ LAUNCH_KINDS = (EventKind.RUNTIME, EventKind.DRIVER)
 
 
 class KernelKind(IntEnum):
-    """The kind of a kernel, copy or memset; the order is that of HTA's names (`COMPUTATION overlapping COMMUNICATION`).
+    """The kind of a kernel, copy or memset; ordered as in HTA's names (`COMPUTATION overlapping COMMUNICATION`).
 
     >>> from holotrace import KernelKind
     >>> [kind.name for kind in KernelKind]
@@ -345,5 +345,5 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("json", "text", "JSON object of the args that have no column", nullable=False),
     ),
 }
-"""The tables of one rank. Except events, tracks, strings and metadata, a table has rows only for events that have its
-fields."""
+"""The tables of one rank. The tables events, tracks, strings and metadata are complete; each other table has rows only
+for the events that have its fields."""

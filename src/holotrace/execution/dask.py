@@ -1,7 +1,8 @@
 """Run the work on ranks on a Dask cluster.
 
-In Python, `client.get_executor()` of Dask already works as an executor. This module is for the command line, which
-connects to an address and reports errors in one line. Dask itself retries the work of a lost worker.
+In Python, the result of Dask's `client.get_executor()` can be passed as the executor directly. This module is for the
+command line, which connects to an address and reports errors in one line. Dask itself retries the work of a lost
+worker.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings of the memory allocators: how long this process keeps freed memory."""
+"""Set how much freed memory the allocators of this process keep, and how long."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 
     mpiexec -n 9 python -m mpi4py.futures -m holotrace summary JOB --mpi
 
-This command starts nine processes: `holotrace summary` and eight workers. In Python, `mpi4py.futures.MPIPoolExecutor`
-already works as an executor. MPI ends the whole job if it loses a process; run the command again to continue from the
-cache.
+This command starts nine processes: `holotrace summary` and eight workers. In Python, an
+`mpi4py.futures.MPIPoolExecutor` can be passed as the executor directly. MPI ends the whole job if it loses a process;
+run the command again to continue from the cache.
 """
 
 from __future__ import annotations

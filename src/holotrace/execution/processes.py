@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _MEMORY_OF_A_WORKER = 1 << 30
 _MOST_KEYS = 100_000
-"""Number of recent keys for which a pool remembers the worker of the last call."""
+"""For this many of the most recent keys, a pool remembers which worker ran the key's last call."""
 
 
 def processes(workers: int | None = None) -> RetryingExecutor:
@@ -31,7 +31,7 @@ def processes(workers: int | None = None) -> RetryingExecutor:
     is killed, its work is retried.
 
     Args:
-        workers: number of processes; by default one per core, limited to one per GiB of free memory.
+        workers: number of processes; by default one per core, but at most one per GiB of free memory.
 
     Raises:
         InvalidOptionError: `workers` is less than 1.
@@ -116,7 +116,7 @@ class _Worker(ProcessPoolExecutor):
         return len(self._calls)
 
     def call(self, fn: Callable[[], T]) -> Future[T]:
-        """Call `fn` after the earlier calls."""
+        """Call `fn` when the earlier calls have finished."""
         self._calls.append(future := self.submit(worker.call, fn))
         return future
 

@@ -9,7 +9,7 @@ class Progress(Protocol):
     """A progress display, such as the bar of the command line or of a notebook."""
 
     def start(self, total_bytes: int, description: str) -> None:
-        """Begin a task of `total_bytes`, such as reading one file."""
+        """Begin a task that processes `total_bytes`, such as reading one file."""
 
     def advance(self, byte_count: int, /) -> None:
         """Count `byte_count` more bytes as done."""

@@ -21,7 +21,7 @@ class RayExecutor(Executor):
     """Runs calls as Ray tasks.
 
     If `ray.init` was called before, the executor uses that connection. Otherwise, it opens one and closes it in
-    `shutdown`, which the end of the `with` block calls.
+    `shutdown`, which is called at the end of the `with` block.
     """
 
     def __init__(self, address: str | None = "auto", **options: Any) -> None:  # noqa: ANN401 -- options of ray.init

@@ -23,7 +23,7 @@ THREADS_VARIABLE = "HOLOTRACE_THREADS"
 """Environment variable: the number of threads that the reader uses in a process; one per core if unset."""
 
 pool_size = 0
-"""The number of workers in the pool of this worker; 0 in other processes."""
+"""The number of workers in the pool to which this worker belongs; 0 in processes that are not workers."""
 
 _LAST = -1_000_000
 """Exit priority of the finalizer that runs last."""
@@ -38,7 +38,7 @@ def begin(threads: int, workers: int, lifeline: Connection) -> None:
     os.environ["POLARS_MAX_THREADS"] = str(threads)
     os.environ[THREADS_VARIABLE] = str(threads)
     keep_freed_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all processes; only the parent reacts
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
     Finalize(None, _leave, exitpriority=_LAST)

@@ -180,7 +180,7 @@ def _edited(rank_trace: RankTrace, edits: Edits, events: Iterator[Event | str]) 
 
 
 def _in_order(edits: Edits) -> Change:
-    """Return the function that applies the edits in `rewritten`; it must be called with all events in file order."""
+    """Return a function for `rewritten` that applies the edits; call it with all events, in file order."""
     numbers = itertools.count()
 
     def changed(event: dict[str, Any]) -> Event | None:
@@ -226,7 +226,7 @@ def _with_events(source: str, end: int, events: Iterator[Event | str]) -> Iterat
 
 
 def _inserted(source: str, bracket: bytes, last: bytes, events: Iterator[Event | str]) -> Iterator[bytes]:
-    """Yield the text of the events, after a comma if the list already has events."""
+    """Yield the text of the events; it begins with a comma if the list already has events."""
     if bracket != b"]":
         raise has_changed(source)
     for index, text in enumerate(joined_with_commas(events)):

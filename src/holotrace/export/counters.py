@@ -31,7 +31,7 @@ def counter_events(rank_trace: RankTrace, kinds: TimeSeriesTypes = ALL_COUNTERS)
     """Yield the JSON text of counter events, one for each change of a queue length or bandwidth.
 
         Queue Length   `id` is the stream; the value is the number of launched kernels and copies that have not started
-        Memcpy DtoH …  one counter for each kind of copy; the value is in GB/s
+        Memcpy DtoH …  one counter for each kind of copy; the value is the bandwidth in GB/s
 
     Both kinds of counters have the device's pid. A rank without device work has no counters.
     """

@@ -41,7 +41,8 @@ BETWEEN_ACTIVITIES = (
     EdgeType.HOST_SYNCHRONISATION,
     EdgeType.HAND_OVER,
 )
-"""Types of path edges drawn as arrows by default; all others lie within an event or between neighbours on a stream."""
+"""Types of path edges drawn as arrows by default; edges of other types lie within an event or join neighbours on a
+stream."""
 
 _ALWAYS_SHOWN = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION, EventKind.INSTANT, EventKind.MEMORY)
 _ROWS_AT_ONCE = 50_000
@@ -74,11 +75,11 @@ def write_critical_path_overlay(  # noqa: PLR0913 -- what to show, and where to 
 
     Args:
         rank_trace: the rank.
-        path_graph: its `holotrace.critical_path_graph`.
+        path_graph: the result of `holotrace.critical_path_graph` for the rank.
         target: where to write; compressed if the name ends in `.gz`.
         path_edges: row numbers of the edges to draw as the path; by default, the edges of the path's segments.
-        only_critical: drop the profiler's arrows, and all events with a duration that are not on the path, except
-            annotations and Python functions.
+        only_critical: drop the profiler's arrows, and all events that have a duration but are not on the path; keep
+            annotations and Python functions in any case.
         all_edges: draw all edges of the graph, not only the edges of the path.
         zero_launches: with `all_edges`, also draw edges of length 0 from a launch to its work.
         arrows: the types of path edges to draw.
@@ -129,7 +130,7 @@ def _fates(rank_trace: RankTrace, critical: pl.Series, *, only_critical: bool) -
 
 
 def _flows(rank_trace: RankTrace, path_graph: PathGraph, edges: pl.DataFrame) -> Iterator[str]:
-    """Yield the JSON text of two events for each edge: the start and the end of its arrow."""
+    """For each edge, yield the JSON text of two events: the start and the end of the edge's arrow."""
     places = _places(rank_trace, path_graph)
     ends = edges.filter(_has_event(places, edges["source"]) & _has_event(places, edges["target"]))
     for rows in ends.with_row_index("flow").iter_slices(_ROWS_AT_ONCE):
@@ -146,7 +147,7 @@ def _has_event(places: pl.DataFrame, nodes: pl.Series) -> pl.Series:
 
 
 def _places(rank_trace: RankTrace, path_graph: PathGraph) -> pl.DataFrame:
-    """Return pid, tid and ts of each node as JSON text; null for the two ends of the window.
+    """Return pid, tid and ts of each node as JSON text; null for the two nodes that mark the ends of the window.
 
     An arrow from the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
     events.

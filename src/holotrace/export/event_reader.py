@@ -20,7 +20,8 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 _LONGEST_LITERAL = len("-Infinity")
 _GAP = re.compile(r"\}(?=[ \t\r\n]*,[ \t\r\n]*\{)")
 _LOOK_BACK = 1 << 16
-"""How many characters at the end of the buffer to search for a gap between events; most events are shorter."""
+"""How many characters at the end of the buffer to search for a gap between events; most events are shorter than
+this."""
 
 _CUT_OFF = object()
 """Stands for a value that is cut off by the end of the file."""

@@ -173,7 +173,7 @@ def _read(source: Location) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return a member; reject a compressed one, because it might fill memory and holotrace never writes any."""
+    """Return a member; reject compressed members: holotrace never writes any, and they might fill the memory."""
     try:
         member = archive.getinfo(name)
     except KeyError:

@@ -48,12 +48,12 @@ MOST_FIGURE_BYTES = 1_500_000
 """Maximum size of all figures together; the report omits the largest figures until the others fit."""
 
 MOST_ROWS = (200, 50, 10)
-"""Limits on the rows of a table: the report uses the first limit that makes the file small enough. A note counts the
-omitted rows and names the command that prints all rows.
+"""Limits on the rows of a table: the report uses the first limit that makes the file small enough. If rows are omitted,
+a note gives their number and the command that prints all rows.
 """
 
 MOST_REASONS = 12
-"""Maximum number of reasons why an analysis has no data."""
+"""Maximum number of reasons that the report lists if an analysis has no data."""
 
 MOST_RANKS = 16
 """Maximum number of ranks that a finding lists."""
@@ -277,7 +277,7 @@ def _figures_of(name: str, result: Result) -> Iterator[tuple[str, go.Figure]]:
 
 
 def _fitting(figures: dict[str, _Figure]) -> dict[str, _Figure]:
-    """Keep the smallest figures, as many as fit, in the original order."""
+    """Keep as many figures as fit, the smallest ones, in the original order."""
     sizes = {name: len(_json_in_html(figure.drawing)) for name, figure in figures.items()}
     rising = sorted(sizes, key=lambda name: sizes[name])
     totals = accumulate(sizes[name] for name in rising)
@@ -307,7 +307,7 @@ def _hash(script: str) -> str:
 
 
 def _script(text: str) -> str:
-    """Return a script with the line endings that a browser hashes; with others, the hash would not match."""
+    """Return a script with the line endings that a browser hashes; with any others, the hash would not match."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -55,7 +55,7 @@ class CaptureFiles:
 
     paths      files and folders
     named      whether the user named the paths; if so, a file that is not a capture is an error
-    reader_of  returns the reader of a file, or None if the file may not be read
+    reader_of  returns the reader of a file, or None if reading the file is not allowed
     """
 
     paths: tuple[str, ...]
@@ -89,7 +89,7 @@ class CaptureFiles:
     def _opened(self, path: str) -> TraceFile:
         reader = self.reader_of(path)
         if reader is None:
-            message = f"{path} may not be read"
+            message = f"reading {path} is not allowed"
             raise UnreadableTraceError(message)
         return TraceFile(path, reader, cache=self.cache, progress=self.progress)
 

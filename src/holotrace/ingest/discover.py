@@ -384,7 +384,7 @@ def _shared_rank(rank: int, first: str, second: str) -> str:
 def nothing_there(path: str) -> str:
     """Return the message for a path that does not exist, with similar names or the content of its folder."""
     if not path.strip():
-        return f"{path!r} is not a path; name a trace file or a folder of them"
+        return f"{path!r} is not a path; name a trace file or a folder of trace files"
     if glob.has_magic(path):
         return f"no file matches {path}"
     if (parent := _nearest_folder(located(path))) is None:
@@ -432,4 +432,6 @@ def _listing(children: list[Child]) -> str:
 def _subfolders(source: str) -> str:
     names = [child.name for child in readable_children(located(source)) if child.is_dir]
     listed = ", ".join(sorted(names)[:_MOST_NAMES_SHOWN])
-    return f". Subfolders are not searched: {listed}; holotrace runs {source} lists their traces" if names else ""
+    return (
+        f". Subfolders are not searched: {listed}; to list their traces, run: holotrace runs {source}" if names else ""
+    )

@@ -54,7 +54,7 @@ class ExecutionTrace(EqualByContent):
 
 
 def read_execution_trace(path: Address) -> ExecutionTrace:
-    """Read an execution trace, plain or gzip, of any schema from 1.0 on, from a path or a URL.
+    """Read an execution trace (schema 1.0 or later; plain or gzip) at a path or a URL.
 
     Raises:
         TraceNotFoundError: the file does not exist.

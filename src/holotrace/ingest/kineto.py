@@ -137,7 +137,7 @@ def _expansion_of(path: str | Location, most: int | None) -> Iterator[int | None
 
 
 def _frames(tables: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """Convert the tables one by one, and release each before the next, so at most one table is in memory twice."""
+    """Convert the tables, and release each before converting the next, so at most one table is in memory twice."""
     return {name: pl.DataFrame(tables.pop(name)).rechunk() for name in list(tables)}
 
 

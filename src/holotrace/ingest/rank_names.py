@@ -17,7 +17,8 @@ _PARALLEL_AXES = {"local", "node", "tp", "pp", "dp", "ep", "cp", "sp", "dcp"}
 def rank_in_name(path: str) -> int | None:
     """Return the rank in a file name, or None.
 
-    `rank` takes precedence over `worker`; a rank along one axis (`local_rank3`, `tp_rank1`) is ignored.
+    `rank` takes precedence over `worker`; a rank within a host or along a parallel axis (`local_rank3`, `tp_rank1`) is
+    ignored.
     """
     name = name_of(path)
     for match in reversed(list(_RANK_IN_NAME.finditer(name))):

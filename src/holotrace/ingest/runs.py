@@ -6,8 +6,8 @@ Files directly in the log folder form a run with the folder's name. PyTorch name
 file names, the worker is the name without `.json` and similar suffixes. Compression is detected from the content.
 
 A span is a period in which the run's workers recorded. Spans are numbered from 1, in the order of the numbers in the
-file names: the n-th recordings of all workers form span n. If workers have different numbers of recordings, but the
-numbers in the file names are times, recordings from about the same time form a span.
+file names: the n-th recordings of all workers form span n. If some workers have more recordings than others, and the
+numbers in the file names are times, then recordings from about the same time form a span instead.
 """
 
 from __future__ import annotations

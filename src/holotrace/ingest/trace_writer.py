@@ -1,7 +1,7 @@
 """Files in the Chrome trace format that were written by programs other than PyTorch's profiler.
 
-VizTracer, Chrome, JAX and many others write this format. The reader accepts their files, but they contain no operators,
-kernels or steps, so to an analysis the job would seem to do nothing.
+VizTracer, Chrome, JAX and many others write this format. The reader accepts their files, but these contain no
+operators, kernels or steps, so an analysis would report that the job did nothing.
 """
 
 from __future__ import annotations

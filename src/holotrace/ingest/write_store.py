@@ -44,7 +44,7 @@ class Ingested:
 
     store      address of the store
     written    ranks that were written
-    unchanged  ranks already in the store, read from the same bytes
+    unchanged  ranks that were already in the store, and were read from the same bytes
     contents   all ranks that the store contains now
 
     >>> import holotrace
@@ -140,7 +140,7 @@ def _expect_room(store: Location) -> None:
 
 
 def _trace_file(rank_trace: RankTrace) -> TraceFile:
-    """Return the file of a rank; raise an error if the rank comes from a store or has a selection of events."""
+    """Return the trace file of a rank; raise an error if it was opened from a store or has a selection of events."""
     if not isinstance(rank_trace.file, TraceFile):
         message = f"rank {rank_trace.rank} is already in a store; copy its folder"
         raise InvalidOptionError(message)

@@ -1,4 +1,4 @@
-"""Temporary files; their names contain the writing process, so leftovers of killed processes can be removed."""
+"""Temporary files; their names identify the writing process, so leftovers of killed processes can be removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from platform import node
 _WRITER = re.compile(r"(?:(?P<machine>[0-9a-f]{8})-)?(?P<process>\d{1,9})-[0-9a-f]+")
 _NAME = re.compile(rf"(?:\.tmp-|holotrace-(?:sql-)?|\..*\.){_WRITER.pattern}(?:\.tmp)?", re.DOTALL)
 _OF_ANOTHER_MACHINE_AFTER_S = 86_400
-"""Age in seconds, without a change, after which another machine's temporary file is considered left behind."""
+"""Seconds without a change after which a temporary file of another machine is considered left behind."""
 
 
 def writer() -> str:
@@ -53,7 +53,7 @@ def is_temporary(path: Path) -> bool:
 
 
 def is_left_behind(path: Path) -> bool:
-    """Return whether the writing process has ended; if it ran on another machine, whether the path is a day old."""
+    """Return whether the writing process has ended; on another machine, whether the path is unchanged for a day."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         return False

@@ -217,7 +217,8 @@ class RemoteBytes:
 
     def _cut_short(self, at: int) -> UnreadableTraceError:
         return UnreadableTraceError(
-            f"{self.location.url} cannot be read: no bytes arrived after {at:,} of {self.status.size:,} in {TRIES} tries"
+            f"{self.location.url} cannot be read: after byte {at:,} of {self.status.size:,}, no more bytes arrived in "
+            f"{TRIES} tries"
         )
 
 

@@ -180,7 +180,7 @@ class RemotePath:
         return [(name + slash * (entry["type"] == "directory"), entry) for name, entry in named if name]
 
     def glob(self) -> list[RemotePath]:
-        """Return the files that match the pattern in this path.
+        """Return the files that match this path, which contains a glob pattern.
 
         Raises:
             UnreachableError: the folder cannot be searched.
@@ -203,7 +203,9 @@ class RemotePath:
             UnreachableError: the file cannot be reached.
         """
         if mode != "rb":
-            message = f"mode {mode!r}: files at URLs open for reading only; write with holotrace.locations.drafted"
+            message = (
+                f"mode {mode!r}: files at URLs can only be opened for reading; write with holotrace.locations.drafted"
+            )
             raise ValueError(message)
         return opened_file(self)
 
@@ -218,7 +220,7 @@ class RemotePath:
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Create a folder; do nothing in an object store, which has no folders."""
-        del parents, exist_ok  # both are treated as True; callers check the folder beforehand
+        del parents, exist_ok  # both options are treated as True; callers check the folder beforehand
         filesystem, path = self.filesystem
         if not writes_at_once(filesystem):
             with explained_errors(self):

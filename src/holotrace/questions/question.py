@@ -30,18 +30,18 @@ class Result(Protocol):
 
 @dataclass(frozen=True)
 class Analysis:
-    """One question about a trace, or about two.
+    """One question about a trace, or about two traces.
 
     package      folder of the question; function, figure, command and page are named after it
     title        readable name, for headings and navigation
     question     the question in words
-    definitions  terms of the tables and the figure, each with its meaning
+    definitions  terms used in the tables and the figure, each with its meaning
     section      the heading under which pages list the question
     options      options of the command, besides the common ones
     alias        name of the command, if it differs from the folder's name
     most_rows    maximum number of rows of a table on the terminal
-    needs        kinds of events; a trace without any of them has no data for the question
-    has_input    name of a function in `compute` that returns whether a rank has the input, if `needs` cannot say so
+    needs        kinds of events; a trace with no events of these kinds has no data for the question
+    has_input    name of a function in `compute` that returns whether a rank has the input, if `needs` is not enough
     fewest_ranks a trace with fewer ranks has no data for the question
 
     The computation and the tables are imported when first used, because both need polars.

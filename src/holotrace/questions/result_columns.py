@@ -1,8 +1,8 @@
 """Every column of a result: its type, unit, meaning and heading.
 
 All analyses share this list, so a name means the same in Python, in tables on a terminal or a page, in CSV and in JSON.
-SQL views use the same names. `tests/questions/test_result_columns.py` compares the analyses with this list, and
-docs/reference/columns.md shows it.
+The columns of SQL views have the same names. `tests/questions/test_result_columns.py` compares the analyses with this
+list, and docs/reference/columns.md shows it.
 
 Names follow rules. A name ends in its unit: `_ns`, `_fraction` (0 to 1), `_bytes`, `_bytes_per_s`, `_count`.
 `duration_ns` is the length of one event, `total_ns` the sum over many, `self_ns` the time outside nested events.
@@ -505,7 +505,7 @@ WAIT_CAUSES = (
 
 COLLECTIVES = (
     _text("process_group", "description and ranks of the group, such as mesh_dp [0, 2]; null if unknown", "group"),
-    _count("group_size", "ranks in the group; 2 for a send or receive", "ranks"),
+    _count("group_size", "number of ranks in the group; 2 for a send or receive", "ranks"),
     _count("instance", "number of the collective, equal on all its ranks; null if it was not matched"),
     _count("instance_count", "how often the collective ran", "instances"),
     _size(
@@ -669,7 +669,7 @@ CRITICAL_PATH = (
     _length("saved_ns", "measured_ns - predicted_ns", "saves"),
     _fraction("saved_fraction", "saved_ns / measured_ns", "share saved"),
 )
-"""The critical path, and the time that changes would save."""
+"""The critical path, and how much time would be saved by changes."""
 
 
 def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading: str = "") -> tuple[ResultColumn, ...]:
@@ -985,7 +985,7 @@ TRUST = (
     _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
     _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
     _count("doubt_count", "broken rules", "doubts"),
-    _count("case_count", "events or times that break the rule", "cases"),
+    _count("case_count", "number of events or times that break the rule", "cases"),
     _text("sentence", "what was found, and what it means", "doubt"),
 )
 """Whether the recording can be trusted."""

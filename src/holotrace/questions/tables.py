@@ -58,7 +58,7 @@ _PRINTED: Mapping[str, Callable[[float], str]] = MappingProxyType(
 """The formats of numbers, by the unit of their column."""
 
 _OFTEN_SMALL = ("mfu_fraction", "hfu_fraction")
-"""Fractions that are often so small that they are printed as 0.03 % instead of 0.0 %."""
+"""Fractions that are often so small that they are printed with two decimals: 0.03 % instead of 0.0 %."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ class PrintedTable:
 
 
 def print_view(view: View, result: object, limit: int) -> PrintedTable:
-    """Format a view of a result; of more than `limit` rows, keep those with the largest values in `telling`."""
+    """Format a view of a result like `print_frame`; rows are ranked by the view's column `telling`."""
     return print_frame(view.caption, view.table(result), limit, telling=view.telling)
 
 
 def print_frame(caption: str, frame: pl.DataFrame, limit: int, *, telling: str) -> PrintedTable:
-    """Format a frame; of more than `limit` rows, keep those with the largest values of the column `telling`."""
+    """Format a frame; keep at most `limit` rows, those with the largest absolute values in the column `telling`."""
     left_out = max(0, len(frame) - limit)
     kept = _most_telling(frame, limit, telling) if left_out else frame
     short = shown_names(kept)
@@ -117,7 +117,8 @@ def heading(column: str) -> str:
 def shown_names(frame: pl.DataFrame) -> dict[str, str]:
     """Return short names for the kernels and kernel sequences in a table.
 
-    The short names of kernels are distinct. If a table has more than `_MOST_NAMES` kernels, their names are left out.
+    The short names of kernels are distinct. If a table has more than `_MOST_NAMES` kernels, the result contains none of
+    their names.
     """
     columns = [frame.get_column(name) for name in ("name", "event") if frame.schema.get(name) == pl.String]
     names = {
@@ -177,7 +178,7 @@ def _sequence_text(names: Sequence[str], short: Mapping[str, str]) -> str:
 
 
 def _most_telling(frame: pl.DataFrame, limit: int, telling: str) -> pl.DataFrame:
-    """Keep the `limit` rows with the largest absolute values of `telling`, in their original order."""
+    """Keep the `limit` rows with the largest absolute values in the column `telling`, in their original order."""
     rank = pl.col(telling).fill_null(0).abs().rank("ordinal", descending=True)
     return frame.filter(rank <= limit)
 

@@ -30,7 +30,8 @@ _ALONE = {
 _LISTS = {"list", "array"}
 
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since 1970: Python and Polars can print this range; DuckDB's is larger."""
+"""0001-01-01 and 9999-12-31 in days since 1970: Python and Polars can print dates in this range; DuckDB's range is
+larger."""
 
 _PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 

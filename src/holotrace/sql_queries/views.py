@@ -103,10 +103,10 @@ VIEWS: dict[str, SqlView] = {
             (
                 Column("source", "text", "the trace file: a path or a URL"),
                 Column("host_name", "text", "as written in the file"),
-                Column("world_size", "int64", "ranks of the job"),
+                Column("world_size", "int64", "number of ranks in the job"),
                 Column("backend", "text", "nccl, gloo, …"),
                 Column("device_name", "text", "name of the first device"),
-                Column("device_count", "int64", "devices that the rank saw"),
+                Column("device_count", "int64", "number of devices that the rank saw"),
                 Column("start_ns", "int64", "start of the first event with a duration", _EPOCH),
                 Column("end_ns", "int64", "end of the last event with a duration", _EPOCH),
                 _DURATION,
@@ -264,7 +264,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("collective", "text", "as PyTorch names it: all_reduce, all_gather, …, send, recv, or unknown"),
                 Column("dtype", "text", "element type"),
                 Column("process_group", "text", "description and ranks of the group; null if unknown"),
-                Column("group_size", "int64", "ranks in the group; 2 for a send or receive"),
+                Column("group_size", "int64", "number of ranks in the group; 2 for a send or receive"),
                 Column(
                     "message_bytes",
                     "int64",
@@ -306,8 +306,10 @@ VIEWS: dict[str, SqlView] = {
                 Column("stream", "int64", "stream or queue; null if the doubt is about all streams, or the host"),
                 Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
                 Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
-                Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
-                Column("case_count", "int64", "events or times that break the rule"),
+                Column(
+                    "doubtful_ns", "int64", "time during which the recording breaks the rule; null if unknown", "ns"
+                ),
+                Column("case_count", "int64", "number of events or times that break the rule"),
                 Column("event_index", "uint32", "the event to look at first; null if there is none"),
                 Column("sentence", "text", "what was found, and what it means"),
             ),

@@ -1,7 +1,8 @@
 """Captures: recordings that show which operators launched the kernels of the CUDA and HIP graphs in a trace.
 
-A replayed graph has one launch for all its kernels, so the trace does not name their operators. They are named in a
-recording of the graph's capture, or of the same step without graphs. A rank reads captures only if it replays graphs.
+A replayed graph has one launch for all its kernels, so the trace does not name the kernels' operators. A recording of
+the graph's capture, or of the same step without graphs, does name them. A rank reads captures only if it replays
+graphs.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _NO_INT64 = 2**63
 _MOST_DIGITS = 40
 
 HIGHEST_RANK = 2**31 - 1
-"""Ranks are stored as int32; a larger number in a file is not taken as a rank."""
+"""Ranks are stored as int32; larger numbers in a file are not accepted as ranks."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Header:
     """Top-level keys of a trace; missing keys are None, 0 or empty.
 
     rank, world_size, backend   from `distributedInfo`
-    device_properties           one dict per visible device, with the strings and the numbers that fit into 64 bits
+    device_properties           one dict per visible device, with only strings and numbers that fit into 64 bits
     base_time_ns                `baseTimeNanoseconds`; it is already added to all stored times
     options                     for each name in OPTION_NAMES, whether the profiler option was on
     host_name, trace_name       names as written in the file

@@ -166,7 +166,7 @@ def open_store(store: Location) -> Trace:
 
 
 def stored_rank(store: Location, rank: int) -> StoredRank | None:
-    """Return the record of a stored rank; None if the rank is missing, damaged, or was read by another version."""
+    """Return the record of a stored rank; None if it is missing, damaged or from another reader version."""
     try:
         raw = read_sealed(rank_folder(store, rank) / RANK_MANIFEST, RANK)
         stored = StoredRank.from_json(raw)

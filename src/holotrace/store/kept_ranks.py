@@ -9,7 +9,7 @@ MOST_EVENTS_KEPT = 10_000_000
 
 
 class Rank(Protocol):
-    """The recording of a rank, which opens its file when first needed."""
+    """The recording of a rank; its file is opened when first needed."""
 
     @property
     def events_held(self) -> int:
@@ -26,7 +26,7 @@ class KeptRanks(Generic[R]):
     """The most recently used ranks, up to a total number of events."""
 
     def __init__(self) -> None:
-        """Start without any rank."""
+        """Start with no ranks."""
         self._ranks: dict[str, R] = {}  # least recently used first
         self._events_held: dict[str, int] = {}
 

@@ -44,7 +44,7 @@ class Plan(Generic[Partial, Result]):
         return self.answer(trace, executor).result
 
     def answer(self, trace: Trace, executor: Executor) -> Answer[Result]:
-        """Return the result of a trace, and the ranks that it covers; the first findings are about skipped ranks."""
+        """Return the result for a trace, and the ranks in the result; its first findings are about skipped ranks."""
         visit = trace.visit(partial(_answer_or_missing, self.one_rank), executor)
         return Answer(with_findings(visit.findings, self.result_of(visit.results)), visit.trace)
 
@@ -66,7 +66,7 @@ class Plan(Generic[Partial, Result]):
 
 @dataclass(frozen=True)
 class Answer(Generic[Result]):
-    """A result, and the trace with only the ranks that it covers."""
+    """A result, and the trace with only the ranks in the result."""
 
     result: Result
     trace: Trace

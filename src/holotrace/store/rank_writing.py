@@ -100,7 +100,7 @@ def _is_of_this_version(store: Location) -> bool:
 
 
 def is_begun(folder: Location) -> bool:
-    """Return whether another process is still creating the store: the folder has only the files written first."""
+    """Return whether another process is still creating the store: the folder has only the first files of a store."""
     return all(path.name.startswith(f".{STORE_MANIFEST}.") or path.name == STORE_MANIFEST for path in folder.iterdir())
 
 
@@ -189,8 +189,8 @@ def write_rank(run: Writing, rank: int, source: str, entry: Entry) -> StoredRank
         entry: the content of the trace file.
 
     Raises:
-        InvalidOptionError: another process is writing this rank from another file or, on an object store, from any
-            file.
+        InvalidOptionError: another process is writing this rank from another file or, on an object store, is
+            writing it at all.
         OSError: a file cannot be written.
     """
     store = run.store

@@ -34,7 +34,7 @@ _IN_FORCE: ContextVar[Mapping[str, tuple[Any, ...]] | None] = ContextVar("rules 
 
 
 class RuleTable(Generic[Rule]):
-    """Rules that classify names in one respect, such as the kinds of kernels.
+    """Rules that classify names by one property, for example kernels by their kind.
 
     Args:
         shipped: the rules that come with holotrace.

@@ -111,7 +111,7 @@ def sealed_file(kind: str, content: Json) -> bytes:
 
 @contextmanager
 def damage_reported(path: Location) -> Iterator[None]:
-    """Turn any error with a JSON file of a store into an UnreadableTraceError with a clear message."""
+    """Turn any error in reading a JSON file of a store into an UnreadableTraceError with a clear message."""
     try:
         yield
     except HolotraceError:

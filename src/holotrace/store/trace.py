@@ -61,9 +61,9 @@ _MOST_RANKS_SHOWN = 8
 
 _MOST_EVENTS_HELD = 20_000_000
 _EVENTS_OF_ANY_RANK = 10_000
-"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; beyond that, it forgets the
-least recently used ranks. `_EVENTS_OF_ANY_RANK` is added for every rank, because even a rank without events takes a
-megabyte.
+"""A process keeps at most `_MOST_EVENTS_HELD` events (about 100 bytes each) in memory; if there are more, it forgets
+the least recently used ranks. Every rank counts as `_EVENTS_OF_ANY_RANK` more events than it has, because even a rank
+without events needs a megabyte.
 """
 
 
@@ -470,7 +470,7 @@ Selection: TypeAlias = Callable[[RankTrace], npt.NDArray[np.bool_]]
 
 @runtime_checkable
 class DeviceSelection(Protocol):
-    """A selection that can be evaluated for device work alone; many analyses need nothing else."""
+    """A selection that can also be evaluated for device work only; many analyses use no other events."""
 
     def of_device_rows(self, rank_trace: RankTrace) -> npt.NDArray[np.bool_]:
         """Return whether to keep each row of `holotrace.enrich.device.device_work.device_rows`."""

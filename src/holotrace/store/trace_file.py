@@ -36,7 +36,8 @@ _FEW_EVENTS = 100_000
 """Tables of files with at most this many events are read completely, which is faster than reading single columns."""
 
 _MOST_KEPT_EVENTS = 5_000_000
-"""If a file has more events (about 50 bytes each), they do not stay in memory, but are read again for each question."""
+"""If a file has more events than this (about 50 bytes each), they are not kept in memory, but read again for each
+question."""
 
 
 class Reader(Protocol):
@@ -70,7 +71,7 @@ class TraceFile:
         progress: Progress = SILENT,
         base: str = "",
     ) -> None:
-        """Store the address of a file; a relative `path` starts from `base`, by default the current folder."""
+        """Store the address of a file; a relative `path` is relative to `base`, by default the current folder."""
         self.path = str(path)
         self._base = base or str(Path.cwd())
         self._reader = reader
@@ -113,7 +114,7 @@ class TraceFile:
             return memo.get(wanted)
 
     def events_of(self, kinds: Sequence[int], columns: Sequence[str], names: pl.Series | None = None) -> pl.DataFrame:
-        """Return columns of the events of these kinds and names, in file order; those of large files are not kept."""
+        """Return columns of the events of these kinds and names, in file order; large files keep none in memory."""
         wanted = known_columns("events", columns)
         if self._is_small:
             events = self._kept_events(tuple(kinds))
@@ -180,7 +181,7 @@ class TraceFile:
             yield Entry(reading.header, reading.health, reading.content_hash, tables, stamp=stamp)
 
     def is_still(self, stamp: Stamp, content_hash: str) -> bool:
-        """Return whether the file has not changed since `stamp`, when its bytes had this hash.
+        """Return whether the file is unchanged since `stamp`, when its bytes had this hash.
 
         Raises:
             UnreadableTraceError: the file cannot be read.

@@ -19,7 +19,7 @@ from holotrace.store.trace import Trace
 from holotrace.testing.kineto_json import document
 
 Time: TypeAlias = int | float | Decimal
-"""Microseconds with at most three decimals; a float means the decimal number that `print` shows."""
+"""Microseconds with at most three decimals; a float stands for the decimal number that `print` shows."""
 
 Args: TypeAlias = Mapping[str, Any]
 """Args of one event, in addition to the builder's args; they replace args of the same name, and None removes an arg."""

@@ -104,8 +104,8 @@ class JobCalls(NamedTuple):
     calls        `CALL_SCHEMA`, sorted by rank and start
     hosts        name of the host of each rank
     clocks       clock of each host
-    shortest_ns  the shortest true time from the last start to the first end of any operation that ranks of several
-                 hosts leave together. No collective can bound the error of a clock more tightly.
+    shortest_ns  for operations that ranks of several hosts leave together, the shortest true time from the last start
+                 to the first end. No collective can bound the error of a clock more tightly.
     """
 
     calls: pl.DataFrame

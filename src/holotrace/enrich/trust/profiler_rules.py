@@ -1,4 +1,4 @@
-"""Find steps in which the profiler itself works, starts or stops."""
+"""Find steps in which the profiler's own work takes time, or in which the profiler starts or stops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holotrace.store.trace import RankTrace
 from holotrace.units import counted, duration_text, percent_text
 
 LARGEST_OVERHEAD = 0.05
-"""A step is reported if the profiler took more than this fraction of it."""
+"""A step is reported if the profiler's own work takes more than this fraction of its time."""
 
 _START = "Iteration Start"
 _END = "Record Window End"
@@ -62,7 +62,7 @@ def profiler_overhead(rank_trace: RankTrace) -> Iterator[Doubt]:
 
 
 def steps_with_profiler_start(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the steps in which the profiler starts or stops, because both can take seconds."""
+    """Doubt the steps in which the profiler starts or stops, because starting or stopping can take seconds."""
     whole, marks = _steps(rank_trace), _marks(rank_trace)
     if whole.is_empty() or marks.is_empty():
         return

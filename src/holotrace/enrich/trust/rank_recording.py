@@ -20,7 +20,7 @@ _VERSIONS = {
     "roctracer_version": "roctracer version",
     "schemaVersion": "schema of the trace",
 }
-"""Top-level keys of a trace that contain versions; `one_job` compares the versions of the runtimes."""
+"""Top-level keys of a trace whose values are versions. `one_job` compares the versions of the runtimes across ranks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class RankRecording:
     """Facts about a rank's file that should be equal on all ranks of a job.
 
     file         the facts that `one_job` compares
-    software     GPUs, versions and profiler options by name, as far as the file gives them
+    software     {name: value} of the GPUs, versions and profiler options that the file contains
     collectives  the first few collective kernels; see `first_collectives`
     """
 

@@ -20,15 +20,16 @@ from holotrace.units import counted, duration_text, percent_text
 TIMES_MEDIAN = 10
 FEWEST_SAMPLES = 8
 MOST_LEADING = 4
-"""Among 8 or more steps (or calls of a collective), up to 4 at the start that take over 10 times the median are a
-start-up transient. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
+"""If there are at least 8 steps (or calls of a collective), and the first 1 to 4 of them take over 10 times the median,
+these form a start-up transient. The numbers come from https://github.com/AMD-AGI/TraceLens/issues/1049.
 """
 
 LEAST_SHARE = 0.05
-"""Smaller fractions of the recording are within the normal variation between steps."""
+"""Smaller fractions of the recording are not reported, because they are within the normal variation between steps."""
 
 TIMES_LATER = 2
-"""The first calls must also take over twice as long as any later call, because the sizes of calls differ."""
+"""The first calls must also take over twice as long as any later call: calls with more data than the median call may be
+just as long."""
 
 _LEADING = {
     "event_index": pl.UInt32,
@@ -112,11 +113,12 @@ def _share_of_recording(rank_trace: RankTrace, times: Intervals) -> float:
 
 
 def slow_first_collectives(rank_trace: RankTrace) -> Iterator[Doubt]:
-    """Doubt the first calls of a collective kernel if they take more than 10 times its median.
+    """Doubt the first calls of a collective kernel if they take more than 10 times the kernel's median duration.
 
     A rank whose profiler starts early waits in its first collective for ranks whose profilers are still starting.
 
-    Source: https://github.com/AMD-AGI/Hyperloom/pull/1292, a first all-reduce of 15,747 ms in a window of 16,805 ms.
+    Source: https://github.com/AMD-AGI/Hyperloom/pull/1292, where the first all-reduce took 15,747 ms of a window of
+    16,805 ms.
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION)
     repeated = work.filter(pl.len().over("name") >= FEWEST_SAMPLES)
@@ -144,8 +146,9 @@ def first_collectives(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the first collective kernels of a rank, by start.
 
     Returns:
-        event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number, which are
-        equal on all ranks; null if unknown, or if ranks can leave the collective before all have entered it
+        event_index, start_ns, end_ns, device, stream, and `call`: the collective, its ranks and its number as one text,
+        equal on all ranks; null if one of them is unknown, or if ranks can leave the collective before all have
+        entered it
     """
     work = device_work(rank_trace).filter(pl.col("kernel_kind") == KernelKind.COMMUNICATION).head(MOST_LEADING)
     described = rank_trace.table("collectives", ["event_index", *_IDENTITY])

@@ -21,9 +21,9 @@ def collective_arrows(
 ) -> Iterator[bytes]:
     """Yield two events for each arrow as JSON, each preceded by a comma.
 
-    The other ranks wait until the last rank arrives, so arrows lead from its arrival to the same time on each of them.
-    For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back in time: if
-    imprecise clocks reverse the order, the arrow begins at the other rank.
+    All other ranks wait until the last rank arrives. Arrows therefore lead from its arrival to the same time on each
+    other rank. For a send, the arrow connects the start of the send to the end of the receive. Arrows never point back
+    in time: if imprecise clocks reverse the order of the two ends, the arrow is reversed too.
 
     Args:
         calls: as in `holotrace.enrich.across_ranks.matching.matching.Matching`.
@@ -65,7 +65,8 @@ def _ends(members: pl.DataFrame) -> pl.DataFrame:
         .select("instance", pl.col("rank", "start_ns", "pid", "tid").name.prefix("source_"), is_send.alias("is_send"))
     )
     others = members.join(sources, on="instance").filter(pl.col("rank") != pl.col("source_rank"))
-    # An arrow at the end of an event is drawn a nanosecond early: a timeline binds arrows only to running events.
+    # An arrow at the end of an event is drawn a nanosecond early, because a timeline binds arrows only to running
+    # events.
     last_ns = pl.max_horizontal(pl.col("end_ns") - 1, "start_ns")
     arrival_ns = pl.min_horizontal(pl.max_horizontal("source_start_ns", "start_ns"), last_ns)
     is_coalesced = pl.col("kernel_count") > 1  # for a coalesced call, the table has only the first kernel

@@ -32,9 +32,9 @@ MERGED_NAME = "merged_ranks.json.gz"
 """Name of the file that `holotrace export` writes; `open_trace` skips it in a folder."""
 
 _METHOD = (
-    "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9, estimated from the collectives that "
-    "hosts share: no rank leaves a collective before all ranks have entered it. The true offset is within "
-    "half_width_ns of offset_ns."
+    "Times of each host are corrected by offset_ns + drift_ppb * (time - at_ns) / 1e9. Offset and drift are estimated "
+    "from the collectives that hosts share, because no rank leaves a collective before all ranks have entered it. The "
+    "true offset is within half_width_ns of offset_ns."
 )
 
 
@@ -91,7 +91,8 @@ def write_merged_trace(  # noqa: PLR0913 -- options by name
     category `across_ranks` connect the ranks of each matched collective. Queue lengths and copy bandwidths are added as
     counters. The file's `metadata` contains the offset, half-width and drift of each host.
 
-    Ranks are read and written one after the other, so the largest rank determines how much memory is needed.
+    Ranks are read and written one after the other, so the rank with the largest file determines how much memory is
+    needed.
 
     Args:
         trace: the ranks; selections of events are ignored.

@@ -28,7 +28,7 @@ class Process(NamedTuple):
 def processes(rank_trace: RankTrace) -> tuple[Process, ...]:
     """Return the processes of a rank, in the order that the file prescribes.
 
-    Processes without events or counters are left out; profilers also name devices on which nothing ran.
+    Processes without events or counters are left out: profilers write names even for devices on which nothing ran.
     """
     tracks = rank_trace.table("tracks", ["process_id", "process_text"])
     texts = rank_trace.texts(tracks["process_text"])

@@ -54,7 +54,8 @@ FOLDER_VARIABLE = "HOLOTRACE_CACHE_DIR"
 """Environment variable: the path or URL of the folder to use instead of the user's cache folder."""
 
 LIMIT_VARIABLE = "HOLOTRACE_CACHE_LIMIT_BYTES"
-"""Environment variable: maximum size of the user's cache; the least recently used entries are removed above it."""
+"""Environment variable: maximum size of the user's cache; if it is exceeded, the least recently used entries are
+removed."""
 
 DEFAULT_LIMIT_BYTES = 20 << 30
 BESIDE_NAME = ".holotrace_cache"
@@ -152,7 +153,7 @@ class Cache:
                 logger.warning("the cache %s cannot be written: %s", self.shared, error)
 
     def add(self, source: Location, read: Callable[[Path], Reading]) -> Entry:
-        """Let `read` write the tables of `source` into a folder, and keep it as an entry; an interrupt leaves no files.
+        """Let `read` write the tables of `source` into a folder, which becomes an entry; an interrupt leaves no files.
 
         Files are not synced to disk. If a power cut damages them, the checksums show this, and the trace is read again.
 

@@ -19,8 +19,8 @@ from holotrace.store.tables.checksums import TableSums, is_sealed, sealed, unsea
 MANIFEST = "manifest.json"
 """Name of the manifest, which is written last, so an entry with a manifest is complete."""
 
-# A file changed again within the resolution of its time stamp looks unchanged. The coarsest resolution is FAT's 2 s:
-# https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
+# If a file is changed again within the resolution of its time stamp, it looks unchanged. The coarsest resolution is
+# FAT's 2 s: https://learn.microsoft.com/en-us/windows/win32/sysinfo/file-times
 _TIMESTAMP_RESOLUTION_NS = 2_000_000_000
 
 
@@ -62,7 +62,7 @@ class Stamp:
         """Return the current stamp of a file.
 
         Raises:
-            UnreadableTraceError: the file no longer exists, or may not be read.
+            UnreadableTraceError: the file no longer exists, or access is denied.
         """
         taken_ns = time.time_ns()
         try:
@@ -77,7 +77,7 @@ class Stamp:
         return cls(status.size, mtime_ns, taken_ns, status.etag, status.changed_ns, status.inode)
 
     def surely_same_as(self, now: Stamp) -> bool:
-        """Return whether the file is certainly unchanged, by its version or, without one, by old enough times."""
+        """Return whether the file is surely unchanged: by its version or, if it has none, by old enough times."""
         if self.etag or now.etag:
             return (self.size, self.etag) == (now.size, now.etag)
         settled = max(self.mtime_ns, self.changed_ns) < self.taken_ns - _TIMESTAMP_RESOLUTION_NS
@@ -97,7 +97,7 @@ class Entry:
 
     @classmethod
     def in_memory(cls, reading: Reading) -> Entry:
-        """Return an entry for the output of a reader that is not in a cache."""
+        """Return an entry that is in memory and not in a cache, with the output of a reader."""
         return cls(reading.header, reading.health, reading.content_hash, reading.tables)
 
     @classmethod
@@ -143,7 +143,7 @@ class Entry:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _restamp(self, now: Stamp) -> None:
-        """Record that the content was unchanged at `now`; if that fails, the next use compares it again."""
+        """Record that the content was unchanged at `now`; if that fails, the next use compares the content again."""
         if self.folder is not None:
             with suppress(OSError, DamagedEntryError):
                 write_manifest(self.folder, replace(self, stamp=now))
