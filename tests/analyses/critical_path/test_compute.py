@@ -295,7 +295,7 @@ def test_a_blocking_copy_is_on_the_path() -> None:
 
 
 def test_data_loading_is_recognised_by_name() -> None:
-    """By default, a DataLoader range and its operators are data loading; `data_loading` sets other patterns."""
+    """By default, a DataLoader range and its operators belong to data loading; `data_loading` sets other patterns."""
     builder = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -428,7 +428,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """A kernel 5 ms earlier shows that the stream was recorded, so the later kernel waited only for its launch."""
+    """A kernel that ran 5 ms earlier shows that the stream was recorded, so the later kernel waited for its launch."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
