@@ -349,7 +349,7 @@ def test_steps_without_recorded_work_are_cut_off() -> None:
 
 
 def two_ranks(late_us: int) -> TraceBuilder:
-    """Return two ranks with two steps; in each, rank 1 joins an all-reduce `late_us` late, which ends at 80 µs."""
+    """Return two ranks with two steps; in each, an all-reduce ends at 80 µs, and rank 1 joins it `late_us` late."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a")
