@@ -213,7 +213,7 @@ def test_communication_overlap_is_equal(case: Case) -> None:
 
 @golden_cases(*WHOLE_MICROSECONDS, *NANOSECONDS, *WITH_SYNC_ROWS)
 def test_idle_time_of_every_stream_adds_up_to_the_same(case: Case) -> None:
-    """Idle times equal HTA's, except that HTA subtracts overlapping work on a stream (114 µs in trace_diff_test)."""
+    """Idle times equal HTA's, but HTA subtracts work that overlaps on a stream twice (114 µs in trace_diff_test)."""
     ours = idle_time(case.trace).per_stream
     for rank in case.trace.ranks:
         theirs = case.table(f"get_idle_time_breakdown.rank{rank}.0")

@@ -85,7 +85,7 @@ def test_two_libraries_and_unknown_names_count_by_default(goldens, tmp_path) -> 
     ("other", "unmatched"), [("comm_sizes_by_dtype", [5_000, 160_000]), ("nccl_all_to_all_not_known", [5_000, None])]
 )
 def test_ranks_with_different_collectives_have_no_view_in_the_plugin(other, unmatched, goldens, tmp_path) -> None:
-    """If the n-th collectives of the workers differ, the plugin has no view, and all communication is unmatched."""
+    """If the n-th collectives of the workers differ, the plugin shows no view, so all communication is unmatched."""
     folder = goldens / "tb_edge"
     inputs = ("two_workers_like_names", other)
     names = {folder / name / "input.pt.trace.json": f"worker{rank}" for rank, name in enumerate(inputs)}

@@ -206,7 +206,7 @@ def test_modules(answered):
 @pytest.mark.parametrize("compat", [None, COMPAT])
 @pytest.mark.parametrize("name", LOST)
 def test_a_file_that_the_plugin_fails_on_has_a_result(goldens, name, compat):
-    """The plugin fails on files with one defective event; we still list the operators of the other events."""
+    """The plugin fails on files with one defective event; we still list operators and modules."""
     trace = open_trace(next((goldens / "tb_edge" / name).glob("input*")), cache=False)
 
     assert operators(trace, compat=compat).per_operator["call_count"].sum() > 0

@@ -61,7 +61,7 @@ LOSING = (
     "nested.json.gz",
     "cut_off.json.gz",
 )
-"""Files whose damage loses events or metadata."""
+"""Files in which events or metadata are lost because of the damage."""
 
 
 @pytest.fixture(scope="module")

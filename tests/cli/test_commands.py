@@ -205,7 +205,7 @@ def test_a_summary_begins_with_problems_of_the_files(job) -> None:
 
 
 def test_several_files_are_one_job(tmp_path) -> None:
-    """The files that a shell passes for `*.json` are one job."""
+    """The files that a shell passes for `*.json` are opened as one job."""
     paths = gpu_job().write(tmp_path / "job")
     assert json.loads(run("temporal-breakdown", *map(str, paths), "--json"))["ranks"] == [0, 1]
 

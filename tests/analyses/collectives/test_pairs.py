@@ -93,7 +93,7 @@ def test_unaligned_clocks_give_all_pairs_the_time_of_the_whole() -> None:
 
 @pytest.mark.parametrize(("dtype", "slowdowns"), [("Float", [2 / 3, 4 / 3]), ("Unknown", [None, None])])
 def test_sends_of_unknown_size_are_not_compared(dtype: str, slowdowns: list[float | None]) -> None:
-    """Sends of 100 and 200 µs have a slowdown if their sizes are known, and null if the element type is unknown."""
+    """The slowdown of sends of 100 and 200 µs is computed if their sizes are known; otherwise, it is null."""
     builder = TraceBuilder()
     for rank, number in product(range(4), range(3)):
         source = rank - rank % 2
@@ -165,7 +165,7 @@ def test_planted_slow_pairs_are_named_and_no_others() -> None:
 
 
 def test_more_all_to_alls_than_can_be_counted_are_left_out(monkeypatch) -> None:
-    """With a limit of 80 transfers, two of four all-to-alls (36 transfers each) are covered; a finding says so."""
+    """With a limit of 80 transfers, only two of four all-to-alls (36 transfers each) are counted; a finding says so."""
     monkeypatch.setattr("holotrace.analyses.collectives.pairs.MOST_TRANSFERS", 80)
 
     result = exchanged()

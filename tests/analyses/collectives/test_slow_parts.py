@@ -41,12 +41,12 @@ _PAIRS = dict.fromkeys(combinations("abcde", 2), 1_000.0)
 
 
 def test_equal_links_are_not_slow():
-    """If all ten links between five hosts take equally long, none is slow."""
+    """If collectives take equally long on all ten links between five hosts, no link is slow."""
     assert _parts(_instances(_PAIRS)) == []
 
 
 def test_one_slow_link_is_named():
-    """The link between b and d takes three times as long as the others."""
+    """Collectives on the link between b and d take three times as long as on the other links."""
     assert _parts(_instances(_PAIRS | {("b", "d"): 3_000.0})) == [("link", "b and d", 3.0)]
 
 
@@ -127,7 +127,7 @@ def _job_with_a_slow_group(**called: str) -> Trace:
 
 
 def _random_job(seed: int, planted: str) -> tuple[pl.DataFrame, set[tuple[str, str]]]:
-    """Return the sends between 4 to 64 hosts, and the slow link or host among them, if there is one.
+    """Return sends between hosts (4 to 64), and the slow link or host, if there is one.
 
     Send times on a link vary by up to 15 %, and 3 % of the sends take 2 to 10 times as long. On a slow link or host,
     sends take 1.5 to 4 times as long.

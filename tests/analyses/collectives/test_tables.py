@@ -22,7 +22,7 @@ def test_the_late_rank_is_named_where_it_is_last_more_often_than_not() -> None:
 
 
 def test_every_table_prints() -> None:
-    """Every view can be printed, even if the result has no sends or fits."""
+    """Every view can be printed, even if the result contains no sends and no fitted latencies."""
     builder = TraceBuilder().header(host_name="a").collective(start_us=0, duration_us=50)
     result = collectives(builder.rank(1).header(host_name="a").collective(start_us=40, duration_us=10).build())
 

@@ -19,7 +19,7 @@ def test_communication_overlap_splits_the_time_into_hidden_and_exposed() -> None
 
 
 def test_a_trace_without_communication_has_a_message_instead_of_axes() -> None:
-    """The figure shows a message, because empty axes would look like a failure."""
+    """Without communication, the figure shows a message, because empty axes would look like a failure."""
     table = pl.DataFrame(
         {"rank": [0], "communication_ns": [0], "overlap_ns": [0], "exposed_ns": [0], "overlap_fraction": [None]}
     )

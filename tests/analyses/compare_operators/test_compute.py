@@ -197,7 +197,7 @@ def test_wrappers_steps_and_annotations_are_not_part_of_a_path() -> None:
 
 
 def test_work_outside_of_steps_does_not_count_where_both_have_them() -> None:
-    """Events after the step are ignored. A kernel in the step without a launch is listed under "no operator"."""
+    """Events after the step are ignored. If a kernel in the step has no launch, it is listed under "no operator"."""
     control, test = training(SINGLE, 20, "gemm", 10), training(SINGLE, 20, "gemm", 10)
     test.operator("aten::late", start_us=500, duration_us=9).kernel("alone", start_us=600, duration_us=9)
     test.kernel("unknown", start_us=95, duration_us=3)
@@ -245,7 +245,7 @@ def test_the_tables_equal_their_golden_copies(golden, real_traces: Path) -> None
 
 @pytest.mark.parametrize("name", DIFFS)
 def test_pairs_equal_those_of_the_plugin(name: str, goldens: Path, real_traces: Path) -> None:
-    """For every pair, the names, the times in µs and the operators in it equal those in the plugin's output."""
+    """Every pair has the same names, times in µs and operators as in the plugin's output."""
     traces = [case(side, goldens, real_traces).trace for side in DIFFS[name]]
     sides = [PluginSide.of(_only_rank(trace)) for trace in traces]
     nodes = json.loads(gzip.decompress((goldens / "tb" / "diff" / name / "nodes.json.gz").read_bytes()))

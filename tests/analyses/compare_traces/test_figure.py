@@ -11,7 +11,7 @@ from jobs import MARKUP
 
 
 def test_the_names_that_changed_most_come_first() -> None:
-    """Gemm falls from 40 to 10 µs and relu rises from 1 to 2 calls; a kernel that did not change is not drawn."""
+    """The time of gemm falls from 40 to 10 µs, and relu has 2 calls instead of 1; an unchanged kernel is not drawn."""
     control = TraceBuilder().kernel("gemm", start_us=0, duration_us=40).kernel("relu", start_us=50, duration_us=5)
     control.kernel("same", start_us=60, duration_us=5)
     test = TraceBuilder().kernel("gemm", start_us=0, duration_us=10).kernel("relu", start_us=50, duration_us=5)

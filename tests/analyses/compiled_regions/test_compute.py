@@ -121,7 +121,7 @@ arguments are 2, 3, 3.5 and 4.
 
 
 def test_a_log_says_which_functions_were_compiled_again_and_why():
-    """The model ran with three shapes and without gradients; the reasons equal the output of TORCH_LOGS=recompiles."""
+    """The reasons for compiling the model again (new shapes, no gradients) equal those of TORCH_LOGS=recompiles."""
     trace = holotrace.open_trace(RECORDED / "train.pt.trace.json.gz")
     result = holotrace.compiled_regions(trace, compile_log=RECORDED / "torch_trace")
 
@@ -209,7 +209,7 @@ def _stacks(version: int, stacks: dict[str, list[str]]) -> list[str]:
     ],
 )
 def test_each_rank_has_its_own_log(tmp_path, name):
-    """The rank is read from the name of the log or of its folder; without a log, the rank's function is null."""
+    """The rank is read from the name of the log or of its folder; if a rank has no log, its function is null."""
     builder = TraceBuilder()
     for rank in (0, 1, 2):
         builder.rank(rank).operator("Torch-Compiled Region: 0/0", start_us=0, duration_us=50)

@@ -122,7 +122,7 @@ def test_a_function_before_the_first_operator_is_named() -> None:
 
 
 def test_each_function_in_a_gap_has_its_own_time() -> None:
-    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; 5 µs before and after `save` have no function."""
+    """In a 60 µs gap, `save` runs for 50 µs and calls `write` twice; before and after `save`, no function runs."""
     builder = on_one_host(0, 1)
     builder.rank(0).step(1, 0, 70, rank=0).operator("aten::mm", start_us=0, duration_us=10, rank=0)
     builder.rank(1).step(1, 0, 80, rank=1).operator("aten::mm", start_us=60, duration_us=20, rank=1)
@@ -175,7 +175,7 @@ def test_a_receive_leads_to_the_sender() -> None:
 
 
 def test_a_thread_that_waits_late_for_a_message_was_not_delayed_by_it() -> None:
-    """Rank 0 sends at 10 µs, but rank 1 works until 60 µs before it needs the message, so the path stays on rank 1."""
+    """Rank 0 sends at 10 µs, but rank 1 needs the message only at 60 µs, so the path stays on rank 1."""
     builder = on_one_host(0, 1)
     groups = {"Process Group Name": "0", "Process Group Ranks": "[0, 1]", "Group size": 2, "Input Dims": [[8]]}
     send = {"Concrete Inputs": ["", "", "1", "0"], "Input Dims": [[[8]]], "Input type": ["TensorList"]}
@@ -282,7 +282,7 @@ SLOW_RANKS = {"pipeline_gloo_4rank": 2, "ddp_gloo_4rank": 3}
 
 @pytest.mark.parametrize("name", SLOW_RANKS)
 def test_the_rank_that_sleeps_is_on_the_path_of_recorded_jobs(real_traces: Path, name: str) -> None:
-    """In both recordings, one rank sleeps: the path spends most time on this rank and contains its `sleep`."""
+    """In both recordings, one rank sleeps: the path spends most of its time on this rank and contains its `sleep`."""
     result = across(opened(real_traces / name), segment_limit=10**9)
     most = result.per_rank.sort("total_ns").row(-1, named=True)
     assert most["rank"] == SLOW_RANKS[name]

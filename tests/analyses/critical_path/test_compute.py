@@ -106,7 +106,7 @@ def test_communication_that_computation_waits_for_bounds_the_step() -> None:
 
 
 def waits(stream: int, record: int) -> dict[str, int]:
-    """Return the args of a synchronisation in which a stream waits for a CUDA event recorded on `stream`."""
+    """Return the args of a synchronisation in which another stream waits for a CUDA event recorded on `stream`."""
     return {"wait_on_stream": stream, "wait_on_cuda_event_record_corr_id": record}
 
 
@@ -295,7 +295,7 @@ def test_a_blocking_copy_is_on_the_path() -> None:
 
 
 def test_data_loading_is_recognised_by_name() -> None:
-    """By default, a DataLoader range and its operators are data loading; `data_loading` sets other patterns."""
+    """By default, a DataLoader range and its operators belong to data loading; `data_loading` sets other patterns."""
     builder = (
         TraceBuilder()
         .step(1, 0, 50)
@@ -322,7 +322,7 @@ def classes(per_class: pl.DataFrame) -> dict[str, int]:
 
 
 def test_collectives_of_the_host_are_communication() -> None:
-    """A gloo all-reduce of 70 µs on a separate thread is communication while the main thread waits."""
+    """The main thread waits while another thread runs a gloo all-reduce for 70 µs; this time is communication."""
     builder = (
         TraceBuilder()
         .step(1, 0, 100)
@@ -428,7 +428,7 @@ def test_a_first_kernel_that_begins_at_once_has_a_launch_delay() -> None:
 
 
 def test_a_stream_that_was_recorded_before_the_window_is_known_to_be_idle() -> None:
-    """A kernel 5 ms earlier shows that the stream was recorded, so the later kernel waited only for its launch."""
+    """A kernel that ran 5 ms earlier shows that the stream was recorded, so the later kernel waited for its launch."""
     builder = TraceBuilder().kernel("earlier", start_us=5, duration_us=1, launch_us=2).step(1, 5_000, 500)
     builder.kernel("late", start_us=5_400, duration_us=200, launch_us=5_010)
 
@@ -560,7 +560,7 @@ def test_an_empty_rank_is_an_error() -> None:
 
 
 def assert_accounts_for_its_window(path_graph: PathGraph) -> None:
-    """Assert that the path fills its window without gaps, has no slack, and takes as long when it is replayed."""
+    """Assert that the path fills its window without gaps and has no slack, and that its replay takes equally long."""
     graph, segments = path_graph.graph, path_graph.segments
     start_ns, end_ns = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
     assert (start_ns[0], end_ns[-1]) == (graph.window_start_ns, graph.window_end_ns)
@@ -656,7 +656,7 @@ def _all_ranks(folder: Path) -> Iterator[RankTrace]:
 @pytest.mark.slow
 @given(trace_documents())
 def test_any_legal_file_has_a_path_or_says_why_not(document: bytes) -> None:
-    """Every legal trace file, with any times, ids and categories, has a path or raises a HolotraceError."""
+    """Any valid trace file, whatever its times, ids and categories, gives either a path or a HolotraceError."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rank0.json"
         path.write_bytes(document)

@@ -98,7 +98,7 @@ def test_the_facts_of_a_job_on_cpus_leave_out_devices() -> None:
 
 
 def test_partly_known_costs_are_said() -> None:
-    """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 %."""
+    """Half of the device time is a kernel with unknown FLOP, so the remark says that MFU covers 50 % of it."""
     builder = TraceBuilder().header(**H100).step(1, 0, 10_000)
     builder.operator("aten::mm", start_us=1, duration_us=10, args=PRODUCT)
     builder.kernel("nvjet_a", start_us=100, duration_us=2_000, launch_us=2)

@@ -150,7 +150,7 @@ def test_the_columns_and_their_types() -> None:
 
 
 def test_means_are_over_the_steps() -> None:
-    """Means cover the two steps only; a collective outside the steps has a separate row with a null step."""
+    """Means include only the two steps; a collective outside the steps has a separate row with a null step."""
     builder = TraceBuilder().step(1, 0, 10).step(2, 10, 30).annotation("gloo:barrier", start_us=50, duration_us=4)
     result = distributed(builder.build())
     assert result.per_rank.select("step_count", "mean_step_ns", "mean_collective_ns").rows() == [(2, 20_000.0, 0.0)]
@@ -162,7 +162,7 @@ def test_means_are_over_the_steps() -> None:
 
 
 def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
-    """Rank 0 communicates with rank 1, then with rank 2, which has only the second collective; both are matched."""
+    """Rank 0 reduces with rank 1, then with rank 2, which has only this collective; both collectives are matched."""
     builder = TraceBuilder()
     for rank, group, start, duration in (
         (0, (0, 1), 0, 10),
@@ -180,7 +180,7 @@ def test_groups_in_another_order_are_matched_by_group_and_sequence() -> None:
 
 
 def test_collectives_of_one_rank_are_not_divided() -> None:
-    """The time of an all-reduce on only one rank and of a send to an unknown rank is unmatched."""
+    """The times of an all-reduce on only one rank and of a send to an unknown rank count as unmatched."""
     builder = two_ranks().rank(0).collective(start_us=85, duration_us=5)
     builder.collective("send", start_us=92, duration_us=3)
     result = distributed(builder.build())
@@ -221,7 +221,7 @@ def test_without_kernels_a_rank_computes_in_its_operators() -> None:
 
 
 def test_the_tree_of_devices() -> None:
-    """Each device has a row with its host, process and properties; the device is null on rank 1, the host on rank 2."""
+    """Each device has a row with its host, process and properties; rank 1 has no device, and rank 2 names no host."""
     gpu = {"id": 0, "name": "GPU-A", "totalGlobalMem": 1_000, "computeMajor": 8, "computeMinor": 6}
     builder = TraceBuilder().header(host_name="node-a", deviceProperties=[gpu]).kernel("k", start_us=0, duration_us=1)
     builder.operator("aten::mm", start_us=0, duration_us=1)

@@ -123,7 +123,7 @@ def test_values_not_recorded_are_null_with_a_finding() -> None:
 
 
 def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() -> None:
-    """Of 100 µs of kernel time, 40 µs use tensor cores and 50 µs are unknown, so the fractions are 0.4 and 0.5."""
+    """Of 100 µs of kernel time, 40 µs are on tensor cores and 50 µs are unknown, so the fractions are 0.4 and 0.5."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 
@@ -135,7 +135,7 @@ def test_kernels_with_unknown_cores_count_neither_as_tensor_nor_as_ordinary() ->
 
 
 def test_kernels_of_unknown_shape_do_not_count_as_empty() -> None:
-    """For 20 of 80 busy µs, launch shapes are known and fill 75 % of the SMs; this is also assumed for the other 60."""
+    """Launch shapes are known for 20 of 80 busy µs, with an SM efficiency of 75 %, which is assumed for the rest."""
     builder = TraceBuilder().step(1, 0, 100).kernel("known", start_us=0, duration_us=40, args=shape(0.75, 30))
     builder.kernel("of a graph", start_us=20, duration_us=60, stream=8)
 

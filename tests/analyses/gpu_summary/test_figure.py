@@ -44,7 +44,7 @@ def test_a_figure_without_devices_says_so() -> None:
 
 
 def test_a_partly_unknown_share_is_a_lower_bound_over_time() -> None:
-    """Of 100 µs, 40 use tensor cores and 50 are unknown, so the hover text says "at least 40.0 %"."""
+    """Of 100 µs, 40 are on tensor cores and 50 are unknown, so the hover text says "at least 40.0 %"."""
     builder = TraceBuilder().step(1, 0, 100).kernel("nvjet_tst_64x8", start_us=0, duration_us=40)
     builder.kernel("relu", start_us=40, duration_us=10).kernel("mystery", start_us=50, duration_us=50)
 

@@ -94,7 +94,7 @@ def test_work_launched_before_the_gap_waited_for_the_kernel_or_for_something_els
 
 
 def test_the_threshold_measures_the_wait_from_the_launch_on() -> None:
-    """Only the last 20 µs of a gap of 100 µs are after the launch, which is below the threshold of 30 µs."""
+    """In a gap of 100 µs, the launch is 20 µs before the end; these 20 µs are below the threshold of 30 µs."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=10, launch_us=-5)
@@ -182,7 +182,7 @@ def test_streams_of_the_same_number_on_two_devices_are_two() -> None:
 
 
 def test_kernels_of_a_graph_wait_for_the_device_not_for_the_host() -> None:
-    """One cudaGraphLaunch starts three kernels; the gaps between them are after the launch, so not `host_wait`."""
+    """One cudaGraphLaunch starts three kernels; the launch is before the gaps between them, so none is `host_wait`."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 21, 32):
         builder.kernel("k", start_us=start, duration_us=10, correlation=9)

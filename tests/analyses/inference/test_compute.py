@@ -79,7 +79,7 @@ def test_kernels_at_once_count_for_the_first_part() -> None:
 
 @st.composite
 def recordings(draw: st.DrawFn) -> TraceBuilder:
-    """Draw steps of any kind that may overlap, and kernels launched at any time or without a recorded launch."""
+    """Draw steps of any kind, which may overlap, and kernels launched at any time or without a recorded launch."""
     builder = TraceBuilder().header(**H100)
     names = st.sampled_from(["step[DECODE bs=4]", "step[EXTEND bs=2 toks=7]", "decode", "step[IDLE bs=0]"])
     for _ in range(draw(st.integers(1, 5))):
@@ -171,7 +171,7 @@ def test_idle_time_before_work_without_a_launch_is_unknown() -> None:
 
 
 def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
-    """Two replays of a graph have two kernels, but the third has one, so its idle time has an unknown cause."""
+    """Two replays of a graph run two kernels, but the third runs one, so the cause of its idle time is unknown."""
     builder = TraceBuilder()
     for number, start in enumerate((0, 100, 200)):
         builder.annotation("decode bs=4", start_us=start, duration_us=90)
@@ -349,7 +349,7 @@ def test_steps_without_recorded_work_are_cut_off() -> None:
 
 
 def two_ranks(late_us: int) -> TraceBuilder:
-    """Return two ranks with two steps; each step has an all-reduce until 80 µs that rank 1 joins `late_us` late."""
+    """Return two ranks with two steps; in each, an all-reduce ends at 80 µs, and rank 1 joins it `late_us` late."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="a")
@@ -391,7 +391,7 @@ def test_one_sentence_without_steps() -> None:
 
 
 def test_the_answer_names_the_steps_with_most_time() -> None:
-    """The answer is about the kind of step that takes most time: its median, and what bounds it."""
+    """The answer is about the kind of step that takes the most time: its median, and what bounds it."""
     assert serving([100] * 10).answer == (
         "The median decode step takes 100 µs, and what bounds it is unknown; steps of this kind take the most time in total."
     )
@@ -533,7 +533,7 @@ def test_attention_of_vllm_equals_tracelens(real_traces: Path, goldens: Path) ->
 
 
 def test_generation_of_transformers_is_found_by_its_module() -> None:
-    """The recorded Llama reads 4 prompts of 128 tokens and generates 3 tokens for each, bound by the host."""
+    """The recorded Llama reads 4 prompts of 128 tokens and generates 3 tokens for each; the host bounds every step."""
     result = inference(holotrace.open_trace(EXAMPLES / "generation-llama", cache=False))
     columns = ("engine", "found_by", "kind", "request_count", "token_count", "bound")
     common = ("transformers", "module")
@@ -568,7 +568,7 @@ def test_the_capture_of_graphs_shows_what_bounds_their_kernels() -> None:
 
 
 def test_without_names_the_functions_of_vllm_show_the_same_work(real_traces: Path, tmp_path: Path) -> None:
-    """If no range names vLLM's step, a Python function reveals the step, which has the same kernels."""
+    """If no range names vLLM's step, a Python function reveals it; the step then has the same number of kernels."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     with gzip.open(path, "rt") as file:
         recording = json.load(file, parse_float=Decimal)

@@ -77,7 +77,7 @@ def test_the_outermost_operator_of_the_name_owns_the_kernels() -> None:
 
 
 def test_without_a_name_outermost_operators_count() -> None:
-    """Without a name, kernels belong to the outermost operator, even if an annotation is around it."""
+    """Without an operator name, kernels belong to their outermost operator, even if an annotation is around it."""
     builder = TraceBuilder().step(1, 0, 100).operator("outer", start_us=1, duration_us=50)
     add_call(builder, "aten::linear", 5, "abc")
 
@@ -120,7 +120,7 @@ def test_short_sequences_are_left_out() -> None:
 
 @given(st.lists(st.text("abc", max_size=4), max_size=8))
 def test_counts_equal_those_of_a_dictionary(calls) -> None:
-    """For random calls, the counts equal the counts in a plain dictionary."""
+    """For random calls, the counts equal those of a simple count with a dictionary."""
     builder = TraceBuilder().kernel("alone", start_us=0, duration_us=1)
     expected: dict[str, int] = {}
     for place, kernels in enumerate(calls):

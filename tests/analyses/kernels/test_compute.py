@@ -137,7 +137,7 @@ def test_infinite_and_negative_values_are_unknown() -> None:
 
 
 def test_means_are_of_the_known_calls_and_say_their_share() -> None:
-    """Launch shapes are known for 10 of 40 µs on rank 0 and for all 10 µs on rank 1; the means cover these 20 µs."""
+    """Launch shapes are known for 10 of 40 µs on rank 0 and all 10 µs on rank 1; the means include only these 20 µs."""
     builder = TraceBuilder().kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 2})
     builder.kernel("k", start_us=20, duration_us=30)
     builder.rank(1).kernel("k", start_us=0, duration_us=10, args={"blocks per SM": 4})

@@ -369,5 +369,5 @@ def _their_name(row: dict[str, Any]) -> str:
 
 
 def _rounded(value: float) -> float:
-    """Round like the plugin, to two decimals, or below 0.01 to one significant digit."""
+    """Round like the plugin: to two decimals, but values below 0.01 to one significant digit."""
     return round(value, 2) if value == 0 or abs(value) >= LEAST_OF_TWO_DIGITS else float(f"{value:.0e}")

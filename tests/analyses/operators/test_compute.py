@@ -74,7 +74,7 @@ def test_times_of_an_operator_are_sums_over_its_calls() -> None:
 
 
 def test_time_in_kernels_with_unknown_cores_is_a_separate_part() -> None:
-    """For aten::mm, 30 of 100 µs use tensor cores and 60 µs are unknown; for my::op, all 7 µs are unknown."""
+    """For aten::mm, 30 of 100 µs are on tensor cores and 60 µs are unknown; for my::op, all 7 µs are unknown."""
     builder = (
         TraceBuilder().operator("aten::mm", start_us=0, duration_us=20).operator("my::op", start_us=30, duration_us=9)
     )
@@ -190,7 +190,7 @@ def test_without_operators_the_tables_are_empty() -> None:
 
 
 def test_ranks_are_summed_for_people() -> None:
-    """aten::mm runs on a rank with device work and on a rank without; the summed table has one row."""
+    """aten::mm runs on two ranks, only one of which has device work; the summed table has one row."""
     builder = job()
     builder.rank(1).operator("aten::mm", start_us=0, duration_us=7)
 

@@ -104,7 +104,7 @@ def host_call(builder: TraceBuilder, operator: str, *, family: str, start_us: in
 
 
 def test_fsdp_asks_for_calls_that_the_host_performs() -> None:
-    """An all-gather runs on a gloo thread, but the operator that requested it is inside an FSDP annotation."""
+    """An all-gather on a gloo thread is on axis fsdp if the operator that requested it is in an FSDP annotation."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 100)

@@ -122,7 +122,7 @@ def test_peaks_show_what_the_trace_and_the_vendor_attain() -> None:
 
 
 def test_the_cache_does_not_show_what_the_memory_attains() -> None:
-    """12 MB fit in the cache of 50 MB, so their rate says nothing about the memory and is not listed."""
+    """12 MB fit in the cache of 50 MB, so their rate does not show how fast the memory is and is not listed."""
     args = {"Input Dims": [[1 << 20], [1 << 20], []], "Input type": ["float", "float", "Scalar"]}
     builder = TraceBuilder().header(**H100).operator("aten::add", start_us=0, duration_us=5, args=args)
     peaks = roofline(builder.kernel("add", start_us=10, duration_us=12, launch_us=1).build()).peaks

@@ -85,7 +85,7 @@ def test_an_unknown_element_type_leaves_the_operations() -> None:
 
 
 def test_experts_of_few_tokens_have_a_lower_bound_without_a_resource() -> None:
-    """The number of weights read is unknown, so it is unknown whether compute or memory bounds the call."""
+    """It is unknown how many weights the call reads, and therefore whether compute or memory bounds it."""
     dims = [[4, 4096], [64, 2048, 4096], [64, 4096, 1024], [4, 2], [4, 2]]
     row = of_call("vllm::inplace_fused_experts", dims, [BF16] * 3 + ["float", "int"]).per_operator.row(0, named=True)
     assert row["flops"] == 2 * 8 * (4096 * 2048 + 1024 * 4096)

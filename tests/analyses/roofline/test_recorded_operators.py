@@ -27,7 +27,7 @@ FASTER_THAN_MEMORY = {
     "two_ranks-sharded": {"aten::copy_", "aten::split_with_sizes_copy"},
     "two_ranks-tensor_parallel": {"aten::add_", "aten::gelu", "aten::mul"},
 }
-"""The operators of each recording that are faster than memory because they use the cache."""
+"""For each recording, the operators that exceed the memory bandwidth because their data is in the cache."""
 
 
 @pytest.fixture(params=sorted(FASTER_THAN_MEMORY))

@@ -132,7 +132,7 @@ def test_recursive_calls_count_once_in_totals() -> None:
 
 
 def test_time_and_work_without_a_line_have_a_row_of_their_own() -> None:
-    """A thread without Python functions and a kernel without a launch have no line, and a finding says so."""
+    """Operators outside Python functions, and kernels without a launch, have no line, and a finding says so."""
     builder = TraceBuilder().python("a.py(1): f", start_us=0, duration_us=10)
     builder.operator("aten::mul", start_us=0, duration_us=7, thread=5).kernel("gemm", start_us=3, duration_us=9)
     result = source_lines(builder.build())
@@ -232,7 +232,7 @@ def test_recorded_late_ranks_sleep(job: Path, rank: int, line: str) -> None:
 
 @pytest.mark.parametrize("name", ["ddp_gloo_4rank", "pipeline_gloo_4rank"])
 def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> None:
-    """In a real job, the self times of lines add up to the recorded time of all threads, and so do those of callees."""
+    """In a real job, the self times of lines, like those of callees, add up to the recorded time of all threads."""
     trace = holotrace.open_trace(RECORDED / name)
     result = source_lines(trace)
     for rank, rank_trace in trace.ranks.items():
@@ -245,7 +245,7 @@ def test_self_times_add_up_to_the_recorded_time_of_the_threads(name: str) -> Non
 
 
 def test_device_times_add_up_to_all_device_work() -> None:
-    """In a real job, lines and callees add up to the same device time, which is also the outermost line's total."""
+    """In a real job, the device times of lines, like those of callees, add up to the total of the outermost line."""
     result = source_lines(holotrace.open_trace(EXAMPLES / "training"))
     assert result.per_line["device_self_ns"].sum() == result.per_callee["device_self_ns"].sum()
     assert result.per_line["device_total_ns"].max() == result.per_line["device_self_ns"].sum()

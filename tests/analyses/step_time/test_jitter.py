@@ -54,7 +54,7 @@ def test_time_outside_all_categories_is_named_after_the_innermost_python_functio
 
 
 def test_a_function_is_compared_over_steps_whatever_its_object():
-    """Each step waits for a different queue object, but the calls are compared as one function without the address."""
+    """Each step waits for a different queue object, but addresses are ignored, so all calls are of one function."""
     jitter = job(sleep_us=(20, 20, 320, 20, 20), name="<built-in method get of Queue object at 0x7f0{}>").jitter
     apart = jitter.filter(step_kind="outlier").select("step", "event", "event_excess_ns")
     assert apart.rows() == [(2, "<built-in method get>", 300_000)]

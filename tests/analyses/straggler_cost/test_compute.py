@@ -76,7 +76,7 @@ def test_equal_ranks_lose_nothing() -> None:
 
 
 def test_a_long_last_stage_is_the_stage_share() -> None:
-    """The last of three stages computes twice as long and causes more than 90 % of the loss."""
+    """The last of three stages computes twice as long as the others and causes more than 90 % of the loss."""
 
     def needs(kind: str, _replica: int, stage: int, _microbatch: int) -> int:
         return 100 * (1 + (stage == 2)) if kind.endswith("compute") else 1

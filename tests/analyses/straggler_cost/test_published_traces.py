@@ -94,7 +94,7 @@ def test_the_shares(published: Published) -> None:
 
 
 def test_the_answer(published: Published) -> None:
-    """In AR, the authors slowed down one worker; in ST, the last stage is too long."""
+    """In the trace AR, the authors slowed down one worker; in ST, the last stage takes too long."""
     worst, answers = (
         published.result.per_worker.row(0),
         {

@@ -183,7 +183,7 @@ PLANTED = ROOT / "tests" / "reference" / "traces" / "planted_causes"
     ("job", "culprits"), [("1f1b_slow_rank", [1]), ("interleaved_slow_rank", [1]), ("zero_bubble_slow_rank", [0])]
 )
 def test_the_culprit_of_a_pipeline_without_collectives_is_named(job, culprits) -> None:
-    """The ranks only send and receive, so the table is empty, but findings name the slow rank from `wait_causes`."""
+    """The ranks only send and receive, so the table is empty, but findings from `wait_causes` name the slow rank."""
     result = stragglers(open_trace(PLANTED / job, cache=False))
 
     assert result.per_rank.is_empty()

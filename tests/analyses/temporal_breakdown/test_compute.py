@@ -76,7 +76,7 @@ def test_overlapping_work_counts_once() -> None:
 
 
 def test_one_event_fills_its_own_window() -> None:
-    """With a single kernel, the window is the kernel, and there is no idle time."""
+    """With a single kernel, the window is the time of this kernel, so there is no idle time."""
     assert breakdown(TraceBuilder().kernel("gemm", start_us=3.5, duration_us=0.25)) == [row(0, 0, 3_500, (250, 0, 0))]
 
 

@@ -46,7 +46,7 @@ def test_idle_time_of_an_incomplete_replay_is_unknown() -> None:
 
 
 def test_analyses_count_incomplete_replays_as_unknown() -> None:
-    """Of 430 µs, the device is busy for 120 µs, unknown for 120 µs and idle for 190 µs in all analyses."""
+    """In all analyses, the device is busy for 120 of 430 µs and idle for 190 µs; the other 120 µs are unknown."""
     trace = with_graphs(3, 3, 0, 3, 3).build()
     (times,) = temporal_breakdown(trace).per_device.rows(named=True)
     assert [times[f"{name}_ns"] for name in ("window", "computation", "idle", "unknown")] == [
@@ -95,7 +95,7 @@ def test_numbers_of_graphs_tell_graphs_apart() -> None:
 
 
 def test_a_chain_of_graphs_may_end_differently() -> None:
-    """The first and the last replay have fewer kernels but may be other graphs, so they are not incomplete."""
+    """The first and the last replay have fewer kernels but may belong to other graphs, so they are not incomplete."""
     assert doubts(with_graphs(1, 3, 3, 3, 3, 2)) == []
 
 
@@ -127,7 +127,7 @@ def test_work_before_its_launch() -> None:
 
 
 def test_captured_launches_run_nothing() -> None:
-    """Launches during a capture run no work, which is normal; only the launch after the capture lost its work."""
+    """Launches during a capture normally run no work, so only the launch after the capture is reported."""
     builder = TraceBuilder().kernel("a", start_us=10, duration_us=1, launch_us=0)
     builder.runtime("cudaStreamBeginCapture", start_us=20, duration_us=1)
     builder.runtime("cudaLaunchKernel", start_us=25, duration_us=1, correlation=7)

@@ -183,7 +183,7 @@ def test_a_long_gap_on_a_stream_without_a_known_reason_is_unknown():
 
 
 def test_a_short_gap_until_other_work_ends_is_unknown():
-    """Rank 1's gemm starts right after a copy on another stream, but no wait for the copy was recorded."""
+    """Rank 1's gemm starts soon after a copy, but no wait for the copy was recorded, so the cause is unknown."""
     builder = TraceBuilder()
     for rank, start_us in ((0, 20), (1, 40)):
         builder.rank(rank).header(host_name="node-1").step(1, 0, 200)

@@ -42,7 +42,7 @@ def run(*arguments: object) -> str:
 
 
 def test_ingest_counts_its_ranks(job, tmp_path) -> None:
-    """The first `ingest` writes both ranks and the second none; with `--force`, it writes both again."""
+    """The first `ingest` writes both ranks, and the second writes nothing; with `--force`, both are written again."""
     first, second = (run("ingest", job, "-o", tmp_path / "s") for _ in range(2))
     assert "s: 2 ranks; 2 ranks written (" in first
     assert "0 unchanged, 0 files skipped" in first
@@ -84,7 +84,7 @@ def test_commands_that_write(job, store, tmp_path) -> None:
 
 
 def test_sql_prints_a_table(job, store) -> None:
-    """`sql` prints all digits of numbers and unchanged names; the output is the same for a job and its store."""
+    """`sql` prints all digits of numbers, and names without changes; the output is the same for a job and its store."""
     lines = run("sql", job, QUERY).splitlines()
     assert lines[0] == "4 rows"
     assert lines[1].split() == ["rank", "name", "duration_ns"]

@@ -15,7 +15,7 @@ from holotrace.testing.builder import TraceBuilder
 
 @pytest.fixture
 def job(tmp_path) -> Path:
-    """Write two ranks with three steps of 100 µs: mm 10..30 launches gemm 40..80, and a call waits for it 50..90."""
+    """Write two ranks with 3 steps of 100 µs: mm (10-30 µs) launches gemm (40-80), and a call waits for it (50-90)."""
     builder = TraceBuilder()
     for rank in (0, 1):
         builder.rank(rank)
@@ -87,7 +87,7 @@ def test_a_pattern_marks_data_loading(job) -> None:
     ],
 )
 def test_an_unknown_window_is_an_error_that_lists_the_known_ones(job, options, message) -> None:
-    """The error for an unknown name or step lists the known ones."""
+    """The error for an unknown name or step lists the valid names or steps."""
     with pytest.raises(InvalidOptionError, match=message):
         run(job, *options)
 

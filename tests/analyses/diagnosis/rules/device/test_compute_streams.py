@@ -14,7 +14,7 @@ def branching_job(
 ) -> holotrace.Trace:
     """Return steps of 500 µs with a kernel on stream 21 from 50 µs on and a kernel on stream 7 from `second_us` on.
 
-    Both kernels take `length_us`. The second is launched at `launched_at`, by default long before it starts.
+    Both kernels take `length_us`. The second kernel is launched at `launched_at`, by default long before it starts.
     """
     trace = TraceBuilder().header(deviceProperties=[dict(H100)])
     shape = {"blocks per SM": blocks, "grid": [40, 1, 1], "block": [256, 1, 1]}

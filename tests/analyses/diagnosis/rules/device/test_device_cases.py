@@ -1,4 +1,4 @@
-"""Tests of all rules about device work: when they replay the step, and how they read odd values in files."""
+"""Tests of all rules about device work: when they replay the step, and how they handle odd values in files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_strange_strides_do_no_harm(strides: object) -> None:
 
 
 def test_matches_searches_each_name() -> None:
-    """Each name that contains the pattern matches; null does not match."""
+    """A name matches if it contains the pattern; null never matches."""
     names = pl.Series(["gemm", None, "add", "gemm"])
 
     assert matches(names, "ge").to_list() == [True, False, False, True]

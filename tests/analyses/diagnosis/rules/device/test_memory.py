@@ -28,7 +28,7 @@ def allocating_job(*, in_operator: bool, hidden: bool = False) -> holotrace.Trac
 
 @pytest.mark.parametrize(("in_operator", "rule"), [(True, "allocator_retries"), (False, "empties_cache")])
 def test_the_calls_cost_the_time_in_which_no_device_works(in_operator: bool, rule: str) -> None:  # noqa: FBT001
-    """Inside an operator, cudaFree is a retry of the allocator; outside, it is `empty_cache`. Both cost 30 µs."""
+    """Inside an operator, cudaFree belongs to an allocation retry; outside, to `empty_cache`. Both cost 30 µs."""
     trace = allocating_job(in_operator=in_operator)
     found = {name: cases_of(trace, name) for name in ("allocator_retries", "empties_cache")}
 
@@ -54,7 +54,7 @@ def test_a_recording_without_steps_may_be_a_start() -> None:
 
 
 def full_job(allocated: int, reserved: int) -> holotrace.Trace:
-    """Return a job on an 80 GB GPU that ends with this many bytes allocated and reserved, all by one operator."""
+    """Return a job in which one operator allocates and reserves memory (sizes in bytes) on an 80 GB GPU."""
     trace = TraceBuilder().header(deviceProperties=[dict(H100)]).step(0, 0, 100)
     trace.operator("aten::empty", start_us=10, duration_us=10)
     trace.kernel("fill", start_us=30, duration_us=60, launch_us=25)
@@ -85,7 +85,7 @@ def test_memory_events_are_needed() -> None:
 
 
 def test_the_recorded_jobs() -> None:
-    """One job loses 4.4 ms per step by emptying its cache; in the fragmented job, memory is almost full."""
+    """In one job, emptying the cache costs 4.4 ms per step; in the fragmented job, memory is almost full."""
     (case,) = cases_of(recorded("training-empties_cache"), "empties_cache").values()
     full = cases_of(recorded("memory-fragmented"), "memory_limit")
 

@@ -40,7 +40,7 @@ def test_tokens_need_not_be_aligned() -> None:
 
 
 def test_float32_products_on_ordinary_cores_could_use_tf32() -> None:
-    """A 4096³ product takes 900 µs, but 319 µs at 87 % of the TF32 peak, so at most 581 µs can be saved."""
+    """A 4096³ product takes 900 µs; at 87 % of the TF32 peak, it would take 319 µs, so at most 581 µs can be saved."""
     job = DeviceJob().product(4096, 4096, 4096, duration_us=900, kernel=SIMT, type=FLOAT32)
     (case,) = cases_of(job.build(), "tf32_off").values()
 

@@ -25,7 +25,7 @@ def cold_job(*, initialises: str = "cudaDeviceGetStreamPriorityRange") -> holotr
 
 
 def loading_job(*, busy_us: int) -> holotrace.Trace:
-    """Return a recording without steps: a kernel of `busy_us`, a kernel with a launch of 10 ms, and more kernels."""
+    """Return a recording without steps: a kernel of `busy_us`, a kernel whose launch takes 10 ms, and more kernels."""
     trace = TraceBuilder()
     trace.operator("aten::mm", start_us=5, duration_us=30)
     trace.kernel("gemm", start_us=40, duration_us=busy_us, launch_us=20, launch_duration_us=10)
@@ -66,7 +66,7 @@ def test_waiting_for_the_device_is_no_first_call() -> None:
 
 
 def test_a_cold_recording_is_in_doubt() -> None:
-    """`trust` marks the 30 ms of slow first calls as doubtful."""
+    """The `trust` analysis marks the 30 ms of slow first calls as doubtful."""
     result = holotrace.trust(cold_job())
 
     assert result.doubts["rule"].to_list() == ["slow_first_calls"]
@@ -142,7 +142,7 @@ def test_a_call_that_waits_for_nothing_is_not_to_blame() -> None:
 
 
 def test_recorded_python_may_have_made_a_call_late() -> None:
-    """Recording Python may have delayed the call by 100 µs, so the call also costs the next 100 µs of idle time."""
+    """Recording Python may have delayed the call by 100 µs, so 100 µs of idle time after it count, too."""
     trace = synchronising_job(call_us=400, with_python=True)
 
     assert "device_synchronisation" in rules_of(trace)

@@ -63,7 +63,7 @@ def test_methods_of_pytorch_are_not_functions_of_the_user(name: str) -> None:
 
 
 def test_a_function_that_runs_operators_is_the_model_not_a_slow_function() -> None:
-    """The function spends 40 % of its time in operators, so it is the model and not reported as a slow function."""
+    """The function spends 40 % of its time in operators, so it belongs to the model and is not reported as slow."""
     trace = TraceBuilder()
     for number in range(3):
         begin = 1000 * number

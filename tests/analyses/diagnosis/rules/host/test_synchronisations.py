@@ -62,7 +62,7 @@ def job_without_lead(*, waits: bool) -> holotrace.Trace:
 
 
 def test_a_wait_also_costs_the_idle_time_until_the_host_is_ahead_again() -> None:
-    """After the wait, the device is idle for 17 µs, then between the next 20 kernels; all of this counts."""
+    """After the wait, the device is idle for 17 µs, then between the next 20 kernels; all this idle time counts."""
     assert rules_of(job_without_lead(waits=True))["device_synchronisation"] > 50_000
 
 

@@ -1,4 +1,4 @@
-"""Tests of the rule about ranks whose experts get more tokens."""
+"""Tests of the rule about ranks whose experts get more tokens than the experts of other ranks."""
 
 from __future__ import annotations
 

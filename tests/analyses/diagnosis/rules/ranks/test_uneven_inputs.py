@@ -38,7 +38,7 @@ def job(tokens: Sequence[Sequence[int]], *, shapes: str = "recorded") -> holotra
 
 
 def findings(trace: holotrace.Trace) -> dict[str, str]:
-    """Return the sentence of each rule in `RULES` that has a finding."""
+    """Return the text of each finding by its rule, for the rules in `RULES`."""
     return {row["rule"]: row["finding"] for row in shown_findings(holotrace.diagnosis(trace)) if row["rule"] in RULES}
 
 
