@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of unaligned rows, and the number that should divide it, in elements; None if all rows are aligned."""
+    """Return the length of unaligned rows, and the number of elements it should be a multiple of; None if aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -178,7 +178,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the speedup of products that the peak rates of the device allow, at least 3; 3 if the rates are unknown."""
+    """Return how much faster products can be at the device's peak rates: at least 3, and 3 if the rates are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
