@@ -158,7 +158,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds on z (or on -z for the lower side): one point per clock and bucket, infinite in an empty bucket."""
+    """Upper bounds on z (or on -z, as lower bounds on z): one point per clock and bucket, infinite if empty."""
 
     time: Float64Array
     value: Float64Array

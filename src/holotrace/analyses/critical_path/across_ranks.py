@@ -42,7 +42,7 @@ class JobCriticalPath(Result):
         window         str      name of the rank's window, such as `ProfilerStep#5`
         start_ns       int64    when the rank's window begins
         end_ns         int64    when the rank's window ends, including its device work
-        total_ns        int64    time of the path on this rank; over all ranks, the length of the step
+        total_ns        int64    time of the path on this rank; the sum over all ranks is the length of the step
         fraction  float64  0..1 of the step
         slack_ns       int64    how much the rank's events could be delayed without delaying the step's end; 0 on the path
         contradicted_count  int64  dependencies within the rank that end before they begin, according to the clock

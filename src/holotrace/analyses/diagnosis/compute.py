@@ -93,8 +93,8 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step of this rank that is attributed to this finding and to no other
-        explained_ns    int64    all time per step of this rank that the finding explains
+        claimed_ns      int64    time per step, on this rank, that is attributed only to this finding
+        explained_ns    int64    all time per step, on this rank, that the finding explains
         saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them

@@ -274,7 +274,7 @@ def _say_mixed(cases: Sequence[RankCase]) -> Said:
         "Run the forward pass under torch.autocast(device_type, torch.bfloat16)."
         if words["precision"] == "bfloat16"
         else "Run the forward pass under torch.autocast(device_type, torch.float16), and scale the loss with "
-        "torch.amp.GradScaler; this device has no bfloat16."
+        "torch.amp.GradScaler; this device does not support bfloat16."
     )
     names = {"tf32": "TF32"}
     return Said(
@@ -286,7 +286,8 @@ def _say_mixed(cases: Sequence[RankCase]) -> Said:
 
 def _say_float8(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"large matrix products compute in 16 bits, although the device has FP8 ({cases[0].words['operator']} and others)",
+        "large matrix products compute in 16 bits, although the device supports FP8 "
+        f"({cases[0].words['operator']} and others)",
         "If the model tolerates it, convert its large linear layers to FP8 (torchao.float8.convert_to_float8_training, or "
         "Transformer Engine), and compare the loss.",
     )

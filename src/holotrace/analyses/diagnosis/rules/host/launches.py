@@ -80,7 +80,10 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
-    """Return whether the operator computes on the CPU: it launches nothing, and most time is in its long intervals."""
+    """Return whether the operator computes on the CPU.
+
+    It does if it launches nothing, and if most of the time is in its long intervals.
+    """
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
     long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
