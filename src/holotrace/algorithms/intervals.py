@@ -1,7 +1,8 @@
 """Sets of half-open intervals [start, end) of whole nanoseconds, as pairs of int64 arrays.
 
 Unless a function says otherwise, intervals may overlap and be in any order. Intervals without length (end <= start)
-cover nothing and are ignored. `tests/helpers/truths/oracles.py` has slow, obviously correct versions.
+cover nothing and are ignored. `tests/helpers/truths/oracles.py` has slow, obviously correct versions
+of these functions.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Overlaps(NamedTuple):
 
 
 def overlaps(first: Intervals, second: Intervals) -> Overlaps:
-    """Return the overlaps of two sets, in order, cut at each start and end. Each set is disjoint and in order.
+    """Return the overlaps of two sets, in order, cut at each start and end.
+
+    The intervals of each set must be disjoint and in order.
 
     >>> a = np.array([0, 10]), np.array([5, 20])
     >>> b = np.array([3]), np.array([12])
@@ -91,7 +94,7 @@ def covered_before(disjoint: Intervals, moments: Int64Array) -> Int64Array:
 
 
 def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
-    """Return, for each time, the row of the interval that contains it, -1 if none does.
+    """Return, for each time, the row of the interval that contains it, or -1 if none does.
 
     Starts must ascend. Only the interval that began last before each time is checked, even if an earlier one ends
     later.
@@ -101,7 +104,7 @@ def holding(intervals: Intervals, moments: Int64Array) -> Int64Array:
 
 
 def gaps(start_ns: Int64Array, end_ns: Int64Array) -> Intervals:
-    """Return the uncovered intervals between the first start and the last end."""
+    """Return the times between the first start and the last end that no interval covers."""
     starts, ends = union(start_ns, end_ns)
     return ends[:-1], starts[1:]
 
@@ -155,14 +158,14 @@ def distinct_times(*times: Int64Array) -> Int64Array:
     """Return each time once, in order.
 
     Times usually consist of a few sorted runs, which a stable sort merges quickly: 0.05 s for 7 million times.
-    np.unique took 11 s, because it hashes integers since NumPy 2.3.
+    np.unique took 11 s, because it has hashed integers since NumPy 2.3.
     """
     ordered = np.sort(np.concatenate(times), kind="stable")
     return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
 
 
 def _pieces(first: Intervals, second: Intervals) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Cut time at each start and end; return the starts and ends of the pieces, and their row in each set, or -1."""
+    """Cut time at each start and end; return starts and ends of the pieces, and their row in each set (-1 if none)."""
     moments = distinct_times(*first, *second)
     starts, ends = moments[:-1], moments[1:]
     return starts, ends, holding(first, starts), holding(second, starts)

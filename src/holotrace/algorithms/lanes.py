@@ -1,4 +1,4 @@
-"""Assign intervals to lanes, so no interval is drawn over another."""
+"""Assign intervals to lanes, so that no interval is drawn over another."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _Rows = npt.NDArray[np.int64]
 
 
 def lanes(group: npt.NDArray[np.integer], start: _Rows, end: _Rows) -> tuple[_Rows, npt.NDArray[np.int32]]:
-    """Assign each interval a lane in its group where it overlaps no other interval.
+    """Assign each interval to a lane of its group in which it overlaps no other interval.
 
     A nested interval is one lane below the innermost interval around it; if two intervals are equal, the earlier row is
-    the outer one. A group has as many lanes as it has intervals open at the same time. An empty interval is treated as
-    one nanosecond long.
+    the outer one. The number of lanes of a group is the largest number of its intervals that are open at the same time.
+    An empty interval is treated as one nanosecond long.
 
     Returns:
         order  the intervals sorted by group, start and length (longest first)

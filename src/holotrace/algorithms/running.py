@@ -27,7 +27,7 @@ def weight_before(
         weights: the weight of each interval, finite and at least 0.
         moments: the times up to which to integrate.
         most: upper limit of the summed weights at any time.
-        outside: times that are left out of the integral, in any order.
+        outside: intervals that are left out of the integral, in any order.
 
     Returns:
         Weight times ns; the difference of two values is the integral between their times.
@@ -49,5 +49,5 @@ def weight_before(
 
 
 def _changes_of_last(others: int, counted: int) -> npt.NDArray[np.int64]:
-    """Return 0 for each bound of the first `others` intervals, then 1 per start and -1 per end of `counted` more."""
+    """Return 0 for each bound of `others` intervals, then 1 per start and -1 per end of `counted` intervals."""
     return np.repeat(np.array([0, 1, -1]), [2 * others, counted, counted])

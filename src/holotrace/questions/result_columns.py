@@ -831,7 +831,7 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory: which takes longer at peak rates; for inference, which takes most time; null if unknown",
+        "compute or memory: which takes longer at peak rates; for inference, which takes longest; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),

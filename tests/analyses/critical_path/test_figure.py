@@ -55,7 +55,7 @@ def test_every_class_has_its_name_and_colour() -> None:
 def test_a_path_without_length_says_so() -> None:
     """For a path of 0 µs, the figure shows a message instead of axes."""
     result = critical_path(TraceBuilder().operator("aten::mm", start_us=0, duration_us=0).build())
-    assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded an event that takes time."
+    assert plot_critical_path(result).layout.annotations[0].text == "No rank recorded an event with a nonzero duration."
 
 
 def test_the_path_through_all_ranks_has_a_bar_and_a_lane_for_each_rank_on_it() -> None:

@@ -1,8 +1,8 @@
 """Compute hard bounds on clocks from operations in which some participants wait for others.
 
 When clock a shows t, the reference clock shows t + z_a(t). Clocks run at constant rates, so z_a(t) = o + d·t. Each
-operation has a time G that is after the start of every participant that others wait for and before the end of every
-participant that waits:
+operation has a time G: every participant that others wait for starts before G, and every participant that waits for
+others ends after G:
 
     start + z_a(start) ≤ G ≤ end + z_a(end)
 
@@ -158,7 +158,7 @@ def _largest_gain(before: _State, after: _State) -> float:
 
 
 class _Points(NamedTuple):
-    """Upper bounds on z (or on -z for the lower side): one point per clock and bucket, infinite in an empty bucket."""
+    """Upper bounds on z (or on -z, as lower bounds on z): one point per clock and bucket, infinite if empty."""
 
     time: Float64Array
     value: Float64Array

@@ -77,7 +77,7 @@ class FittedClocks(NamedTuple):
 class Fit(NamedTuple):
     """The result of `fit`.
 
-    clocks             the clocks, with one more for every further segment of a clock that jumped
+    clocks             the clocks; if a clock jumped, each of its further segments counts as another clock
     source             int64  for each clock, the original clock; the first rows are the original clocks themselves
     clock_of_row       int64  clock of each participant; `DROPPED` if its operation contradicts the others,
                        `UNDECIDED` if the operation may be before or after a jump

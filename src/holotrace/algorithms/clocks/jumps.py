@@ -38,8 +38,8 @@ class Participants(NamedTuple):
 
     operation    int64    from 0, without gaps
     clock        int64    from 0
-    start        float64  the latest start that other participants wait for, on this clock; -inf if there is none
-    end          float64  the earliest end that waits for other participants; inf if there is none
+    start        float64  the latest start of a process that other participants wait for; -inf if there is none
+    end          float64  the earliest end of a process that waits for other participants; inf if there is none
     reading      float64  the earliest end
     is_together  bool     whether all participants of the operation wait for each other
     """
@@ -211,7 +211,7 @@ class _Pair(NamedTuple):
             dropped += wrong
 
     def _surely_before(self, fitting: Int64Array, end: int) -> Int64Array:
-        """Drop operations after the last one in which all participants wait for each other, as the jump may come first."""
+        """Drop operations after the last one in which all participants wait for each other; they may follow a jump."""
         together = fitting[self.child.is_together[fitting]]
         is_unclear = end < len(self.rows) and len(together) >= _FEWEST_IN_SEGMENT
         return fitting[fitting <= together[-1]] if is_unclear else fitting

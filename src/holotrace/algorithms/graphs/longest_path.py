@@ -87,7 +87,7 @@ class Contracted(NamedTuple):
 
 
 def contracted(edges: Edges, weight: Int64Array, is_kept: npt.NDArray[np.bool_]) -> Contracted:
-    """Remove nodes that need not be kept, unless this adds edges; the longest paths between kept nodes stay as long.
+    """Remove nodes that need not be kept, unless this adds edges; longest paths between kept nodes keep their lengths.
 
     A node with i incoming and o outgoing edges is replaced by at most i·o edges, and only if i·o ≤ i + o. Of parallel
     edges, only the longest is kept.

@@ -28,7 +28,7 @@ class Shares(NamedTuple):
 class Arrived(NamedTuple):
     """The final amounts, one per label and target.
 
-    label     as given
+    label     the label of the amount
     target    the node that kept the amount; a negative number means a final target, as in `Shares`
     amount
     received  for each node, the amount it received from other nodes
@@ -43,7 +43,7 @@ class Arrived(NamedTuple):
 def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Array) -> Arrived:
     """Pass on the amount of each label from its `node`; nodes are processed from the last to the first.
 
-    The results for each label add up exactly to its amount, because running sums are rounded, not single results.
+    The results for each label add up exactly to its amount, because running sums are rounded instead of single results.
 
     >>> shares = Shares(np.array([0, 1, 3]), np.array([-1, 0, -2]), np.array([1, 2, 1]))
     >>> arrived = pass_on(shares, np.array([1]), np.array([7]), np.array([100]))
@@ -51,6 +51,6 @@ def pass_on(shares: Shares, node: Int64Array, label: Int64Array, amount: Int64Ar
     ([-2, -1], [33, 67], [67, 0])
 
     Raises:
-        ValueError: a node passes on to itself or to a later node.
+        ValueError: a node passes amounts on to itself or to a later node.
     """
     return Arrived(*_native.pass_on(*shares, node, label, amount))

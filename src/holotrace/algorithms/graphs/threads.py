@@ -48,7 +48,7 @@ class Ranges(NamedTuple):
     start_ns
     is_waiting  whether the thread waits during the range
     is_call     whether the range is a call during which other threads never work for its thread
-    ends_on_thread  whether a range in a separate lane ends when its thread has waited for it
+    ends_on_thread  whether a range in a separate lane ends when its thread has finished waiting for it
     """
 
     lane: _Int64
@@ -67,7 +67,8 @@ class ThreadEdges(NamedTuple):
     weight_ns       the minimum time from source to target
     owner           the range that spends this time; -1 if there is none
     counts          the number of edges of each kind, in this order: back to the main thread, from the main thread, to the
-                    end of a range that started before the main thread began to wait for it, along lanes, to the window
+                    end of a range that started before the main thread began to wait for it, along lanes, at the ends of
+                    the window
     """
 
     source: npt.NDArray[np.uint32]

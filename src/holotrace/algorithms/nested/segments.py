@@ -13,7 +13,7 @@ _Int64 = npt.NDArray[np.int64]
 
 
 class Segments(NamedTuple):
-    """Disjoint segments of each group's time, by group and time; together, they cover the same time as the intervals.
+    """Disjoint segments, sorted by group and time; together, they cover the same time as the intervals of the group.
 
     group
     start, end
@@ -51,7 +51,7 @@ def segments(group: npt.NDArray[np.integer], start: _Int64, end: _Int64) -> Segm
 def _bounds(
     group: npt.NDArray[np.integer], start: _Int64, end: _Int64, depth: npt.NDArray[np.int32]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.bool_]]:
-    """Return time, row and `is_end` of all starts and ends, by group and time; on a tie, ends first, inner first."""
+    """Return time, row and `is_end` of all starts and ends, by group and time; ties: inner ends, outer ends, starts."""
     rows = np.arange(len(start))
     by_end = np.lexsort((-depth, end, group))
     time, place = np.concatenate([end[by_end], start]), np.concatenate([by_end, rows])

@@ -10,7 +10,7 @@ from holotrace.units import bandwidth_text, duration_text, percent_text
 
 
 def answer(result: Collectives) -> str:
-    """Say how much of the time in collectives is waiting, which rank causes most of it, and how fast the costliest collective is."""
+    """Say how much collective time is spent waiting, for which rank, and how fast the costliest collective is."""
     collective_ns = total(result.per_collective, "collective_ns")
     if not collective_ns:
         return "No rank has collectives."
@@ -18,7 +18,10 @@ def answer(result: Collectives) -> str:
 
 
 def _waiting(result: Collectives, collective_ns: float) -> str:
-    """Say how much of the time in collectives is waiting, and for which rank; calls that only one rank recorded do not count."""
+    """Say how much of the time in collectives is spent waiting, and for which rank.
+
+    Calls that only one rank recorded do not count.
+    """
     whole = f"{duration_text(collective_ns)} over all ranks"
     matched_ns = total(result.per_call.filter(pl.col("wait_ns").is_not_null()), "duration_ns")
     if not matched_ns:

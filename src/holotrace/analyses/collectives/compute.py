@@ -114,8 +114,8 @@ class Collectives(Result):
         event_index             uint32
         start_ns                int64    on the rank's own clock
         duration_ns             int64
-        lateness_ns             int64    how long after the first rank this rank came; null if the clocks are not exact enough
-        lateness_half_width_ns  int64    how much lateness_ns may be off because of the clocks; null if unknown
+        lateness_ns             int64    time since the first rank's arrival; null if the clocks are not exact enough
+        lateness_half_width_ns  int64    uncertainty of lateness_ns due to the clocks; null if unknown
         wait_ns                 int64    null if no other rank recorded the collective
         is_last                 bool     whether the other ranks waited for this rank alone
         transfer_ns             int64
@@ -134,7 +134,7 @@ class Collectives(Result):
         last_count          int64    collectives in which only this rank came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
-        bus_bytes           int64    bytes over the rank's link, from the bus factors; null if a size is unknown
+        bus_bytes           int64    bytes sent over the rank's link, from the bus factors; null if a size is unknown
         bus_bytes_per_s     float64  bus_bytes divided by the part of collective_ns in which data moves
 
     per_fit         latency and bandwidth by size, one row per group and collective with enough sizes:
@@ -203,9 +203,9 @@ def collectives(trace: Trace, *, steps: Sequence[int] | None = None, executor: E
     reduce_scatter, all_to_all, gather and scatter; 1 for broadcast, reduce, send and recv. For an uneven all-to-all, S
     is the number of bytes that the splits send.
 
-    The verdict depends on the share of a collective's time, summed over all ranks, that is waiting. With at most a quarter, the
-    collective is transfer-bound; with at least three quarters, skew-bound; in between, mixed. With fewer than 3 instances, the
-    verdict is inconclusive.
+    The verdict depends on how much of a collective's time, summed over all ranks, is spent waiting. With at most a
+    quarter, the collective is transfer-bound; with at least three quarters, skew-bound; in between, mixed. With fewer
+    than 3 instances, the verdict is inconclusive.
 
     Args:
         trace: the job.

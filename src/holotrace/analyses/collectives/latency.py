@@ -83,7 +83,7 @@ def _of_fits(fits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_tiny_messages(instances: pl.DataFrame, fits: pl.DataFrame) -> pl.DataFrame:
-    """Estimate the latency of groups without a fit from their tiny messages."""
+    """For each group without a fit, estimate the latency from its tiny messages."""
     tiny = instances.filter(pl.col("bus_bytes") <= _TINY_BYTES, pl.col("bus_bytes") > 0, pl.col("transfer_ns") > 0)
     latency = tiny.join(fits, on=_GROUP, how="anti", nulls_equal=True).group_by(_GROUP, maintain_order=True)
     return latency.agg(

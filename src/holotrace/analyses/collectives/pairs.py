@@ -152,7 +152,7 @@ def _exchanges(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 
 
 def _divided(calls: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
-    """Return the all-to-alls of known split sizes, with two lists, destination_rank and split, and total, the sum of split."""
+    """Return the all-to-alls of known split sizes, with the lists destination_rank and split, and total, their sum."""
     members = groups.select("group", pl.col("ranks").alias("destination_rank"))
     size, listed = pl.col("group_size"), pl.col("in_splits")
     known = (

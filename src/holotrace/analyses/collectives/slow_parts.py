@@ -62,7 +62,7 @@ def _is_known() -> pl.Expr:
 
 
 def _faster(name: str) -> pl.Expr:
-    """Return the lower quartile; of fewer than five values, it is the smallest."""
+    """Return the lower quartile, which is the smallest value if there are fewer than five."""
     return pl.col(name).quantile(1 / 4, "lower").alias("faster_ns")
 
 

@@ -57,7 +57,7 @@ class TraceComparison(Result):
         event_count_difference  int64    test - control
         control_total_ns, test_total_ns  int64    summed durations; nested events count in full, each under its own name
         difference_ns           int64    test - control
-        control_mean_ns, test_mean_ns  float64  mean duration of a call; null if there is none
+        control_mean_ns, test_mean_ns  float64  mean duration of an event; null if there are no events
         control_event_count_per_step, test_event_count_per_step  float64  events in steps, per step; null without steps
         control_ns_per_step, test_ns_per_step  float64  time of the events in steps, per step; null without steps
 

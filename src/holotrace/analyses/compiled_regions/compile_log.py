@@ -30,7 +30,7 @@ _ENDINGS = (".log", ".log.gz")
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(r'^[^{]*\{"(compilation_metrics|inductor_output_code|artifact)"')
 _KERNEL_LINES = "inductor_provenance_tracking_kernel_stack_traces"
-"""Name of the record of the Python stacks behind each kernel, written only with INDUCTOR_PROVENANCE=1."""
+"""Name of the record that lists the Python stacks behind each kernel; it is written only with INDUCTOR_PROVENANCE=1."""
 
 _KERNEL_PATH = re.compile(r"^\t?# kernel path: (\S+)$")
 _KERNEL_NAME = re.compile(r"^\t?(\w+) = async_compile\.")

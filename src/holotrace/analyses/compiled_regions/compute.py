@@ -257,8 +257,8 @@ def _with_log(regions: pl.DataFrame, log: CompileLog) -> pl.DataFrame:
 def _compilations(rank_trace: RankTrace, nodes: pl.DataFrame) -> pl.DataFrame:
     """Return region (null if not recorded) and host_total_ns of the outermost compilations.
 
-    The last annotation before a compilation names its region, if this annotation began inside the operator around the
-    compilation.
+    The region is named by the last annotation before the compilation, but only if this annotation began inside the
+    operator around the compilation.
     """
     compilations = _outermost(nodes, _COMPILATION).sort("start_ns")
     begin_ns = gathered(nodes["start_ns"], compilations["parent"].to_numpy()).alias("begin_ns")

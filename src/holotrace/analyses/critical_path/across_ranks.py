@@ -42,7 +42,7 @@ class JobCriticalPath(Result):
         window         str      name of the rank's window, such as `ProfilerStep#5`
         start_ns       int64    when the rank's window begins
         end_ns         int64    when the rank's window ends, including its device work
-        total_ns        int64    time of the path on this rank; over all ranks, the length of the step
+        total_ns        int64    time of the path on this rank; the sum over all ranks is the length of the step
         fraction  float64  0..1 of the step
         slack_ns       int64    how much the rank's events could be delayed without delaying the step's end; 0 on the path
         contradicted_count  int64  dependencies within the rank that end before they begin, according to the clock
@@ -68,7 +68,7 @@ class JobCriticalPath(Result):
         collective     str
         process_group  str
         transfer_ns    int64  from the last arrival until `to_rank` leaves the collective
-        clock_half_width_ns  int64  how far off the difference between the two ranks' clocks may be; null if unknown
+        clock_half_width_ns  int64  uncertainty of the difference between the two ranks' clocks; null if unknown
 
     steps      one row: the step of the job
 
@@ -79,8 +79,8 @@ class JobCriticalPath(Result):
         clock_half_width_ns  int64  the largest clock_half_width_ns of a hop; null if any is unknown
         unknown_ns     int64  time of the path whose cause was not recorded
         incomplete_ns   int64  time of the path in communication that not all ranks recorded; it may include waiting
-        clock_contradiction_ns  int64  time from end to beginning, summed over the dependencies between ranks that end
-                                       before they begin because of clock errors
+        clock_contradiction_ns  int64  some dependencies between ranks seem to end before they begin, because of clock
+                                       errors: the sum of the times from their end to their beginning
 
     >>> import holotrace
     >>> from holotrace.testing import small_job

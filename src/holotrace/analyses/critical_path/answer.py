@@ -51,7 +51,7 @@ def _of_job(result: JobCriticalPath) -> str:
     rank = result.per_rank.sort("total_ns", "rank", descending=[True, False]).row(0, named=True)
     names = _over_modules(result.per_name.filter(rank=rank["rank"]))
     if names.is_empty():
-        return f"No rank recorded an event that takes time in {_in_words(step['window'])}."
+        return f"No rank recorded an event with a nonzero duration in {_in_words(step['window'])}."
     most = names.row(0, named=True)
     path = f"({step['window']}, {duration_text(step['duration_ns'])})"
     largest = f"{_binding(most)}, {duration_text(most['total_ns'])} in {_segments(most['segment_count'])}"

@@ -43,9 +43,9 @@ class CriticalPath(Result):
         segment_count         int64  segments of the path
         work_count            int64  kernels, copies and memsets in the window
         waits_recorded        bool   whether the profiler recorded which streams wait for which other streams
-        inferred_wait_count   int64  waits of streams inferred from timing alone
+        inferred_wait_count   int64  waits between streams, inferred from timing alone
         unknown_launch_count  int64  kernels, copies and memsets whose launch was not recorded
-        contradicted_count    int64  dependencies that end before they begin, on the clocks of the trace
+        contradicted_count    int64  dependencies that end before they begin, according to the clocks of the trace
 
     per_class  time of every class on each rank's path, sorted by rank and class; the times add up to the window:
 
@@ -216,7 +216,7 @@ def _one_rank(
 
 
 def _named_segments(path_graph: PathGraph) -> pl.DataFrame:
-    """Return the segments that take time, with the names of their events and classes."""
+    """Return the segments of nonzero length, with the names of their events and classes."""
     lasting = path_graph.segments.filter(pl.col("end_ns") > pl.col("start_ns"))
     events = path_graph.graph.activities.select("event_index", "name")[lasting["activity"]]
     names = path_graph.names.with_columns(without_addresses(path_graph.names["text"]))

@@ -40,8 +40,8 @@ _MOST_LANES = 32
 
 _LABEL_PX = 11
 _NO_LABEL = "\u00a0"
-"""An invisible label. If the bars of the last panel had no labels, plotly.js would not hide labels that do not fit, but
-shrink them to a few pixels."""
+"""An invisible label for bars without a label. If a panel had no label at all, plotly.js would shrink labels that do
+not fit to a few pixels instead of hiding them."""
 
 _LANE_HEIGHT = 26
 _BETWEEN_HEIGHT = 130
@@ -49,7 +49,7 @@ _TOP_MARGIN = 130
 
 
 def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme = "light") -> go.Figure:
-    """Draw a bar with the shares of each rank's path and, below, the path over time of the rank with the longest window.
+    """Draw bars with the shares of each rank's path and, for the rank with the longest window, its path over time.
 
     For a path through all ranks, the bars show the part of the path on each rank, and the lanes below show these parts over time.
 
@@ -62,7 +62,7 @@ def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme =
     if isinstance(result, JobCriticalPath):
         return _plot_job(result, theme)
     if not result.per_rank["duration_ns"].sum():
-        return empty_figure(_HEADING.question, "No rank recorded an event that takes time.", theme)
+        return empty_figure(_HEADING.question, "No rank recorded an event with a nonzero duration.", theme)
     rank = result.per_rank.sort("duration_ns", "rank", descending=[True, False]).row(0, named=True)
     path = result.path.filter(rank=rank["rank"])
     shown = {key: named for key, named in _CLASSES.items() if key in set(_occurring(result.per_class))}
@@ -80,7 +80,7 @@ def plot_critical_path(result: CriticalPath | JobCriticalPath, *, theme: Theme =
 def _plot_job(result: JobCriticalPath, theme: Theme) -> go.Figure:
     step = result.steps.row(0, named=True)
     if not step["duration_ns"]:
-        return empty_figure(_JOB_HEADING.question, "No rank recorded an event that takes time.", theme)
+        return empty_figure(_JOB_HEADING.question, "No rank recorded an event with a nonzero duration.", theme)
     on_path = result.per_rank.filter(pl.col("total_ns") > 0).sort("total_ns", descending=True).head(_MOST_LANES)
     ranks = on_path.sort("rank")["rank"].to_list()
     per_class = result.per_class.filter(pl.col("rank").is_in(ranks))

@@ -13,7 +13,8 @@ _LIMITS = {"what-if": "", "bound": "up to ", "estimate": "about "}
 """The words in front of a cost, by its basis."""
 
 _MAIN = 0.05
-"""If no rule applies, the answer names the kernel or operator that takes most time, if it takes this share of the step."""
+"""If no rule applies, the answer names the kernel or operator that takes the most time, if it takes this share of the
+step."""
 
 
 def answer(result: Diagnosis) -> str:
@@ -22,7 +23,7 @@ def answer(result: Diagnosis) -> str:
 
 
 def headline_text(result: Diagnosis) -> str:
-    """Say how long a step takes and how much of it the devices are busy."""
+    """Say how long a step takes, and how much of this time the devices are busy."""
     row = result.headline.row(0, named=True)
     if not row["step_ns"]:
         return "The recording contains no work"
@@ -48,7 +49,7 @@ def finding_texts(result: Diagnosis) -> list[tuple[dict[str, Any], str]]:
 
 
 def _whole(rule: str, step_count: int) -> str:
-    """Return the words for the time that a cost is a share of; first calls happen only once, so not in `each step`."""
+    """Return words for the time of which a cost is a share; not `each step` for first calls, which happen only once."""
     if not step_count:
         return "the recording"
     if rule != "first_calls":

@@ -43,7 +43,7 @@ class Diagnosis(Result):
     headline     one row: the numbers that describe the job, in shares of the mean step:
 
         rank_count       int64
-        step_count       int64    steady steps, on the rank with fewest; 0 if the recording has no steps
+        step_count       int64    number of steady steps on the rank with the fewest; 0 if the recording has no steps
         step_ns          int64    mean length of a steady step, over all ranks
         step_std_ns      int64    its standard deviation, averaged over the ranks
         busy_fraction    float64  0..1, time in which a device is busy; null without device work
@@ -58,8 +58,8 @@ class Diagnosis(Result):
         memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
-        main_work        str      the kernel that takes most device time on most ranks; without device work, the
-                                  operator that takes most host time; null if unknown
+        main_work        str      the kernel that takes the most device time on most ranks; without device work, the
+                                  operator that takes the most host time; null if unknown
         main_fraction    float64  0..1: share of the step that `main_work` takes
         main_source_line str      without device work: the user's function that runs `main_work`; null if unknown
         cut_off_count    int64    files that end early
@@ -79,13 +79,13 @@ class Diagnosis(Result):
                                  known only from other jobs
         confidence      str      high, medium or low: how certain the cause is
         rank_count      int64    ranks on which the rule applies
-        rank            int32    the rank that is the cause or, if none is, the rank that loses most time
+        rank            int32    the rank that is the cause or, if none is, the rank that loses the most time
         module, operator, kernel, source_line  str  the cause; null if unknown or none
         event_index     uint32   the first event to look at on that rank; null if none
         at_ns           int64    when that event began
         event_count     int64    events that cause the lost time, on all ranks and in all steps
-        part_of         str      the rule with the finding that explains most of the same time; null if there is none
-        subject         str      tells several findings of one rule apart; null if there is only one
+        part_of         str      the rule whose finding already explains most of this time; null if there is none
+        subject         str      distinguishes several findings of one rule; null if there is only one
 
     evidence     the numbers, one row per rule, subject and rank:
 
@@ -93,8 +93,8 @@ class Diagnosis(Result):
         measured        float64  what the rule measured
         threshold       float64  the smallest value at which the rule applies
         unit            str      of measured and threshold
-        claimed_ns      int64    time per step of this rank that is attributed to this finding and to no other
-        explained_ns    int64    all time per step of this rank that the finding explains
+        claimed_ns      int64    time per step, on this rank, that is attributed only to this finding
+        explained_ns    int64    all time per step, on this rank, that the finding explains
         saved_ns        int64    how much shorter a replay without the cause makes a step of this rank; null if not replayed
 
     findings     rules that could not be checked, and what to record for them

@@ -26,7 +26,7 @@ class FindingDetails(NamedTuple):
     ranks    (rank, cost on this rank in ns per step), the costliest first
     places   (what, name): the line, module, operator and kernel, if known
     effects  the sentences of the findings that are part of this one
-    basis    how certain cause and cost are, in words
+    basis    how certain the cause and the cost are, in words
     rule     the rule that applies
     """
 

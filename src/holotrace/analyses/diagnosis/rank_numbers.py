@@ -19,7 +19,7 @@ from holotrace.enrich.job.one_job import CUT_OFF_KINDS
 from holotrace.enrich.operator_costs.costed_calls import costed_calls
 
 _MOST_UNKNOWN = 0.05
-"""If a larger share of the step is unknown, MFU is unknown, too."""
+"""If it is unknown for a larger share of the step whether devices are busy, MFU is unknown, too."""
 
 
 class MemoryPeak(NamedTuple):
@@ -30,7 +30,7 @@ class MemoryPeak(NamedTuple):
 
 
 class MainWork(NamedTuple):
-    """The kernel with most device time per steady step or, without device work, the operator with most host time.
+    """The kernel that takes the most device time or, without device work, the operator that takes the most host time.
 
     source_line  the user's function in which the operator takes most of its time; None for kernels, and if unknown
     """
@@ -47,7 +47,7 @@ class RankNumbers(NamedTuple):
     step_count        number of steady steps
     step_ns           mean length of a steady step
     step_std_ns       standard deviation of this length
-    busy_ns           time in which a device works; None without device work
+    busy_ns           time in which a device is busy; None without device work
     unknown_ns        time in which no recorded work runs, but unrecorded work may run: a graph replay without recorded
                       kernels, or work from before the recording
     exposed_ns        time in which the rank communicates while no kernel computes
@@ -57,10 +57,10 @@ class RankNumbers(NamedTuple):
     mfu_fraction      model FLOPs utilization over the steady steps; None if unknown
     costed_fraction   share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts only these operators
     memory            the highest peak of memory on a device; None if not recorded
-    main_work         the kernel or operator that takes most time; None if none ran
+    main_work         the kernel or operator that takes the most time; None if none ran
     is_before_compile  whether the recording comes from a version of PyTorch without torch.compile
-    host_library      the library, such as gloo, that communicates on the host while devices work; None if the devices
-                      communicate themselves, or if there are none
+    host_library      the library, such as gloo, that communicates on the host although the job uses devices; None if
+                      the devices communicate themselves, or without device work
     """
 
     has_steps: bool

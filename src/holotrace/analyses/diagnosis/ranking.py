@@ -119,7 +119,7 @@ def weight(rule: str) -> float:
 
 
 def rank_of(row: Mapping[str, Any]) -> tuple[bool, bool]:
-    """Return the sort key that puts findings about the job first, then findings about the recording, then parts of others."""
+    """Return the sort key for this order: findings about the job, about the recording, and parts of other findings."""
     return row["part_of"] is not None, row["rule"] in ABOUT_RECORDING
 
 
@@ -143,7 +143,7 @@ def _rank_groups(evidence: JobEvidence, rules: Sequence[Rule]) -> list[_Group]:
 def _groups(
     evidence: JobEvidence, of_ranks: Sequence[_Group], found: Sequence[tuple[JobRule, JobCase]]
 ) -> list[_Group]:
-    """Return all groups with their claimed time; findings about several ranks claim last if they cost too little."""
+    """Return all groups with their claimed time; findings about several ranks that cost too little claim time last."""
     last: set[int] = set()
     while True:
         of_job = _job_groups(evidence, found, last)

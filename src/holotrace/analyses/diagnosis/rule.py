@@ -25,7 +25,7 @@ NOTHING: Intervals = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def needs_nothing(_: object) -> None:
-    """The default `needs` of a rule: nothing is missing. It is a function because lambdas cannot be pickled."""
+    """The default `needs` of a rule: no input is missing. It is a function because lambdas cannot be pickled."""
 
 
 class Place(NamedTuple):
@@ -53,7 +53,7 @@ class Case:
     value           what the rule measured, in the unit of its threshold
     saved_fraction  the largest share of `explained` that fixing the cause can save
     count           how many events caused the case, in all steady steps
-    subject         tells several cases of one rule apart, for example an operator; each subject becomes its own finding
+    subject         distinguishes several cases of one rule, such as operators; each subject becomes its own finding
     place           where to look
     change          how fixing the cause changes the critical path's graph; a replay with this change predicts the saving
     words           other values that the sentences of the rule mention
@@ -81,7 +81,7 @@ def in_line(place: Place) -> str:
 
 
 class Delay(NamedTuple):
-    """The delay of a rank for which others wait.
+    """The delay of a rank that other ranks wait for.
 
     own_ns  length of the delay per step
     lines   the lines of code that cause the delay, if known

@@ -37,9 +37,10 @@ ONE_PER_UPDATE = GradientRounds(1.0, 0.0)
 def gradient_rounds(evidence: RankEvidence) -> GradientRounds:
     """Count how often the same gradients are reduced before each weight update.
 
-    A round begins with a forward pass of DistributedDataParallel. Only rounds that reduce as many bytes as the last round before
-    the update count. This excludes other models, whose gradients differ in size, and small reductions of metrics. If an
-    optimizer runs forward passes itself, as LBFGS does, it needs the gradients of each pass, so all rounds are needed.
+    A round begins with a forward pass of DistributedDataParallel. A round counts only if it reduces as many
+    bytes as the last round before the update. This excludes other models, whose gradients differ in size, and small
+    reductions of metrics. If an optimizer runs forward passes itself, as LBFGS does, it needs the gradients of each
+    pass, so all rounds are needed.
     """
     rounds = _rounds(evidence)
     if rounds.is_empty():

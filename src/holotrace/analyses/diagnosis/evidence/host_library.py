@@ -1,4 +1,4 @@
-"""Find the library that communicates on the host although devices work, and the copies that this requires."""
+"""Find the library that communicates on the host although the job uses devices, and the copies that this requires."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HostLibrary(NamedTuple):
 
 
 def host_library(evidence: RankEvidence) -> HostLibrary | None:
-    """Return the library that communicates on the host; None if devices communicate themselves, or if no device works."""
+    """Return the library that communicates on the host; None if devices communicate, or without device work."""
     if not evidence.has_device_work or (evidence.work["kernel_kind"] == KernelKind.COMMUNICATION).any():
         return None
     names = evidence.rank_trace.strings

@@ -20,7 +20,7 @@ from holotrace.schema import KernelKind
 from holotrace.store.trace import RankTrace
 
 ATTAINABLE_PRODUCTS = 0.6
-"""Share of the peak that products of well-chosen shapes reach on tensor cores: 0.55 to 0.78 in healthy recordings."""
+"""Share of the peak that well-shaped matrix products reach on tensor cores: 0.55 to 0.78 in healthy recordings."""
 ATTAINABLE_BANDWIDTH = 0.7
 """Share of the peak bandwidth that simple kernels reach; https://github.com/NVIDIA/cuda-samples (bandwidthTest) reaches 0.9."""
 
@@ -56,7 +56,7 @@ def costed_work(rank_trace: RankTrace, work: pl.DataFrame, device: Device | None
         flops         float64  null if unknown
         bytes_moved   float64  null if unknown
         floor_ns      float64  least time at the peak rates of the device, at most duration_ns; null if unknown
-        uses_tensor_cores  bool  null if the kernel's name does not show it
+        uses_tensor_cores  bool  null if the kernel's name does not show whether it does
     """
     chosen = (work["kernel_kind"] != KernelKind.COMMUNICATION).to_numpy()
     rows = pl.Series("row", owners_of_work(rank_trace, work)[chosen])

@@ -1,4 +1,4 @@
-"""Find calls of libraries that only prepare data on the host, and calls that send Python objects to other ranks."""
+"""Find library calls that only prepare data on the host, and calls that send Python objects to other ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holotrace.enrich.job_graph.causes.cause_names import HostRanges, host_range
 from holotrace.schema import LAUNCH_KINDS, EventKind
 
 _OF_OPERATORS = 0.25
-"""A call that spends more than this share of its time in operators computes; its other time is Python overhead."""
+"""A call that spends more than this share of its time in operators is computation; the rest is Python overhead."""
 _WITHOUT_DEVICE = 0.02
 """The share is lower for jobs that compute on the host, because all work with tensors runs operators there."""
 
@@ -25,9 +25,9 @@ _WITHOUT_DEVICE = 0.02
 def library_calls(evidence: RankEvidence, pieces: pl.DataFrame, training: Sequence[str]) -> pl.Series:
     """Return, for each row of activity in a training function, the library function around it; null if there is none.
 
-    Of the functions around the activity, this is the outermost one in a library other than PyTorch that launches no
-    device work and runs few operators: a tokenizer, an image processor or a video decoder, for example. PyTorch's
-    functions that send Python objects to other ranks are also returned, even outside training functions.
+    Of the functions around the activity, this is the outermost one that belongs to a library other than PyTorch,
+    launches no device work and runs few operators: a tokenizer, an image processor or a video decoder, for example.
+    PyTorch's functions that send Python objects to other ranks are also returned, even outside training functions.
 
     Args:
         evidence: the rank.

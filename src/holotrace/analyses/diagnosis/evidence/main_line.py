@@ -14,7 +14,7 @@ _MOST = 0.5
 
 
 def main_line(evidence: RankEvidence, pieces: pl.DataFrame) -> str | None:
-    """Return the function, called by a training function, that takes at least half of the time of these rows of `activity`.
+    """Return the function, called by a training function, that takes at least half of the time in these rows.
 
     None if there is no such function, or if Python functions were not recorded.
     """

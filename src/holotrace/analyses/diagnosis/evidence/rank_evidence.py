@@ -132,7 +132,7 @@ class RankEvidence:
 
     @cached_property
     def busy(self) -> Intervals:
-        """When any device worked, including communication and copies."""
+        """When any device was busy, with communication and copies included."""
         return union(*concatenated([self.roles[role] for role in _ON_DEVICES]))
 
     @cached_property
@@ -142,7 +142,7 @@ class RankEvidence:
 
     @cached_property
     def idle(self) -> Intervals:
-        """When no device worked. Without device work: all time in which the rank does not communicate."""
+        """When no device was busy. Without device work: all time in which the rank does not communicate."""
         return difference(difference(self.step_windows, self.busy), self.unknown)
 
     @cached_property
@@ -181,7 +181,7 @@ class RankEvidence:
 
     @cached_property
     def while_idle(self) -> pl.DataFrame:
-        """`activity`, cut to the time in which no device worked, without `in_first_calls`."""
+        """`activity`, cut to the time in which no device was busy, without `in_first_calls`."""
         return self.within(self.activity, difference(self.idle, self.in_first_calls))
 
     @cached_property
@@ -244,8 +244,8 @@ class RankEvidence:
         The device is idle when such a call returns. Without the call, the host would have launched more work.
 
         If the device is already idle when the call begins, the host waits for nothing, and the call does not count. But if the
-        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. For such
-        a call, the idle time before it counts, and at most as much idle time after it.
+        profiler recorded Python functions, it slowed the host down, and a faster host might have waited here. So such a
+        call counts after all, with the idle time before it and at most as much idle time after it.
 
         In a recording without steps, calls after the last launch do not count.
 
@@ -269,7 +269,7 @@ class RankEvidence:
             pl.Series("gap_start_ns", starts, pl.Int64),
             pl.Series("gap_end_ns", ends, pl.Int64),
         )
-        # Inside an operator, an earlier copy may have done the waiting.
+        # Inside an operator, the host may already have waited in an earlier copy.
         has_waited = (pl.col("gap_start_ns") >= pl.col("start_ns")) | (pl.col("name") != pl.col("call")).fill_null(
             value=True
         )

@@ -168,7 +168,7 @@ def _without_chains(waits: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each_once(waits: pl.DataFrame) -> pl.DataFrame:
-    """Keep at most one wait per run: the one that saves most time and leaves most SMs free."""
+    """Keep at most one wait per run: the one whose removal saves the most time and leaves the most SMs free."""
     used: set[int] = set()
     kept = []
     room = pl.col("saved_ns") * (2 - pl.col("use") - pl.col("use_before"))

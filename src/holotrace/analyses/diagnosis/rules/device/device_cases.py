@@ -78,7 +78,7 @@ def case_of(
         evidence: the rank.
         rows: at least one row, each with `saved_ns`, the time that fixing the cause saves. If the rows also have `most_ns`, the
             largest possible saving, then `saved_ns` is the typical saving, which decides whether the rule applies.
-        subject: tells several cases of one rule apart.
+        subject: distinguishes several cases of one rule.
         words: other values for the sentences, besides `kernel`, `operator` and `count` (rows per step).
         waits: time without device work that the cause also explains; fixing the cause saves all of it.
     """
@@ -126,7 +126,7 @@ def gaps_before(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
 
 
 def idle_while_called(evidence: RankEvidence, rows: pl.DataFrame) -> Intervals:
-    """Return when no device works while the host makes the calls in `rows`, one after another."""
+    """Return when all devices are idle while the host makes the calls in `rows`, one after another."""
     spans = host_spans(evidence, rows)
     return intersection(union_of(spans), evidence.idle)
 

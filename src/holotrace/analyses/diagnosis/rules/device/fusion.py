@@ -32,7 +32,8 @@ _FUSIBLE = rf"{_ELEMENTWISE}|CatArrayBatchedCopy|native::reduce_kernel"
 
 Normalisations and rotary embeddings consist of all three kinds."""
 _LONGEST_GAP_NS = 50_000
-"""Two kernels with a longer gap are not in one chain: a launch takes 5 µs, or up to 50 µs under the profiler."""
+"""Two kernels with a longer gap between them are not in one chain: a launch takes 5 µs, or up to 50 µs when
+profiled."""
 _LEAST_CHAIN = 8
 _NO_LINK = r"^aten::(fill|zero|copy)_$|^aten::add_$"
 """Operators that may follow each other without forming a chain: initialisation, copies, and sums of gradients."""

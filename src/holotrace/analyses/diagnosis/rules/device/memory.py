@@ -80,7 +80,10 @@ def _in_steps(evidence: RankEvidence, starts: pl.Series) -> int:
 
 
 def _are_outside_operators(evidence: RankEvidence, frees: pl.DataFrame) -> bool:
-    """Return whether most calls in `frees` are outside operators; inside them, the allocator frees memory to retry."""
+    """Return whether most calls in `frees` are outside operators.
+
+    Inside operators, the allocator itself frees its cached memory, to retry an allocation that failed.
+    """
     if frees.is_empty():
         return False
     columns = ["event_index", "start_ns", "end_ns", "kind"]

@@ -70,7 +70,7 @@ def unaligned_products(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _unaligned_row(inputs: CallInputs) -> dict[str, int] | None:
-    """Return the length of unaligned rows, and the number that should divide it, in elements; None if all rows are aligned."""
+    """Return the length of unaligned rows, and the number of elements it should be a multiple of; None if aligned."""
     matrices = [index for index, dims in enumerate(inputs.dims) if _is_matrix(dims)][-2:]
     for index in matrices:
         size = element_bytes(str(inputs.types[index])) if index < len(inputs.types) else None
@@ -178,7 +178,7 @@ def tensor_cores_unused(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _speedup(device: Device | None, precision: str) -> float:
-    """Return the speedup of products that the peak rates of the device allow, at least 3; 3 if the rates are unknown."""
+    """Return how much faster products can be at the device's peak rates: at least 3, and 3 if the rates are unknown."""
     rates = device and (device.flops_per_s(precision, matrix=True), device.flops_per_s("float32", matrix=False))
     return max(_LEAST_SPEEDUP, rates[0] / rates[1]) if rates and rates[0] and rates[1] else _LEAST_SPEEDUP
 
@@ -274,7 +274,7 @@ def _say_mixed(cases: Sequence[RankCase]) -> Said:
         "Run the forward pass under torch.autocast(device_type, torch.bfloat16)."
         if words["precision"] == "bfloat16"
         else "Run the forward pass under torch.autocast(device_type, torch.float16), and scale the loss with "
-        "torch.amp.GradScaler; this device has no bfloat16."
+        "torch.amp.GradScaler; this device does not support bfloat16."
     )
     names = {"tf32": "TF32"}
     return Said(
@@ -286,7 +286,8 @@ def _say_mixed(cases: Sequence[RankCase]) -> Said:
 
 def _say_float8(cases: Sequence[RankCase]) -> Said:
     return Said(
-        f"large matrix products compute in 16 bits, although the device has FP8 ({cases[0].words['operator']} and others)",
+        "large matrix products compute in 16 bits, although the device supports FP8 "
+        f"({cases[0].words['operator']} and others)",
         "If the model tolerates it, convert its large linear layers to FP8 (torchao.float8.convert_to_float8_training, or "
         "Transformer Engine), and compare the loss.",
     )

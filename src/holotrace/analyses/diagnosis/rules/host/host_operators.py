@@ -46,7 +46,7 @@ _SAVED_BY_FLOAT32 = 0.5
 
 
 def host_copies(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function that spends much time in operators which only copy, convert or fill tensors."""
+    """Yield a case for each function that spends much time in operators that only copy, convert or fill tensors."""
     pieces = outside_optimizers(evidence)
     if pieces.is_empty() or not evidence.computes_on_host:
         return
@@ -118,7 +118,7 @@ def double_precision(evidence: RankEvidence) -> Iterator[Case]:
 def case_of_operators(
     evidence: RankEvidence, pieces: pl.DataFrame, *, subject: str = "", saved_fraction: float = 1.0
 ) -> Case:
-    """Return the case for these operators; it names the operator that takes most time."""
+    """Return the case for these operators; it names the operator that takes the most time."""
     times = union_of(pieces)
     time = (pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns")
     first = pl.col("event_index", "start_ns").first()

@@ -89,7 +89,7 @@ def slow_functions(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _in_library_calls(evidence: RankEvidence, training: pl.Series) -> pl.DataFrame:
-    """Return `while_idle` with library functions in `frame`, and the user's function that calls them in `caller`."""
+    """Return `while_idle` with library functions in `frame` and, in `caller`, the user's functions that call them."""
     pieces = evidence.while_idle
     of_library = library_calls(evidence, pieces, training.to_list())
     frame, is_own = pl.col("frame"), pl.col("name") == pl.col("frame")
@@ -155,7 +155,7 @@ def _long_python(pieces: pl.DataFrame, training: pl.Series) -> pl.DataFrame:
 
 
 def _how_often(evidence: RankEvidence, pieces: pl.DataFrame, function: str) -> dict[str, Any]:
-    """Return how many steps a function slows down, if it runs in all steps and is slow in at most half of them."""
+    """Return in how many steps a function runs and is slow; empty unless it runs in all and is slow in at most half."""
     ran, slow = (_steps_of(evidence, rows) for rows in (evidence.activity.filter(pl.col("frame") == function), pieces))
     is_rare = evidence.has_steps and ran == evidence.step_count and 2 * slow <= ran
     return {"steps": ran, "slow_steps": slow, "confidence": "low"} if is_rare else {}
@@ -267,7 +267,7 @@ def _say_function(cases: Sequence[RankCase]) -> Said:
 
 
 def _way_out(case: RankCase) -> str:
-    """Return advice about a slow function, which depends on what it does and where it is called."""
+    """Return advice about a slow function, depending on what it does and where it is called."""
     if case.words["pickles"]:
         return "Exchange tensors instead of Python objects, which each rank pickles and unpickles, or exchange them less often."
     if case.words["writes"]:

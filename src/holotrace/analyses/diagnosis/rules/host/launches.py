@@ -80,7 +80,10 @@ def launch_bound(evidence: RankEvidence) -> Iterator[Case]:
 
 
 def _computes_on_host(evidence: RankEvidence, pieces: pl.DataFrame, operator: str | None) -> bool:
-    """Return whether the operator computes on the CPU: it launches nothing, and its long intervals take most of the time."""
+    """Return whether the operator computes on the CPU.
+
+    It does if it launches nothing, and if most of the time is in its long intervals.
+    """
     time = pl.col("end_ns") - pl.col("start_ns")
     own = pl.col("name").str.strip_prefix(OF_AUTOGRAD) == operator
     long_ns, all_ns = pieces.select(time.filter(own & ~_IS_SHORT).sum().alias("long"), time.sum().alias("all")).row(0)
@@ -121,8 +124,8 @@ def _unless_profiled(evidence: RankEvidence, causes: Sequence[str], cases: Itera
 def _share_of_profiler(evidence: RankEvidence, causes: Sequence[str]) -> float:
     """Estimate the fraction of the idle time with these causes that is due to the profiler.
 
-    Overhead in events with other causes lengthens the idle time with those causes. Overhead beyond that idle time is
-    included here, because it delays the host, too.
+    Overhead in events with other causes is part of the idle time with those causes. If it exceeds that idle time, the
+    excess is included here, because it delays the host, too.
     """
     idle_ns, added_ns = _idle_ns(evidence, causes), _added_ns(evidence, causes)
     others = [(_added_ns(evidence, other), _idle_ns(evidence, other)) for other in _ADDED_NS if other != causes]
@@ -144,7 +147,7 @@ def _idle_ns(evidence: RankEvidence, causes: Sequence[str]) -> int:
 def slow_recording(evidence: RankEvidence) -> Iterator[Case]:
     """Yield a case for the idle time that recording Python functions adds, estimated as a share of each short idle interval.
 
-    Only the first 0.1 ms of a long interval count: such an interval is separate work, which the profiler hardly
+    Of a longer interval, only the first 0.1 ms counts: such an interval is separate work, which the profiler hardly
     lengthens.
     """
     short_ns = pl.min_horizontal(pl.col("end_ns") - pl.col("start_ns"), pl.lit(_LONG_NS))

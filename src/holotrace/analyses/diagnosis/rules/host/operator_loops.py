@@ -28,7 +28,7 @@ _MANY_OF_A_MODULE = 32
 _OF_SAME_LOOP, _FEWEST = 4, 16
 """An operator is in the loop of the most frequent operator if it runs at least a quarter as often, and at least 16 times."""
 _SMALL_NS = 200_000
-"""Longer operators spend most time computing, so a loop of them costs little more than one large operator."""
+"""Longer operators spend most of their time computing, so a loop of them costs little more than one large operator."""
 _SHORT_NS = 100_000
 """Longer intervals of Python between two operators are separate work, not overhead of the loop."""
 
@@ -47,7 +47,7 @@ _OPERATOR = [*_PLACE, "name"]
 
 
 def operator_loops(evidence: RankEvidence) -> Iterator[Case]:
-    """Yield a case for each function that runs small operators in a loop, directly or in modules, if no device works.
+    """Yield a case for each function that runs small operators in a loop, in jobs that compute on the host.
 
     If functions were not recorded, only reads of single elements reveal a loop: other operators may come from many modules.
     """
@@ -131,7 +131,7 @@ def _loops_over_modules(evidence: RankEvidence, pieces: pl.DataFrame) -> Iterato
 
 
 def _repeated_modules(evidence: RankEvidence) -> pl.DataFrame:
-    """Return the calls of modules that a user function makes many times in one call: row, caller (a row), function, module."""
+    """Return calls of modules that a user function makes many times per call: row, caller (a row), function, module."""
     known, texts = host_ranges(evidence.rank_trace), evidence.rank_trace.strings
     name = known.ranges["name"].to_numpy()
     is_python = (known.ranges["kind"] == EventKind.PYTHON_FUNCTION).to_numpy()
