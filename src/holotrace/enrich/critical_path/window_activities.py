@@ -152,7 +152,7 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 
 
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the lane of each row: a new lane for each collective, the thread for all other rows.
+    """Add the lane of each row: a new lane for each collective, and the thread's lane for all other rows.
 
     A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped: they are
     parts of the collective, and may be waits for other ranks.
