@@ -33,7 +33,7 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for one."""
+"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for it."""
 
 _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
 """Matches functions and operators in which a thread waits for a collective that the host performs."""

@@ -17,7 +17,7 @@ _LONG_NS = 1_000_000
 """Runtime calls take microseconds. In examples/gpu, only waits take a millisecond while the devices are idle."""
 
 _MOST_BUSY = 0.5
-"""A call that overlaps device work for more than this fraction of its time may be waiting for a full launch queue."""
+"""A call with device work in more than this fraction of its time may be waiting because the launch queue is full."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"

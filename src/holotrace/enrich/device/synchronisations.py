@@ -1,7 +1,7 @@
 """Finds synchronisation: streams wait for events, and the host waits for streams, devices, events and copies.
 
-With `enable_cuda_sync_events`, the profiler writes rows of kind SYNCHRONISATION. Without such rows, a host call that
-waits is known only by its name, and waits of streams are unknown.
+With `enable_cuda_sync_events`, the profiler writes rows of kind SYNCHRONISATION. Without such rows, host calls that
+wait are recognised only by their names, and waits of streams are unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ recordEvent."""
 
 _STREAM = ("device", "stream")
 _NO_STREAM = 0xFFFF_FFFF
-"""Kineto writes -1 for rows without a stream, as this unsigned number."""
+"""For rows without a stream, Kineto writes -1 as this unsigned number."""
 
 _EVENT_RECORD = {"event_index": pl.UInt32, "start_ns": pl.Int64, "correlation": pl.Int64}
 _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")

@@ -69,14 +69,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if all ranks with such calls have the same count; return row and instance."""
+    """Match the k-th calls with equal keys if ranks with such calls have the same count; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if all ranks with such calls have the same count."""
+    """Also match calls between two operations that all ranks share, if ranks with such calls have the same count."""
     known = pairs
     for _ in range(2):  # matches of the first pass also separate calls, so a second pass finds more
         rest = without(_with_gaps(rows, known), known)
