@@ -108,7 +108,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return the batch size of each launch, from the innermost annotation around it that names a batch size, or None."""
+    """Return the batch size of each launch, from the innermost annotation around it that names one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
