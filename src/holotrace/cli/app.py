@@ -34,7 +34,7 @@ modules load."""
 
 
 def main() -> None:
-    """Run the command line; a failure prints one line on stderr and exits with 1, or with 2 for a wrong option."""
+    """Run the command line; on failure, print one line on stderr and exit with 1, or with 2 for a wrong option."""
     try:
         _run_and_report_errors()
     except SystemExit as ending:
@@ -130,12 +130,12 @@ def _prepare_streams() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Exit by raising an exception, which removes half-written files and ends workers."""
+    """Exit by raising an exception, so that half-written files are removed and workers end."""
     sys.exit(128 + number)
 
 
 def _exit_despite_running_query(ending: SystemExit) -> None:
-    """Exit immediately if DuckDB is still running a query, because the interpreter would wait for it, or crash."""
+    """Exit immediately if DuckDB is still running a query, because the interpreter would wait or crash."""
     running = sys.modules.get("holotrace.sql_queries.running")
     if running is not None and running.ABANDONED.count:
         with suppress(OSError, ValueError):
@@ -171,7 +171,7 @@ def _discard_output() -> None:
 def _reason(error: OSError) -> str:
     if error.filename and error.strerror:
         return f"{error.filename}: {error.strerror}"
-    return f"{error.strerror or error}; the system does not name the file, which may be the output"
+    return f"{error.strerror or error}; the system does not name the file, but it may be the output"
 
 
 def _bug(error: BaseException) -> str:

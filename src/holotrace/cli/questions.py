@@ -96,7 +96,7 @@ def show(  # noqa: PLR0913 -- what to show, and how
 
 
 class ShownTable(NamedTuple):
-    """A table to print; if it is too long, the rows with the largest values of the column `telling` are kept."""
+    """A table to print; if it is too long, only the rows with the largest values in column `telling` are printed."""
 
     caption: str
     frame: pl.DataFrame

@@ -1,7 +1,7 @@
 """The colours of figures, pages and the timeline: each meaning has the same colour everywhere.
 
-The colours of a figure are distinguishable with the common forms of colour blindness, on light and dark backgrounds. If
-several kinds of work run at once, the state is hatched in their colours.
+The colours of a figure are distinguishable with the common forms of colour blindness, on light and dark backgrounds. A
+state in which several kinds of work run at once is hatched in their colours.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ HOVER_WIDTH = 90
 HOVER_LENGTH = 1_800
 
 MOST_COMPARED = 500
-"""Up to this many names with equal short names are told apart by the words that differ; larger groups are numbered."""
+"""If at most this many names share a short name, the words that differ are added; larger groups are numbered."""
 
 _PIECES = (re.compile(r"[^<>(),\s]+"), re.compile(r"[^<>(),\s_]+"))
 """Patterns of the words to compare; words that are too long to show are split at underscores."""
@@ -31,8 +31,8 @@ def short_name(name: str, length: int = LABEL_LENGTH) -> str:
     """Shorten a name to at most `length` characters; names that are not C++ signatures change only if they are longer.
 
     A shortened signature has no return type, namespaces or parameter list. It keeps as many template arguments as fit,
-    because they distinguish instances of one kernel. Two names may have the same short name, so it cannot be a key;
-    `short_names` returns distinct names.
+    because they distinguish instances of one kernel. Two names may have the same short name, so do not use it as a
+    key; `short_names` returns distinct names.
     """
     return _cut(_readable(name), length)
 
@@ -79,7 +79,7 @@ def cut_labels(names: Iterable[str], length: int = LABEL_LENGTH) -> dict[str, st
 
 
 def hover_text(name: str) -> str:
-    """Escape a name for a hover, in lines of `HOVER_WIDTH`; replace characters after `HOVER_LENGTH` by their count."""
+    """Escape a name for a hover, in lines of `HOVER_WIDTH`; beyond `HOVER_LENGTH` characters, only count the rest."""
     kept = name[:HOVER_LENGTH]
     lines = [label_text(kept[start : start + HOVER_WIDTH]) for start in range(0, len(kept), HOVER_WIDTH)]
     left_out = len(name) - len(kept)
@@ -97,7 +97,7 @@ def _qualified(name: str) -> str:
 
 
 def _equal_groups(short: dict[str, str]) -> list[list[str]]:
-    """Return the groups of names with equal short names, sorted to be independent of the order in the table."""
+    """Return the groups of names with equal short names; each is sorted, so the order in the table has no effect."""
     groups = defaultdict(list)
     for name, text in short.items():
         groups[text].append(name)

@@ -1,7 +1,7 @@
 """Stacked bars, one for each device or stream, readable for one row and for thousands.
 
-Up to `LYING_ROWS` rows are horizontal bars with labels. More rows are thin vertical bars close together, and the axis
-names every n-th row.
+Up to `LYING_ROWS` rows are drawn as horizontal bars with labels. More rows are drawn as thin vertical bars close
+together, and the axis names every n-th row.
 """
 
 from __future__ import annotations

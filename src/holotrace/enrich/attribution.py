@@ -57,7 +57,7 @@ class Attribution:
         return operator_stacks(rank_trace)
 
     def counted_operators(self, nodes: pl.DataFrame) -> pl.DataFrame:
-        """Return the nodes of the operator tables, in the order that `is_eligible` relies on."""
+        """Return the nodes to count in the operator tables, in the order that `is_eligible` relies on."""
         return nodes.filter("is_counted")
 
     def is_eligible(self) -> pl.Expr:
@@ -110,7 +110,7 @@ class Attribution:
         """Raise an error if this annotation cannot be used in place of steps; here, every annotation can."""
 
     def step_windows(self, rank_trace: RankTrace, annotation: str | None = None) -> pl.DataFrame:
-        """Return the steps, extended to the end of the work they launched: window, start_ns, end_ns; by start_ns."""
+        """Return the steps, extended to the end of the work they launched: window, start_ns, end_ns; in time order."""
         if annotation is not None:
             return device_extended_windows(rank_trace, annotation)
         return device_extended_windows(rank_trace)
@@ -124,7 +124,7 @@ class Attribution:
         return times_within(intervals, steps)
 
     def series_edges(self, _: RankTrace, whole: Int64Array, parts: int) -> Int64Array:
-        """Return the edges of a time series; `whole` is the start of the first step and the end of the last."""
+        """Return the bin edges of a time series; `whole` is the start of the first step and the end of the last."""
         start_ns, end_ns = whole.tolist()
         # Scale the distance from the start, because a double cannot represent an absolute time exactly to the
         # nanosecond.

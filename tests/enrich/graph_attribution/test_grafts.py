@@ -153,7 +153,7 @@ def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
     second.runtime("hipLaunchKernel", start_us=6, duration_us=2, args={"kernel": "gemm"})
     second.runtime("hipStreamEndCapture", start_us=20, duration_us=1)
     captures = {"bs_32_rank0": first, "bs_8_rank0": second}
-    doubt = "the shapes of 1 of 1 replays of graphs may be those of another batch size"
+    doubt = "for 1 of 1 graph replays, the shapes may belong to another batch size"
 
     unknown = opened(tmp_path / "unknown", replay_of([("gemm", 7)]), **captures)
     known = opened(tmp_path / "known", replay_of([("gemm", 7)], annotation="decode bs=8"), **captures)

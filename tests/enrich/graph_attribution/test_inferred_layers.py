@@ -51,7 +51,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
         "140 µs of device time; 0.0 % of it is attributed to operators. For another 85.7 %, only the layer is known"
         in finding
     )
-    assert "as if in 3 layers. To attribute the rest, record the capture" in finding
+    assert "as in a model with 3 layers. To attribute the rest, record the capture" in finding
     second = int(inferred_layers(rank_trace)["event_index"][5])
     assert list(explained_kernel(rank_trace, second)) == [
         ("attributed_by", "unknown"),

@@ -49,7 +49,7 @@ class Trust(Result):
         trusted_busy_fraction  float64  0..1 of device_busy_ns; null if device_busy_ns is 0
         doubt_count            int64    rows of `doubts`
 
-    doubts      one row per broken rule, device and stream, sorted by rank, then by the numbers that they put in doubt:
+    doubts      one row per broken rule, device and stream, sorted by rank, then as in docs/reference/analyses/trust.md:
 
         rank              int32    the rank; for a doubt about the whole job, one of its ranks
         rule              str      name of the rule, and of its section in docs/reference/analyses/trust.md
@@ -113,7 +113,7 @@ def _rank_row(rank: int, known: ExaminedRank, doubts: Sequence[Doubt]) -> dict[s
     facts = known.recording.file
     start_ns, end_ns = facts.first_ns or 0, facts.last_ns or 0
     doubtful_ns = covered_length(*(np.clip(times, start_ns, end_ns) for times in all_times(doubts)))
-    of_job = all_times(doubts[len(known.doubts) :])  # all these times are within device work
+    of_job = all_times(doubts[len(known.doubts) :])  # rules about the job only doubt device work
     doubtful_busy_ns = covered_length(*concatenated([known.doubtful_busy, of_job]))
     return {
         "rank": rank,

@@ -20,7 +20,7 @@ from holotrace.drawing.stacked_bars import (
 )
 from holotrace.drawing.theme import Theme, empty_figure
 
-_HEADING = Heading(QUESTION.question, "Share of the time from the first to the last event of each rank")
+_HEADING = Heading(QUESTION.question, "Share of the time between each rank's first and last event")
 
 
 def plot_trust(result: Trust, *, theme: Theme = "light") -> go.Figure:

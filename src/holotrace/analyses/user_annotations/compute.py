@@ -83,7 +83,7 @@ class UserAnnotations(Result):
         side             str      `gpu`: projected onto the streams; `cpu`: on the host
         name             str
         call_count       int64    ranges of this name; on the gpu, one per stream
-        total_ns         int64    summed durations of these ranges; each nested annotation counts in full
+        total_ns         int64    summed durations of these ranges, including the annotations inside them
         self_ns          int64    part of total_ns in which no shorter annotation runs on the same stream or thread
         kernel_count     int64    kernels, copies and memsets with this innermost annotation; null on the cpu
         kernel_ns        int64    summed durations of this work; null on the cpu
@@ -163,7 +163,8 @@ def plan(*, allow: Sequence[str] | None = None, merge_steps: bool = False) -> Pl
 def annotation_durations(trace: Trace, side: Side, *, executor: Executor = IN_PROCESS) -> dict[int, pl.DataFrame]:
     """Return the durations of each rank's annotations, as the rows of `UserAnnotations.per_annotation` for one side.
 
-    The tables lack the columns rank and side, and also self times and kernels, which take the longest to compute.
+    The tables lack the columns rank and side, and also the columns about self times and kernels, which take the
+    longest to compute.
     """
     return trace.map(partial(_durations_of_rank, side=side), executor)
 

@@ -19,8 +19,8 @@ from holotrace.units import counted
 TOP_ANNOTATIONS = 20
 _QUESTION = QUESTION.question
 _EXPLANATIONS = {
-    "gpu": "Time of each annotated part on the streams, over all calls and ranks, and how much is in nested parts",
-    "cpu": "Time of each annotated part on the host, over all calls and ranks, and how much is in nested parts",
+    "gpu": "Time of each annotated part on the streams, over all calls and ranks, including time in nested parts",
+    "cpu": "Time of each annotated part on the host, over all calls and ranks, including time in nested parts",
 }
 
 

@@ -85,7 +85,7 @@ class WaitCauses(Result):
         passed_on_ns    int64    time that other ranks wait because this rank waited
         cause, name, module, frame  str  the rank's most costly cause; null if the rank causes no waiting
 
-    per_pair   one row per rank that causes waiting (null if unknown) and rank that waits, sorted by both:
+    per_pair   one row per pair: a rank that causes waiting (null if unknown), and a rank that waits; sorted by both:
 
         cause_rank, waiting_rank, cost_ns
 
@@ -136,10 +136,10 @@ def wait_causes(
 ) -> WaitCauses:
     """Divide all waiting between ranks among its causes.
 
-    A rank waits in a collective, send or receive for the last rank to arrive. The cause is the activity that took longer on the
-    late rank since the two ranks last communicated: a kernel, an operator, a Python function, data loading … If the
-    late rank itself waited in this time, the cause of its wait also causes the later wait, and so on. The costs of all
-    causes add up to the total waiting, to the nanosecond.
+    A rank waits in a collective, send or receive for the last rank to arrive. The cause is the activity that
+    took longer on the late rank than on the waiting rank since the two ranks last communicated: a kernel, an operator,
+    a Python function, data loading … If the late rank itself waited in this time, the cause of its wait also causes the
+    later wait, and so on. The costs of all causes add up to the total waiting, to the nanosecond.
 
     Args:
         trace: the job.

@@ -154,7 +154,7 @@ def _format(asked: ResultFormat | None, target: Location | None) -> ResultFormat
 
 
 def _expect_a_view(query: str) -> None:
-    """Raise InvalidOptionError if `query` is not a query, usually because it was written before the traces."""
+    """Raise InvalidOptionError if `query` is not a query, usually because the arguments are in the wrong order."""
     if not any(named_views(query)) and "select" not in query.lower():
         message = f"{query!r} is not a query over {', '.join(VIEWS)}; put the traces first and the query last"
         raise InvalidOptionError(message)

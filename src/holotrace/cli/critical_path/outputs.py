@@ -61,7 +61,7 @@ class OutputOptions:
         paths = [path for rank_trace in trace.ranks.values() for path in self._paths(rank_trace).values()]
         if len(set(paths)) < len(paths):
             message = (
-                "the files of several ranks have the same name, so their copies would too; write one rank at a time"
+                "the files of several ranks have the same name, so their copies would clash; write one rank at a time"
             )
             raise InvalidOptionError(message)
         for path in paths:

@@ -28,7 +28,7 @@ Exchange = Literal["in turn", "ring", "undecided", "unknown"]
 """The order in which the ranks of a group send and receive.
 
     in turn    in a step, ranks mostly send only after receiving, like all pipeline stages except the first
-    ring       three or more ranks, each of which receives, and sends to one other rank, mostly before receiving
+    ring       three or more ranks; each receives, and sends to exactly one rank, mostly before it receives
     undecided  may be either: two ranks send to each other at once, or ranks in a circle send in turn
     unknown    no send or receive is known
 """
@@ -190,9 +190,9 @@ def axes_of_groups(groups: pl.DataFrame, uses: Mapping[int, Use]) -> dict[int, A
     """Return {group: its axis}.
 
     If the description of a group names an axis, the group has this axis. All other groups of equal size and stride
-    share one axis: the only axis that descriptions of such groups name or, if they name none or several, the one that
-    fits their collectives. The default group is `world` if the job has other axes; otherwise it gets an axis like any
-    other group.
+    share one axis: the only axis that descriptions of such groups name or, if the descriptions name none or several,
+    the axis that fits the collectives of these groups. The default group is `world` if the job has other axes;
+    otherwise it gets an axis like any other group.
 
     Args:
         groups: `Matching.groups`.

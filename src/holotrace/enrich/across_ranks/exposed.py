@@ -38,8 +38,8 @@ def divided_among_calls(exposed: pl.DataFrame, calls: pl.DataFrame, priority: Se
         priority: all axes.
 
     Returns:
-        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; where no call covers the time,
-        `row` is null and the time is unmatched.
+        row, step, wait_ns, transfer_ns and unmatched_ns, one row per call and step; time that no call covers is
+        added to unmatched_ns, in rows with `row` null.
     """
     pieces = _pieces(calls, priority)
     edges = [table[name].to_numpy() for table in (exposed, pieces) for name in ("start_ns", "end_ns")]

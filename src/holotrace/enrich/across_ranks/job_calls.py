@@ -30,7 +30,7 @@ class JobCalls(EqualByContent):
               duration_ns    int64
               is_even        bool     as in `OfRank.calls`; also true if the sizes of all ranks show even splits
 
-              algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes over transfer_ns
+              algorithm_bytes_per_s, bus_bytes_per_s  float64  message_bytes and bus_bytes divided by transfer_ns
 
     groups    `Matching.groups`
     clocks    the clocks of the hosts

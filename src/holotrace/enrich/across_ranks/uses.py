@@ -12,7 +12,7 @@ LEAST_RING = 3
 """A ring has at least this many ranks, because a ring of two ranks looks like a two-stage pipeline."""
 
 MOSTLY = 0.5
-"""A rank mostly sends first if it does so in this fraction of its steps; in a ring, a late rank may receive first."""
+"""A rank mostly sends first if it does so in at least this fraction of its steps; late ranks may receive first."""
 
 
 def uses_of_groups(calls: pl.DataFrame) -> dict[int, Use]:

@@ -87,7 +87,8 @@ def communication(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the communication of a rank: kernels on devices or, if there are none, annotations on the host.
 
     Values missing from a kernel's args are taken from the host call around its launch: `record_param_comms`, or an
-    annotation such as `nccl:all_reduce`. So are the shapes and types of the inputs, if they were recorded.
+    annotation such as `nccl:all_reduce`. The shapes and types of the inputs are taken from there, too, if they were
+    recorded.
 
     Returns:
         Sorted by start_ns:
@@ -118,12 +119,12 @@ def collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def stable_numbers(texts: pl.Series) -> pl.Series:
-    """Return a uint64 hash of each string that is the same in every process; processes exchange hashes, not strings."""
+    """Return a uint64 hash of each string, equal in all processes, which exchange hashes instead of strings."""
     return answers(texts, stable_number, pl.UInt64).alias(texts.name)
 
 
 def stable_number(text: str | None) -> int | None:
-    """Return a 64-bit hash of a string that is the same in every process; None for None."""
+    """Return a 64-bit hash of a string, equal in all processes; None for None."""
     return None if text is None else int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
@@ -243,7 +244,7 @@ _ARGS = (
 
 
 def _group(world_size: int | None) -> pl.Expr:
-    """Return a name for each group that is the same on all ranks of the group, and different for every group.
+    """Return a name for each group: the same on all its ranks, and different from the names of other groups.
 
     Processes number their groups independently, so recorded names do not match. The recorded list ends after 30 ranks,
     which is enough to distinguish groups of the same size and description. Without a list, only the group of all ranks
@@ -271,7 +272,7 @@ def host_collectives(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _family_of(*names: pl.Series) -> pl.Series:
-    """Return, for each row, the family shown by the first of its names that shows one."""
+    """Return the family of each row, from the first of the row's names that shows a family."""
     told = pl.DataFrame(
         [answers(texts.fill_null(""), collective_family, pl.String).alias(str(n)) for n, texts in enumerate(names)]
     )

@@ -55,7 +55,7 @@ def graph_of(rank_trace: RankTrace, activities: WindowActivities, track_id: int 
 
 
 def _without_cycle(nodes: Points, edges: GraphEdges) -> GraphEdges:
-    """Break cycles: remove edges between tracks that lead back in time and, if necessary, edges of zero duration."""
+    """Break cycles: remove edges that lead back in time between tracks and, if necessary, edges of zero duration."""
     if not _has_cycle(nodes, edges):
         return edges
     along_a_track = np.isin(edges.type, _ALONG_A_TRACK)

@@ -16,12 +16,12 @@ _FEWEST = 8
 
 
 def replayed_lengths_ns(graph: EventGraph) -> npt.NDArray[np.int64]:
-    """Return how long each edge takes in a replay: a binding edge as measured, other edges at least their weight.
+    """Return how long each edge takes in a replay: as measured if it is binding, else at least its weight.
 
     Some time always passes between two kernels on a stream, between a launch and its kernel, and between device work
-    and the host that waits for it. But it was measured only for binding edges, and in a replay, other edges may bind.
-    The delay of these other edges is the 10th percentile of the delays of binding edges of their kind, limited to the
-    measured time between their nodes. So a replay without changes reproduces every measured time.
+    and the host that waits for it. But this time was measured only for binding edges, and in a replay, other edges may
+    bind. The delay of these other edges is the 10th percentile of the delays of binding edges of their kind, limited to
+    the measured time between their nodes. So a replay without changes reproduces every measured time.
     """
     times = graph.nodes["time_ns"]
     edges = graph.edges.select(

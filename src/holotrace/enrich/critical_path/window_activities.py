@@ -33,7 +33,7 @@ DATA_LOADING = (r"DataLoader.*__next__",)
 
 _CALL_KINDS = (EventKind.CPU_OP, *LAUNCH_KINDS)
 _NAMED_KINDS = (EventKind.USER_ANNOTATION, EventKind.PYTHON_FUNCTION)
-"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for one."""
+"""Host ranges of these kinds are activities only if their name shows data loading, a collective or a wait for it."""
 
 _WAITS_FOR_COLLECTIVE = r"method '?wait'? of .*(c10d|pybind11)|wait_tensor$"
 """Matches functions and operators in which a thread waits for a collective that the host performs."""
@@ -152,7 +152,7 @@ _TRACK = pl.col("track_id").cast(pl.Int64)
 
 
 def _in_lanes(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the lane of each row: a new lane for each collective, the thread for all other rows.
+    """Add the lane of each row: a new lane for each collective, and the thread's lane for all other rows.
 
     A thread that runs only collectives is a communication thread. Ranges inside its collectives are dropped: they are
     parts of the collective, and may be waits for other ranks.

@@ -14,10 +14,10 @@ from holotrace.store.derived import derived
 from holotrace.store.trace import RankTrace
 
 _LONG_NS = 1_000_000
-"""Runtime calls take microseconds. In examples/gpu, only waits take a millisecond while no device works."""
+"""Runtime calls take microseconds. In examples/gpu, only waits take a millisecond while the devices are idle."""
 
 _MOST_BUSY = 0.5
-"""A call that overlaps device work for more than this fraction of its time may be waiting for a full launch queue."""
+"""A call with device work in more than this fraction of its time may be waiting because the launch queue is full."""
 
 _RUNTIMES = r"^(cuda|cu[A-Z]|hip|ze[A-Z])"
 _WAITS = r"(?i)synchroni[sz]e|memcpy|copy|wait"
@@ -31,7 +31,7 @@ _COLUMNS = ("event_index", "name", "start_ns", "end_ns")
 
 @derived
 def first_calls(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return calls that take at least 1 ms while devices hardly work, and that do not repeat.
+    """Return calls that take at least 1 ms while the devices are almost idle, and that do not repeat.
 
     They are runtime calls that neither wait nor copy, and operators that only allocate memory. The calls repeat if such
     long calls begin in more than half of the steps. Without steps, a call repeats if there are several long calls with
@@ -65,7 +65,7 @@ def _may_be_first(rank_trace: RankTrace) -> pl.Expr:
 
 
 def _while_idle(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the calls during which devices hardly work; none if no device works at all."""
+    """Return the calls during which the devices are almost idle; none in recordings without device work."""
     work: Intervals = union_of(device_rows(rank_trace))
     if not len(work[0]):
         return calls.clear()

@@ -50,7 +50,7 @@ def with_floors(operators: pl.DataFrame, peaks: Peaks) -> pl.DataFrame:
     """Add rates, lower bounds and contradictions to the operators.
 
     The lower bound of a call is the larger of flops / peak and bytes / bandwidth. If the peak of the precision is
-    unknown, only the memory bounds the work. If the lower bound exceeds the measured time, `contradiction` gives the
+    unknown, it is bytes / bandwidth. If the lower bound exceeds the measured time, `contradiction` gives the
     reason.
     """
     calls, busy = pl.col("call_count"), pl.col("busy_ns")

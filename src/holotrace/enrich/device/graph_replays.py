@@ -54,8 +54,8 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
         event_index     uint32  the call that replays the graph
         start_ns        int64   start of the call
-        until_ns        int64   the latest possible end: later work of the stream began, or the host had waited for the
-                                device
+        until_ns        int64   the latest possible end of the replay: when later work of the stream began, or when the
+                                host had waited for the device
         device          int32   null if unknown
         stream          int64   null if unknown
         row_count       int64   device rows of the replay
@@ -75,7 +75,7 @@ def incomplete_replays(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def unknown_work(rank_trace: RankTrace, device: int | None = None, stream: int | None = None) -> Intervals:
-    """Return when devices may have worked on incomplete replays, as disjoint intervals in order.
+    """Return when devices may have run lost work of incomplete replays, as disjoint intervals in order.
 
     By default, this covers all devices; otherwise only the given device, or the given stream of the device.
     """
@@ -103,11 +103,11 @@ def unknown_findings(rank_trace: RankTrace) -> tuple[str, ...]:
         return ()
     lack = "1 graph replay lacks" if count == 1 else f"{count:,} graph replays lack"
     listed = "lists it" if count == 1 else "lists them"
-    return (f"{lack} device rows, so the device may have worked when it seems idle; holotrace trust {listed}",)
+    return (f"{lack} device rows, so the device may have been busy when it seems idle; holotrace trust {listed}",)
 
 
 def _replays(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the calls that replay graphs, by start, with the count, the device and the stream of their device rows."""
+    """Return the calls that replay graphs, in time order, with the count, device and stream of their device rows."""
     rows = device_rows(rank_trace).select("event_index", "correlation", "device", "stream")
     numbers = rank_trace.table("kernels", ["event_index", "graph_id"]).filter(pl.col("graph_id") > 0)
     per_call = (

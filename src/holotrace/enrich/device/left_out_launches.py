@@ -14,12 +14,12 @@ _MOST_CALLS = 100
 calls between two launches on average."""
 
 _MOST_BETWEEN_HALF = 30
-"""A process that polls the device for a while skips many numbers, but only between few launches."""
+"""A process that polls the device uses many call numbers, but only between a few of the launches."""
 
 
 @derived
 def calls_between_launches(rank_trace: RankTrace) -> float | None:
-    """Return the mean number of runtime calls between two recorded launches, if far above that of complete recordings.
+    """Return the mean number of runtime calls between two recorded launches, if far higher than in complete recordings.
 
     None if the number is normal, or if at most 100 launches were recorded.
     """

@@ -41,7 +41,7 @@ class Device:
     url                the data sheet, or a page that quotes it
     date               when the rates were entered
     unconfirmed        precisions, "memory" or "cache", if their figure was not found in a public source
-    attainable_tflops  pairs of a precision and the highest rate of products that the vendor measured
+    attainable_tflops  pairs of a precision and the highest rate that the vendor measured for products
     """
 
     pattern: str
@@ -68,7 +68,7 @@ class Device:
         return 1e12 * peak or None
 
     def attainable_flops_per_s(self, precision: str | None) -> float | None:
-        """Return the highest rate of products that the vendor measured; None if it has published none."""
+        """Return the highest rate that the vendor measured for products; None if it published none."""
         return 1e12 * dict(self.attainable_tflops).get(precision or "", 0) or None
 
 

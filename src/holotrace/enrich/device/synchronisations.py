@@ -1,7 +1,7 @@
 """Finds synchronisation: streams wait for events, and the host waits for streams, devices, events and copies.
 
-With `enable_cuda_sync_events`, the profiler writes rows of kind SYNCHRONISATION. Without such rows, a host call that
-waits is known only by its name, and waits of streams are unknown.
+With `enable_cuda_sync_events`, the profiler writes rows of kind SYNCHRONISATION. Without such rows, host calls that
+wait are recognised only by their names, and waits of streams are unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ recordEvent."""
 
 _STREAM = ("device", "stream")
 _NO_STREAM = 0xFFFF_FFFF
-"""Kineto writes -1 for rows without a stream, as this unsigned number."""
+"""For rows without a stream, Kineto writes -1 as this unsigned number."""
 
 _EVENT_RECORD = {"event_index": pl.UInt32, "start_ns": pl.Int64, "correlation": pl.Int64}
 _HOST_WAIT = ("call_index", "sync_index", "scope", *_STREAM, "record_index", "source_index")
@@ -62,9 +62,9 @@ def event_records(rank_trace: RankTrace) -> pl.DataFrame:
 def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the waits of streams for events or for other streams.
 
-    The first work launched into the waiting stream after the call has to wait for the last work launched into the other
-    stream before the event was recorded. If the call that recorded the event is unknown, it is assumed to come right
-    before the wait.
+    The first work launched into the waiting stream after the call that requests the wait has to wait for the last work
+    launched into the other stream before the event was recorded. If the call that recorded the event is unknown, it is
+    assumed to come right before the wait.
 
     Returns:
         One row for each wait that the profiler recorded, in file order:
@@ -75,8 +75,8 @@ def stream_waits(rank_trace: RankTrace) -> pl.DataFrame:
         stream         int64   the waiting stream; null if unknown
         waited_stream  int64   the stream that it waits for; null if unknown
         record_index   uint32  the call that recorded the event; null if unknown
-        source_index   uint32  the work that is waited for; null if unknown, or if no work was launched before
-        target_index   uint32  the work that waits; null if unknown, or if no work was launched after
+        source_index   uint32  the work that is waited for; null if unknown, or if there is no such work
+        target_index   uint32  the work that waits; null if unknown, or if no work was launched after the call
     """
     waits = _linked_waits(rank_trace).filter(pl.col("scope") == "wait")
     sources = _last_launched(rank_trace, _at_the_record(waits))["work_index"]
@@ -104,7 +104,7 @@ def host_synchronisations(rank_trace: RankTrace) -> pl.DataFrame:
         device        int32   of the work; null if unknown
         stream        int64   of the work; null if unknown
         record_index  uint32  the call that recorded the event; null if unknown, or if there is no event
-        source_index  uint32  the work it waits for; null if unknown, or if no work was launched before
+        source_index  uint32  the work it waits for; null if unknown, or if there is no such work
     """
     written = _linked_waits(rank_trace).filter(pl.col("scope") != "wait").drop_nulls("call_index")
     named = _waits_by_name(rank_trace).join(written, on="call_index", how="anti")
@@ -211,7 +211,7 @@ def _linked_waits(rank_trace: RankTrace) -> pl.DataFrame:
 
 
 def _at_the_record(waits: pl.DataFrame) -> pl.DataFrame:
-    """For waits for events, replace the stream and time with the stream and time at which the event was recorded."""
+    """In waits for events, replace the stream and time with those of the call that recorded the event."""
     for_event = pl.col("scope") != "stream"
     moment = pl.when(for_event).then(pl.coalesce("record_start_ns", "moment_ns")).otherwise("moment_ns")
     stream = pl.when(for_event).then("waited_stream").otherwise("stream")
@@ -259,7 +259,7 @@ def _nearest(rank_trace: RankTrace, moments: pl.DataFrame, strategy: Literal["ba
 
 
 def _on_each_stream(rank_trace: RankTrace, waits: pl.DataFrame) -> pl.DataFrame:
-    """Return the work that each call waits for on every stream of its device or, if it is unknown, of all devices."""
+    """Return the work that each call waits for on every stream of its device, if known, or else of all devices."""
     candidates = _candidates(rank_trace, waits).drop_nulls("work_index")
     return _with_idle(waits, candidates)
 

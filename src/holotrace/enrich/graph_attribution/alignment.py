@@ -29,9 +29,9 @@ def aligned(replayed: Work, streams: _Int64, captured: Work) -> _Int64:
     """Return the captured launch of each replayed kernel, copy or memset, `NO_PARTNER` if unknown.
 
     Each stream runs its kernels in the order of their launches. So the streams are aligned one by one, beginning with
-    the one with the most work, each by a longest common subsequence with the launches that are still unpaired. Launches
-    without a name are paired last: if as many launches as kernels remain between two neighbouring pairs, and their
-    kinds agree, they are paired in order.
+    the stream with the most work. Each is aligned by a longest common subsequence with the launches that are still
+    unpaired. Launches without a name are paired last: if as many launches as kernels remain between two neighbouring
+    pairs, and their kinds agree, they are paired in order.
     """
     partner = np.full(len(streams), NO_PARTNER, np.int64)
     is_left = np.ones(len(captured.names), np.bool_)

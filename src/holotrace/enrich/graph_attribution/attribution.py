@@ -108,7 +108,7 @@ def _listed(rank_trace: RankTrace) -> Iterator[_Candidate]:
 
 
 def _batch_sizes(rank_trace: RankTrace, launches: pl.Series) -> list[int | None]:
-    """Return, for each launch, the batch size in the innermost annotation around it that names one, or None."""
+    """Return the batch size of each launch, from the innermost annotation around it that names one, or None."""
     nodes, owners = recorded_nodes(rank_trace), recorded_runtime_owner(rank_trace)
     stated = batch_sizes(rank_trace.texts(nodes["name"])).to_list()
     parent = nodes["parent"].to_list()
@@ -198,7 +198,7 @@ class _Choice:
         return None if best is None else best[1:]
 
     def _highest_share(self, first: int, last: int, number: int) -> float:
-        """Return the largest share of the replay that a candidate could explain, by the counts of each kind of work."""
+        """Return the largest share of the replay that a candidate could explain, given its counts of each kind."""
         sequence = self._candidates[number].sequence
         kinds = Counter(_compared_kind(kind) for kind in sequence.kinds.tolist())
         own = Counter(self._kinds[first:last].tolist())
@@ -222,7 +222,7 @@ def _compared_kind(kind: int) -> int:
 
 
 def _first_equal(candidates: list[_Candidate]) -> list[int]:
-    """Return, for each candidate, the first one with equal names and kinds; the layers of a model are often equal."""
+    """Return, for each candidate, the first candidate with equal names and kinds; layers are often equal."""
     first: dict[tuple[object, ...], int] = {}
     return [
         first.setdefault((one.sequence.names, one.sequence.kinds.tobytes()), number)

@@ -30,7 +30,7 @@ _GRAFTED = (NodeClass.OPERATOR, NodeClass.MODULE, NodeClass.LIGHTNING_MODULE, No
 """Annotations and steps are not repeated, because they name times of the recording, not of the replay."""
 
 GENERATED_KERNEL = r"^triton_[a-z]{2,4}_fused"
-"""Inductor records an operator with the name of each kernel that it generates, such as `triton_poi_fused_add_0`."""
+"""For each kernel that Inductor generates, an operator with the same name is recorded: `triton_poi_fused_add_0`."""
 
 _NODES = {
     "event_index": pl.UInt32,
@@ -58,8 +58,8 @@ class Grafts(NamedTuple):
         node_class       uint8   NodeClass
         name             uint32  string id
         is_counted       bool    see `host_nodes`
-        reference        int64   number of the recording in `references_of`; null without one
-        reference_index  uint32  the event in this recording; null without one
+        reference        int64   number of the recording in `references_of`; null without a recording
+        reference_index  uint32  the event in this recording; null without a recording
         start_ns         int64   start of the launch
         track_id         uint32  thread of the launch
 

@@ -39,9 +39,9 @@ _COLUMNS = {
 def inferred_layers(rank_trace: RankTrace) -> pl.DataFrame:
     """Return the layers of the work in replays that no recording explains.
 
-    A graph that replays a whole model is divided into layers by itself. Piecewise graphs each replay a part of a layer,
-    so all piecewise graphs in one annotation, or in one pass through the model, are divided together. Each pass begins
-    with the same graph.
+    A graph that replays a whole model is divided into layers without regard to other graphs. Piecewise graphs each
+    replay a part of a layer, so all piecewise graphs in one annotation, or in one pass through the model, are divided
+    together. Each pass begins with the same graph.
 
     Returns:
         Only work inside layers, in the order of `replayed_work`:

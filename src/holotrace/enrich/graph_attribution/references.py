@@ -1,4 +1,4 @@
-"""Reads recordings that name the operators of replayed kernels: of the capture, or of the same work without a graph."""
+"""Reads recordings, of a capture or of the same work without a graph, that name the operators of replayed kernels."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 _Rows = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 _Anchors = npt.NDArray[np.int64]
-"""One line per anchor, with its rows in the sequence, one for each layer; lines are sorted by their first row."""
+"""One line per anchor: the anchor's row in each layer. Lines are sorted by their first row."""
 
 FEWEST_LAYERS = 3
 """Two equal layers may be a coincidence."""
@@ -135,7 +135,7 @@ def _layer_counts(kernels: _Rows) -> list[int]:
 
 
 def _lines(kernels: _Rows, layer_count: int) -> _Anchors:
-    """Return candidate anchors: kernels that run n times per layer, for a whole number n, with n lines each."""
+    """Return the lines of candidate anchors: a kernel that runs k times in every layer yields k lines."""
     order = np.argsort(kernels, kind="stable")
     _, firsts, counts = np.unique(kernels[order], return_index=True, return_counts=True)
     is_fit = (counts % layer_count == 0) & (counts <= _MOST_IN_A_LAYER * layer_count)
@@ -208,7 +208,7 @@ def _passes(kernels: _Rows, is_norm: _Bools, anchors: _Anchors) -> list[list[tup
 
 
 def _begins_pass(kernels: _Rows, starts: _Rows) -> _Bools:
-    """Return, for each layer, whether a pass begins with it: it follows the same kernels as the first layer."""
+    """Return, for each layer, whether a pass begins with it, judging by the kernels before it."""
     before = kernels[max(0, starts[0] - _COMPARED) : starts[0]]
     is_first = np.array([len(before) > 0 and np.array_equal(kernels[at - len(before) : at], before) for at in starts])
     is_first[0] = True

@@ -281,7 +281,7 @@ def test_a_wrong_match_is_left_out() -> None:
 
     assert found.dropped_count == 1
     assert found.per_host["offset_ns"].to_list() == [0, -300]
-    assert "One call contradicts what the others show about the clocks" in found.findings[0]
+    assert "One call contradicts what other calls show about the clocks" in found.findings[0]
 
 
 def test_a_rank_recorded_twice_counts_once() -> None:

@@ -59,13 +59,13 @@ def _jumped(jumps: pl.DataFrame) -> Iterator[str]:
 def _dropped(count: int) -> Iterator[str]:
     if count == 1:
         yield (
-            "One call contradicts what the others show about the clocks, so it is probably matched wrongly; the comparison "
-            "of clocks leaves it out."
+            "One call contradicts what other calls show about the clocks, so it is probably matched wrongly; the "
+            "comparison of clocks leaves it out."
         )
     elif count:
         yield (
-            f"{count:,} calls contradict what the others show about the clocks, so they are probably matched wrongly; the "
-            "comparison of clocks leaves them out."
+            f"{count:,} calls contradict what other calls show about the clocks, so they are probably matched wrongly; "
+            "the comparison of clocks leaves them out."
         )
 
 

@@ -11,8 +11,8 @@ simultaneous on all ranks: see `holotrace.algorithms.clocks.lines`.
     drift       how much faster the reference clock runs, in parts per 10^9
 
 The bounds are right if clocks run at constant rates and the calls are matched correctly. A half-width cannot be much
-smaller than the shortest call, measured from its last start to its first end. A jump that is shorter than the waits in
-nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
+smaller than the shortest call, measured from the last rank's start to the first rank's end. A jump that is shorter than
+the waits in nearby calls may look like drift; then the bounds can be wrong by the size of the jump.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Source: "the slew rate is limited to 0.5 ms/s", https://www.ntp.org/documentatio
 """
 
 _FEWEST_CONTRADICTIONS = 3
-"""Fewer contradictory calls than this are attributed to wrong matches; this many show that the clocks differ."""
+"""Fewer contradictory calls than this are attributed to wrong matches; with this many, the clocks must differ."""
 
 _ROUNDING_NS = 1
 _EARLIEST_NS, _LATEST_NS = (getattr(np.iinfo(np.int64), name) for name in ("min", "max"))
@@ -84,11 +84,11 @@ class Clocks(EqualByContent):
 
                       host                    str
                       rank                    int32  as above
-                      earliest_ns, latest_ns  int64  last known time before the jump, first one after it
+                      earliest_ns, latest_ns  int64  last known time before the jump, and first known time after it
                       forward_ns              int64  negative if the clock was set back
     reference         host and, if it has its own clock, rank
     closure_error_ns  the largest median error along an edge that closes a cycle of hosts; null without a cycle
-    dropped_count     instances dropped because they contradict the others
+    dropped_count     instances dropped because they contradict other instances
     findings          sentences that report unknown, doubtful or contradictory clocks
     """
 
@@ -290,8 +290,8 @@ def _windows(model: ClockModel, spans: pl.DataFrame) -> pl.DataFrame:
     """Return each line of the clocks with the window (from_ns to to_ns) in which it may apply.
 
     A clock jumps at an unknown time between the last call before the jump and the first call after it. The windows of
-    both lines overlap between these calls, so the line for a time between them is ambiguous. The first and the last
-    window extend beyond the compared calls by as much time as all compared calls span.
+    both lines overlap between these calls; for times in the overlap, it is unclear which line applies. The first and
+    the last window extend beyond the compared calls by as much time as all compared calls span.
     """
     ordered = spans.sort("source", "clock")
     beside = ordered.with_columns(

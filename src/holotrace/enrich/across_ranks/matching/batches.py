@@ -19,10 +19,10 @@ _TRANSFER = ("source", "destination")
 
 
 def by_partners(rows: pl.DataFrame, large_groups: pl.DataFrame) -> pl.DataFrame:
-    """Match batches by their recorded partners or, if a group of more than two ranks has none recorded, by order.
+    """Match batches by their recorded partners; without them, in groups of more than two ranks, match them by order.
 
-    Without partners, the k-th batches of a step match if all recorded ranks of the group have the same number of
-    batches, and no rank leaves a batch before another enters it. Batches are not matched if this would connect two
+    Without recorded partners, the k-th batches of a step match if all recorded ranks of the group have the same number
+    of batches, and no rank leaves a batch before another enters it. Batches are not matched if this would connect two
     batches of one rank.
 
     Args:
@@ -53,7 +53,10 @@ def _connected(batched: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pairs(batched: pl.DataFrame) -> pl.DataFrame:
-    """Pair the two batches of each transfer (`row`, `other`), in steps with as many sends as receives between ranks."""
+    """Pair the two batches of each transfer (`row`, `other`).
+
+    Only steps with as many sends as receives between the two ranks are used.
+    """
     ends = batched.select("row", "rank", "window", "partners").explode("partners").drop_nulls("partners")
     is_send = pl.col("partners") >= 0
     other = pl.when(is_send).then("partners").otherwise(-1 - pl.col("partners"))

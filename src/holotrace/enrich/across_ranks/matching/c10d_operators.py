@@ -1,7 +1,8 @@
 """Finds the `c10d::` operators that request communication on the host, with their times and peers.
 
-gloo's worker threads pick up collectives in the order of the requests, but later, and collectives on different threads
-may start in reverse order. The annotation of a send or receive begins inside its operator and ends after it.
+gloo's worker threads pick up collectives in the order of the requests, but some time later, and collectives on
+different threads may start in reverse order. The annotation of a send or receive begins inside its operator and ends
+after it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from holotrace.store.trace import RankTrace
 _OPERATOR = r"^c10d::"
 _EXCHANGE = "c10d::alltoall_base_"
 _IN_PLACE = ("all_reduce", "broadcast", "reduce", "send", "recv")
-"""Operators of these families take tensors as the first argument; others take the outputs first, then the inputs.
+"""Operators of these families take tensors as the first argument; those of other families take outputs, then inputs.
 
 Source: https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Ops.cpp
 """
@@ -38,7 +39,7 @@ _PEER_IN_NAME = r"(?:->|<-) *(\d+)"
 
 
 def asked_by_operators(rank_trace: RankTrace, calls: pl.DataFrame) -> pl.DataFrame:
-    """Return the time, peer and tag of the operators that requested calls, for calls that the host itself performs.
+    """For each call that the host itself performs, return the time, peer and tag of the operator that requested it.
 
     Args:
         rank_trace: the rank.
@@ -158,7 +159,10 @@ def _in_order(operators: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.in
 
 
 def _first_asked(asked_ns: npt.NDArray[np.int64], start_ns: npt.NDArray[np.int64]) -> int:
-    """Return how many calls were requested before the recording: the fewest such that no call precedes its request."""
+    """Return how many calls were requested before the recording.
+
+    This is the smallest number for which no call precedes its request.
+    """
     return int(np.max(np.searchsorted(start_ns, asked_ns) - np.arange(len(asked_ns)), initial=0))
 
 

@@ -1,6 +1,6 @@
 """Extracts the communication of one rank, to match it with the communication of other ranks.
 
-Only the `OfRank` of each rank is needed for this; it has about 30 bytes per call.
+Matching needs only the `OfRank` of each rank, which takes about 30 bytes per call.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 
 
 def rough_offsets(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return how far each clock is ahead of a reference rank of the group: the median difference of the ends of calls.
+    """Return how far each rank's clock is ahead of a reference rank's: the median difference between the ends of calls.
 
     Args:
         rows: group, rank, host, end_ns, and instance (equal for all calls of one operation, or null).

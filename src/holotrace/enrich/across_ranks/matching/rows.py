@@ -42,7 +42,7 @@ def rows_of(of_ranks: Mapping[int, OfRank]) -> pl.DataFrame:
 
 
 def instances(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls of several ranks with equal keys; return the row and instance of each matched call."""
+    """Match the k-th calls with equal keys across ranks; return the row and instance of each matched call."""
     placed = rows.with_columns(pl.int_range(pl.len()).over(*keys, "rank").alias("place"))
     numbered = placed.with_columns(pl.col("row").min().over(*keys, "place").alias("instance"))
     return shared(numbered.select("row", "rank", "instance")).select("row", "instance")

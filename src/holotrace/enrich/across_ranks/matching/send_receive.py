@@ -1,7 +1,6 @@
 """Matches sends with receives.
 
-The k-th send from one rank to another matches the other rank's k-th receive from it, if tag, element type and size are
-the same.
+The k-th send from rank A to rank B matches B's k-th receive from A; tag, element type and size must be equal.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from holotrace.enrich.collectives.collectives import IS_POINT_TO_POINT
 
 _PAIR = ("source", "destination", "tag", "content")
 _LEAST_SHARE = 0.5
-"""A group fits if the smaller of the numbers of sends and receives is at least this fraction of the larger."""
+"""A group fits if the lower count, of sends or receives, is at least this fraction of the higher count."""
 
 _NOISE_NS = 20_000
 _IS_SEND = pl.col("family") == "send"
@@ -96,7 +95,7 @@ def _equal(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
-    """Match sends with receives in steps in which one rank recorded one more call; return row and instance.
+    """Match sends with receives in steps in which one rank has one more call than the other; return row and instance.
 
     The k-th call of the rank with fewer calls matches the k-th call of the other rank or, after the missing call, the
     (k+1)-th. A receive ends soon after both the send and the receive have begun. So a position of the missing call is
@@ -125,13 +124,19 @@ def _one_missing(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _lag(shift: int) -> pl.Expr:
-    """Return the absolute time from the later of the two starts to the receive's end; gloo may end a receive early."""
+    """Return the time between the later of the two starts and the receive's end, always positive.
+
+    With gloo, a receive may end before the later start.
+    """
     receive_end = pl.when(_IS_SEND).then(f"end_ns_{shift}").otherwise("end_ns")
     return (receive_end - pl.max_horizontal("start_ns", f"start_ns_{shift}")).abs()
 
 
 def _clear_shifts(lags: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Add `shift` (0 or 1) to each pair; drop pairs whose shift depends on the likely position of the missing call."""
+    """Add `shift` (0 or 1) to each pair; drop ambiguous pairs.
+
+    A pair is ambiguous if its shift differs between the likely positions of the missing call.
+    """
     before = pl.col("lag_0").cum_sum().over(keys) - pl.col("lag_0")
     after = pl.col("lag_1").cum_sum(reverse=True).over(keys)
     total = before + after  # the cost if the missing call comes right before this one

@@ -27,7 +27,7 @@ _FEWEST_AFTER_JUMP = 3
 def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Match the collectives without numbers in each group.
 
-    1. The k-th calls with one signature in a step match if all ranks that have such calls have equally many.
+    1. The k-th calls of a step with the same signature match if all ranks with such calls have the same number of them.
     2. The same applies to the k-th calls between two operations that all ranks share.
     3. If ranks have different numbers of such calls, only the ranks with the most common number are matched.
     4. If a rank leaves an operation before another enters it, the match is impossible: it is dropped, and so are all
@@ -69,14 +69,14 @@ def by_signature(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _even(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Match the k-th calls with equal keys if every rank with such calls has equally many; return row and instance."""
+    """Match the k-th calls with equal keys if ranks with such calls have the same count; return row and instance."""
     counted = rows.with_columns(pl.len().over(*keys, "rank").alias("count"))
     is_even = pl.col("count").min().over(*keys) == pl.col("count").max().over(*keys)
     return instances(counted.filter(is_even), keys)
 
 
 def _between(rows: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Also match calls between two operations that all ranks share, if every rank with such calls has equally many."""
+    """Also match calls between two operations that all ranks share, if ranks with such calls have the same count."""
     known = pairs
     for _ in range(2):  # matches of the first pass also separate calls, so a second pass finds more
         rest = without(_with_gaps(rows, known), known)
@@ -114,7 +114,7 @@ def _has_jump() -> pl.Expr:
     """Return whether a clock of the group seems to jump.
 
     If a clock jumps, all operations before some time are possible and all later ones are impossible, or the reverse. If
-    nearly all operations are impossible, they are matched wrongly.
+    nearly all operations are impossible, the cause is wrong matches instead.
     """
     ends = pl.col("middle_end_ns")
     possible, impossible = ends.filter("is_possible"), ends.filter(~pl.col("is_possible"))

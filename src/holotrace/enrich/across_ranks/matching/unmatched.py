@@ -76,7 +76,7 @@ def _same_recordings(rows: pl.DataFrame) -> Iterable[list[int]]:
 
 
 def _numbered_apart(rows: pl.DataFrame) -> Iterator[str]:
-    """Report two ranks of a group without a common sequence number, because they recorded different operations."""
+    """Report two ranks of a group that have no sequence number in common: they recorded different operations."""
     spans = (
         rows.filter(pl.col("group").is_not_null() & ~IS_POINT_TO_POINT)
         .drop_nulls("sequence")
