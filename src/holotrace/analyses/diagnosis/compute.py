@@ -55,7 +55,7 @@ class Diagnosis(Result):
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
         costed_fraction  float64  0..1, share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts
                                   only these operators
-        memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
+        memory_peak_bytes      int64  highest memory peak of any device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
         main_work        str      the kernel that takes most device time on most ranks; without device work, the
