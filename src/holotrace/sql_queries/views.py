@@ -224,7 +224,7 @@ VIEWS: dict[str, SqlView] = {
                     "bool",
                     "whether the event is in the backward pass; if so, source_line is the line of the forward operator",
                 ),
-                Column("frame_index", "uint32", "event_index of the call of the function"),
+                Column("frame_index", "uint32", "event_index of the call to the function"),
             ),
             source_line_rows,
         ),
@@ -285,7 +285,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "wait_ns",
                     "int64",
-                    "time until the last rank arrived; null if no other rank recorded the collective",
+                    "time from this rank's arrival to the last rank's; null if no other rank recorded the collective",
                     "ns",
                 ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
