@@ -253,7 +253,7 @@ COUNTS = (
     _count("copy_count", "number of copies", "copies"),
     _count("active_count", "number of copies in flight from this time until the next row"),
     _count("gap_count", "number of gaps", "gaps"),
-    _count("change_count", "number of changes of the value"),
+    _count("change_count", "how often the value changes"),
     _count("segment_count", "number of segments of the critical path", "segments"),
     _count("collective_count", "number of collectives", "collectives"),
     _count("matched_count", "number of calls that another rank also recorded"),
@@ -338,8 +338,8 @@ DEVICE_USE = (
     _flag("is_operator_eligible", "is_tensor_core_eligible of the kernel's operator", "eligible"),
     _flag("is_estimated", "whether SM efficiency and occupancy are computed from launch shapes"),
     _flag("has_call_stack", "whether at least one call has a known call stack"),
-    _length("tensor_core_total_ns", "part of device_total_ns on tensor or matrix cores"),
-    _length("tensor_core_self_ns", "part of device_self_ns on tensor or matrix cores"),
+    _length("tensor_core_total_ns", "part of device_total_ns spent on tensor or matrix cores"),
+    _length("tensor_core_self_ns", "part of device_self_ns spent on tensor or matrix cores"),
     _length(
         "tensor_core_unknown_total_ns",
         "part of device_total_ns in kernels whose name does not show which cores they use",
@@ -391,7 +391,11 @@ LAUNCHES = (
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
     _count("early_start_count", "work that begins before its launch, according to the clocks"),
     _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
-    ResultColumn("queue_length", "int64", "launched work that has not begun, from this time until the next row"),
+    ResultColumn(
+        "queue_length",
+        "int64",
+        "number of launched kernels, copies and memsets that have not begun, from this time until the next row",
+    ),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
     _count("min_length", "shortest queue"),
@@ -463,14 +467,14 @@ JOB = (
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
     _mean("mean_skew_ns", "mean skew: how long after the first rank this rank arrives at collectives", "mean skew"),
-    _count("last_count", "collectives in which only this rank came last", "came last"),
+    _count("last_count", "collectives in which this rank alone came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
         "caused_wait_ns",
         "time that other ranks waited in the collectives counted by last_count",
         "others wait for it",
     ),
-    _fraction("caused_fraction", "share of all waiting caused by this rank", "of all waiting"),
+    _fraction("caused_fraction", "share of all waiting that is due to this rank", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
     _flag(
         "is_straggler", "whether the rank itself waits little and causes most of the waiting in its collectives", "late"
@@ -531,7 +535,7 @@ COLLECTIVES = (
     _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
-    _count("mergeable_count", "small calls that could be merged with the call before them", "mergeable"),
+    _count("mergeable_count", "small calls, each of which could be merged with the previous call", "mergeable"),
     _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
@@ -1008,7 +1012,7 @@ TRUST = (
     _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
     _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
     _count("doubt_count", "broken rules", "doubts"),
-    _count("case_count", "events or times that break the rule", "cases"),
+    _count("case_count", "number of events or periods that break the rule", "cases"),
     _text("sentence", "what was found, and what it means", "doubt"),
 )
 """Whether the recording can be trusted."""

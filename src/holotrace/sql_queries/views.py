@@ -307,7 +307,7 @@ VIEWS: dict[str, SqlView] = {
                 Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
                 Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
                 Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
-                Column("case_count", "int64", "events or times that break the rule"),
+                Column("case_count", "int64", "number of events or periods that break the rule"),
                 Column("event_index", "uint32", "the event to look at first; null if there is none"),
                 Column("sentence", "text", "what was found, and what it means"),
             ),

@@ -465,7 +465,7 @@ RULES = (
     ),
     JobRule(
         "exposed_communication",
-        "data that moves between ranks while nothing computes, by axis of parallelism",
+        "data that moves between ranks while no computation runs, by axis of parallelism",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",
