@@ -1,6 +1,6 @@
 """Show `picture.dark.webp` in place of `picture.webp` in dark mode.
 
-Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so GitHub shows it too.
+Pages link only to the light picture, as in `![Idle time](images/questions/idle_time.webp)`, so they work on GitHub.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _is_table(paragraph: list[str], indent: int) -> bool:
 
 
 def _bullets(paragraph: list[str], indent: int) -> list[str]:
-    """Return a list of the rows: the name as code, the type in italics, the meaning."""
+    """Return the rows as a list; each item has the name as code, the type in italics, and the meaning."""
     bullets: list[str] = []
     for line in paragraph:
         if _indent(line) > indent and bullets:

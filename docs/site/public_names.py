@@ -1,4 +1,4 @@
-"""The directive `public-names` documents the public names of a package, of all its modules or only the given ones.
+"""The directive `public-names` documents the public names of a package, from all modules or only from the given ones.
 
     .. public-names:: holotrace
        :from: store ingest

@@ -11,8 +11,8 @@ _BEGINNING = """\
 # Rules of the diagnosis
 
 [Diagnosis](analyses/diagnosis.md) uses these rules. A rule applies if the measured value reaches its threshold. Several rules
-may explain the same time: rules of order 0 find definite causes and claim their time first, and rules of order 3 find symptoms and
-claim only what is left.
+may explain the same time: rules of order 0 find definite causes and explain it first, and rules of order 3 find symptoms and
+explain only the time that is left.
 
 """
 _RANK_HEADING = "## On one rank\n\n"

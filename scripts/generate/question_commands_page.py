@@ -24,7 +24,7 @@ Each question is also a command, with the [common options](commands.md) and thes
 | `--json` | print an object with `analysis`, `ranks`, the tables of the result by name, and `findings` |
 | `--csv` | print the main table as CSV with all rows, in ns and fractions of 1 |
 | `--rows 20` | print at most this many rows of each table |
-| `--sort COLUMN` | sort the tables that have this column, the largest value first; use the names that `--json` prints |
+| `--sort COLUMN` | sort the tables that have this column by its values, largest first; columns are named as in `--json` |
 | `--figure FILE` | also write the figure |
 | `--force` | replace an existing file |
 

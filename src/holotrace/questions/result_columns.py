@@ -119,7 +119,7 @@ WHERE = (
     _text("device_name", "name of the device; null if not recorded", "model"),
     _text("compute_capability", "compute capability such as 9.0; null if not recorded", "capability"),
     _text("side", "control or test in comparisons; cpu or gpu for annotations"),
-    _text("window", "part of the recording that was analysed, in words"),
+    _text("window", "description of the analysed part of the recording"),
 )
 """The rank, device, stream or step that a row describes."""
 
@@ -209,7 +209,7 @@ TOTALS = (
     _length("total_ns", "summed durations; events that overlap count in full", "total"),
     _length("self_ns", "part of total_ns not covered by shorter events on the same thread or stream", "self"),
     _mean("mean_ns", "mean duration", "mean"),
-    _mean("std_ns", "sample standard deviation of the durations; 0 if there is only one", "std. dev."),
+    _mean("std_ns", "sample standard deviation of the durations; 0 for a single event", "std. dev."),
     _length("min_ns", "shortest duration", "min"),
     _mean("p25_ns", "lower quartile of the durations", "25 %"),
     _mean("median_ns", "median duration", "median"),
@@ -229,7 +229,7 @@ TOTALS = (
     _length(
         "device_total_ns", "summed durations of the device work launched within the row's calls", "device, with inner"
     ),
-    _length("device_self_ns", "part of device_total_ns launched outside inner rows", "device, itself"),
+    _length("device_self_ns", "part of device_total_ns in work launched outside inner rows", "device, itself"),
     _length("device_total_busy_ns", "time in which any of the work in device_total_ns runs"),
     _length("device_self_busy_ns", "time in which any of the work in device_self_ns runs", "device busy"),
     _length("backward_host_total_ns", "host_total_ns of the backward pass", "host, backward"),
@@ -253,7 +253,7 @@ COUNTS = (
     _count("copy_count", "number of copies", "copies"),
     _count("active_count", "number of copies in flight from this time until the next row"),
     _count("gap_count", "number of gaps", "gaps"),
-    _count("change_count", "number of changes of the value"),
+    _count("change_count", "how often the value changes"),
     _count("segment_count", "number of segments of the critical path", "segments"),
     _count("collective_count", "number of collectives", "collectives"),
     _count("matched_count", "number of calls that another rank also recorded"),
@@ -321,7 +321,7 @@ DEVICE_USE = (
     ),
     _fraction(
         "tensor_core_least_fraction",
-        "name of tensor_core_fraction in printed tables if some kernels' cores are unknown",
+        "name of tensor_core_fraction in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction(
@@ -338,8 +338,8 @@ DEVICE_USE = (
     _flag("is_operator_eligible", "is_tensor_core_eligible of the kernel's operator", "eligible"),
     _flag("is_estimated", "whether SM efficiency and occupancy are computed from launch shapes"),
     _flag("has_call_stack", "whether at least one call has a known call stack"),
-    _length("tensor_core_total_ns", "part of device_total_ns on tensor or matrix cores"),
-    _length("tensor_core_self_ns", "part of device_self_ns on tensor or matrix cores"),
+    _length("tensor_core_total_ns", "part of device_total_ns spent on tensor or matrix cores"),
+    _length("tensor_core_self_ns", "part of device_self_ns spent on tensor or matrix cores"),
     _length(
         "tensor_core_unknown_total_ns",
         "part of device_total_ns in kernels whose name does not show which cores they use",
@@ -351,7 +351,7 @@ DEVICE_USE = (
     _fraction("tensor_core_self_fraction", "tensor_core_self_ns / device_self_ns, a lower bound", "on tensor cores"),
     _fraction(
         "tensor_core_self_least_fraction",
-        "name of tensor_core_self_fraction in printed tables if some kernels' cores are unknown",
+        "name of tensor_core_self_fraction in printed tables if it is unknown which cores some kernels use",
         "on tensor cores, at least",
     ),
     _fraction("tensor_core_unknown_total_fraction", "tensor_core_unknown_total_ns / device_total_ns"),
@@ -379,7 +379,11 @@ LAUNCHES = (
     _mean(
         "mean_operator_to_launch_ns", "mean time from the operator's start to its first launch", "operator to launch"
     ),
-    _mean("mean_launch_to_kernel_ns", "mean time from the start of the first launch to its kernel", "launch to kernel"),
+    _mean(
+        "mean_launch_to_kernel_ns",
+        "mean time from the start of the first launch to the start of its kernel",
+        "launch to kernel",
+    ),
     _count(
         "short_kernel_count", "kernels that take less time than the call that launched them", "kernel shorter than call"
     ),
@@ -387,7 +391,11 @@ LAUNCHES = (
     _count("late_start_count", "work whose launch delay is longer than the cutoff", "late starts"),
     _count("early_start_count", "work that begins before its launch, according to the clocks"),
     _count("unknown_launch_count", "work without a recorded launch", "launch unknown"),
-    ResultColumn("queue_length", "int64", "launched work that has not begun, from this time until the next row"),
+    ResultColumn(
+        "queue_length",
+        "int64",
+        "number of launched kernels, copies and memsets that have not begun, from this time until the next row",
+    ),
     _number("mean_length", "mean queue length", "mean length"),
     _number("std_length", "standard deviation of the queue length"),
     _count("min_length", "shortest queue"),
@@ -459,21 +467,21 @@ JOB = (
     _length("wait_ns", "time spent waiting for other ranks in collectives", "waits"),
     _mean("mean_wait_ns", "wait_ns per collective"),
     _mean("mean_skew_ns", "mean skew: how long after the first rank this rank arrives at collectives", "mean skew"),
-    _count("last_count", "collectives in which only this rank came last", "came last"),
+    _count("last_count", "collectives in which this rank alone came last", "came last"),
     _fraction("last_fraction", "last_count / collective_count"),
     _length(
         "caused_wait_ns",
         "time that other ranks waited in the collectives counted by last_count",
         "others wait for it",
     ),
-    _fraction("caused_fraction", "share of all waiting caused by this rank", "of all waiting"),
+    _fraction("caused_fraction", "share of all waiting that is due to this rank", "of all waiting"),
     _length("uncompared_ns", "time in communication that cannot be compared between ranks"),
     _flag(
         "is_straggler", "whether the rank itself waits little and causes most of the waiting in its collectives", "late"
     ),
     _flag(
         "is_cause",
-        "whether the rank is a culprit; without traced causes, whether it is late for reasons other than waiting",
+        "whether the rank is a culprit; if causes are unknown, whether it is late for reasons other than waiting",
     ),
 )
 """How ranks wait for each other."""
@@ -499,7 +507,9 @@ WAIT_CAUSES = (
         "first_instance", "int64", "instance in which a rank first waits for the cause; null if all costs are indirect"
     ),
     _time("first_ns", "arrival of the late rank in first_instance, on its own clock", "first"),
-    _text("role", "culprit: causes waiting; victim: waits because of culprits, or passes waiting on; null: neither"),
+    _text(
+        "role", "culprit: causes waiting; victim: waits because of culprits, or delays others in turn; null: neither"
+    ),
 )
 """Why ranks wait for each other."""
 
@@ -525,7 +535,7 @@ COLLECTIVES = (
     _text("verdict", "transfer-bound, skew-bound, mixed or inconclusive"),
     ResultColumn("late_rank", "int32", "the rank that came last most often", heading="late rank"),
     _fraction("late_fraction", "share of the instances in which late_rank came last"),
-    _count("mergeable_count", "small calls that could be merged with the call before them", "mergeable"),
+    _count("mergeable_count", "small calls, each of which could be merged with the previous call", "mergeable"),
     _length("mergeable_ns", "latency and pauses that merging these calls would save on each rank", "saves"),
     _length(
         "lateness_ns",
@@ -545,12 +555,12 @@ COLLECTIVES = (
     _fraction("time_fraction", "share of the time in all calls", "of time"),
     _time(
         "valid_from_ns",
-        "start of the row's period, within which the clock does not jump; null if it never jumped",
+        "start of the period without clock jumps that the row describes; null if the clock never jumps",
         "from",
     ),
     _time(
         "valid_to_ns",
-        "end of the row's period, within which the clock does not jump; null if it never jumped",
+        "end of the period without clock jumps that the row describes; null if the clock never jumps",
         "to",
     ),
     _time("offset_at_ns", "time on this clock at which offset_ns applies", "at"),
@@ -570,7 +580,7 @@ COLLECTIVES = (
     _mean("peer_transfer_ns", "median transfer time of other hosts, links or groups", "transfer of peers"),
     _number(
         "slowdown",
-        "transfer time divided by the time of other hosts, links, groups or pairs; step time divided by the ideal time",
+        "transfer time divided by the time of other hosts, links, groups or pairs; for steps, duration / ideal time",
     ),
     _flag("is_slow", "whether the slowdown stands out among the peers; null with fewer than 3 transfers", "slow"),
     _text("axis", "axis of parallelism: pp, tp, cp, ep, fsdp, dp, world, or unknown"),
@@ -608,7 +618,7 @@ STRAGGLER_COST = (
     _mean("mean_cost_ns", "time that these operations add to an ideal step, averaged over the steps", "costs"),
     _fraction(
         "replay_error_fraction",
-        "|replay / step_ns - 1| for a replay in which each rank begins the step at its recorded time",
+        "|duration of a replay / step_ns - 1|, if each rank begins the step at its recorded time",
         "replay error",
     ),
     _fraction(
@@ -674,18 +684,18 @@ CRITICAL_PATH = (
 
 def _both(name: str, column_type: ColumnType, meaning: str, unit: Unit, heading: str = "") -> tuple[ResultColumn, ...]:
     return tuple(
-        ResultColumn(f"{side}_{name}", column_type, f"{meaning} of the {side} trace", unit, heading.format(side))
+        ResultColumn(f"{side}_{name}", column_type, f"{meaning} in the {side} trace", unit, heading.format(side))
         for side in ("control", "test")
     )
 
 
 COMPARISONS = (
     *_both("event_count", "int64", "events", "", "{} events"),
-    *_both("event_count_per_step", "float64", "events in steps, divided by the number of steps", ""),
+    *_both("event_count_per_step", "float64", "mean number of events per step", ""),
     *_both("call_count", "int64", "calls", "", "{} calls"),
     *_both("total_ns", "int64", "summed durations", "ns", "{} total"),
-    *_both("mean_ns", "float64", "mean duration", "ns", "{} mean"),
-    *_both("ns_per_step", "float64", "time in a mean step", "ns", "{}"),
+    *_both("mean_ns", "float64", "mean duration of a call", "ns", "{} mean"),
+    *_both("ns_per_step", "float64", "mean time per step", "ns", "{}"),
     *(
         column
         for where in ("host", "device")
@@ -709,7 +719,7 @@ DIAGNOSIS = (
     ),
     _length(
         "stake_error_ns",
-        "half of the range of stake_ns over the replayed steps; null for fewer than two steps",
+        "half the range of stake_ns over the replayed steps; null for fewer than two steps",
         "± at stake",
     ),
     _fraction("stake_fraction", "stake_ns divided by the mean step", "of the step"),
@@ -724,11 +734,17 @@ DIAGNOSIS = (
     _number("measured", "value measured by the rule"),
     _number("threshold", "lowest value for which the rule reports a finding"),
     _text("unit", "unit of the measured value and the threshold"),
-    _length("claimed_ns", "time per step that this finding explains and no earlier finding does", "cost on the rank"),
+    _length(
+        "claimed_ns",
+        "time per step that this finding explains and that no earlier finding explains",
+        "cost on the rank",
+    ),
     _length("explained_ns", "time per step that this finding explains", "explains"),
     _fraction("busy_fraction", "share of the mean step in which a device is busy", "GPU busy"),
     _length("step_std_ns", "standard deviation of step_ns, averaged over the ranks", "±"),
-    _fraction("exposed_fraction", "share of the mean step with communication but no computation", "exposed comm."),
+    _fraction(
+        "exposed_fraction", "share of the mean step in which communication runs without computation", "exposed comm."
+    ),
     _text(
         "main_work",
         "the kernel with the most device time; without device work, the operator with the most time on the host",
@@ -742,9 +758,11 @@ DIAGNOSIS = (
         "share of the compute time with known operation counts; MFU counts only this part",
         "known costs",
     ),
-    _size("memory_peak_bytes", "highest peak of memory on a device; null if not recorded", "memory peak"),
+    _size("memory_peak_bytes", "highest memory peak of any device; null if not recorded", "memory peak"),
     _size(
-        "memory_capacity_bytes", "total memory of the device with memory_peak_bytes; null if unknown", "device memory"
+        "memory_capacity_bytes",
+        "total memory of the device whose peak is memory_peak_bytes; null if unknown",
+        "device memory",
     ),
     ResultColumn(
         "waited_for_rank", "int32", "the rank that causes the most waiting; null if there is none", heading="for rank"
@@ -770,7 +788,7 @@ SOURCE_LINES = (
         "no work for a device",
     ),
     _fraction("step_fraction", "share of the step time in which the line runs on at least one thread", "of the steps"),
-    _length("own_ns_per_step", "host_self_ns - host_blocked_ns in a mean step", "in a step"),
+    _length("own_ns_per_step", "host_self_ns - host_blocked_ns, averaged over the steps", "in a step"),
     _length("typical_ns_per_step", "own_ns_per_step of the median rank", "typical"),
     _length("excess_ns_per_step", "own_ns_per_step - typical_ns_per_step", "longer by"),
     _fraction("excess_fraction", "excess_ns_per_step divided by the rank's mean step", "of a step"),
@@ -792,13 +810,17 @@ COMPILED_REGIONS = (
         "number of times the frame was recompiled, which is its highest version number",
         "compiled again",
     ),
-    _text("recompile_reason", "guards of earlier versions that failed; null without a log", "reason"),
+    _text("recompile_reason", "failed guards of earlier versions; null without a log", "reason"),
     _count("replay_count", "launches of CUDA graphs inside the region", "graph replays"),
     _count("compilation_count", "compilations of torch.compile during the recording", "compilations"),
     _length("compilation_ns", "host time of the compilations", "compiling"),
     _count("guard_count", "guard checks, which look up the compiled version that fits the inputs", "guard checks"),
     _length("guard_ns", "host time of the guard checks", "guards"),
-    _count("graph_break_count", "functions that continue after a graph break; null if unknown", "graph breaks"),
+    _count(
+        "graph_break_count",
+        "resume functions, which continue a function after a graph break; null if unknown",
+        "graph breaks",
+    ),
     _length(
         "compiled_device_ns",
         "device time of work launched by compiled code, forward and backward",
@@ -814,7 +836,8 @@ ROOFLINE = (
     _text("input_type", "JSON: element type of each input; null if not recorded", "input types"),
     _text("input_values", "JSON: text of each scalar input; null if not recorded", "input values"),
     _text(
-        "work", "matrix: tensor cores can do it; vector: only ordinary cores can; copy: no arithmetic; null if unknown"
+        "work",
+        "matrix: arithmetic for tensor cores; vector: for ordinary cores only; copy: no arithmetic; null if unknown",
     ),
     _text("precision", "element type in which the kernel computes; null if unknown"),
     ResultColumn("flops", "int64", "operations of one call; null if unknown", "FLOP", "operations"),
@@ -822,7 +845,7 @@ ROOFLINE = (
     ResultColumn(
         "dense_flops",
         "int64",
-        "operations of matrix multiplications, of one call or of a step, without bias and mask; null if unknown",
+        "operations of the matrix multiplications in a call or step, excluding bias and mask; null if unknown",
         "FLOP",
         "of dense products",
     ),
@@ -831,11 +854,11 @@ ROOFLINE = (
     _bandwidth("moved_bytes_per_s", "bytes_moved of all calls / busy_ns", "bandwidth"),
     _text(
         "bound",
-        "compute or memory: which takes longer at peak rates; for inference, which takes longest; null if unknown",
+        "compute or memory: which takes longer at peak rates; for inference, what takes the most time; null if unknown",
         "bound by",
     ),
     _length("floor_ns", "lower bound of busy_ns at the peak rates of the device", "lower bound"),
-    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if there is a contradiction", "of the peak"),
+    _fraction("roofline_fraction", "floor_ns / busy_ns; above 1 only if the two contradict each other", "of the peak"),
     _length("gap_ns", "busy_ns - floor_ns", "above the bound"),
     _text("reason", "why operations or bytes are unknown; empty if they are known"),
     _text("contradiction", "reason why floor_ns exceeds busy_ns; null if it does not"),
@@ -861,8 +884,10 @@ ROOFLINE = (
     _fraction("hfu_fraction", "share of the step that hardware_flops would take at peak rate", "HFU"),
     _text("resource", "a precision, or memory"),
     _flag("is_matrix", "whether this is the peak of tensor or matrix cores", "tensor cores"),
-    ResultColumn("peak_flops_per_s", "float64", "peak rate of arithmetic; null for memory", "FLOP/s", "peak"),
-    _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null for precisions", "peak bandwidth"),
+    ResultColumn(
+        "peak_flops_per_s", "float64", "peak rate of arithmetic; null in the row of the memory", "FLOP/s", "peak"
+    ),
+    _bandwidth("peak_bytes_per_s", "peak bandwidth of the memory; null in rows of a precision", "peak bandwidth"),
     ResultColumn(
         "attainable_flops_per_s",
         "float64",
@@ -906,7 +931,9 @@ INFERENCE = (
         "tokens returned by steps that only decode, one for each request; null if unknown",
         "output tokens",
     ),
-    _count("draft_token_count", "tokens in decoding beyond one per request; null if unknown", "drafted tokens"),
+    _count(
+        "draft_token_count", "new tokens in decoding in excess of one per request; null if unknown", "drafted tokens"
+    ),
     _count(
         "attention_pair_count",
         "pairs of query and key under a causal mask, in one head of one layer",
@@ -939,7 +966,7 @@ INFERENCE = (
     ),
     _length(
         "unknown_idle_ns",
-        "idle time of unknown cause: the launch of the next work, or kernels of a graph, were not recorded",
+        "idle time of unknown cause, because the next launch or kernels of a graph were not recorded",
         "idle, unknown",
     ),
     _length("host_idle_ns", "idle time before the host launches the next work", "waits for host"),
@@ -967,7 +994,7 @@ INFERENCE = (
         "time per output token, including the gaps before steps; null if unknown",
         "per output token",
     ),
-    _length("elapsed_ns", "from the start of the first steady step to the end of the last", "elapsed"),
+    _length("elapsed_ns", "time from the start of the first steady step to the end of the last steady step", "elapsed"),
     _mean(
         "inter_token_ns",
         "time between two tokens of a request: elapsed_ns divided by the number of steps that decode",
@@ -985,7 +1012,7 @@ TRUST = (
     _length("doubtful_busy_ns", "part of device_busy_ns in which a rule is broken", "device time in doubt"),
     _fraction("trusted_busy_fraction", "share of device_busy_ns in which no rule is broken", "of device time"),
     _count("doubt_count", "broken rules", "doubts"),
-    _count("case_count", "number of events or times that break the rule", "cases"),
+    _count("case_count", "number of events or periods that break the rule", "cases"),
     _text("sentence", "what was found, and what it means", "doubt"),
 )
 """Whether the recording can be trusted."""

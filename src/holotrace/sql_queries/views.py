@@ -224,7 +224,7 @@ VIEWS: dict[str, SqlView] = {
                     "bool",
                     "whether the event is in the backward pass; if so, source_line is the line of the forward operator",
                 ),
-                Column("frame_index", "uint32", "event_index of the call of the function"),
+                Column("frame_index", "uint32", "event_index of the call to the function"),
             ),
             source_line_rows,
         ),
@@ -285,7 +285,7 @@ VIEWS: dict[str, SqlView] = {
                 Column(
                     "wait_ns",
                     "int64",
-                    "time until the last rank arrived; null if no other rank recorded the collective",
+                    "time from this rank's arrival to the last rank's; null if no other rank recorded the collective",
                     "ns",
                 ),
                 Column("is_last", "bool", "whether the other ranks waited only for this rank"),
@@ -306,10 +306,8 @@ VIEWS: dict[str, SqlView] = {
                 Column("stream", "int64", "stream or queue; null if the doubt is about all streams, or the host"),
                 Column("start_ns", "int64", "start of the doubtful time; null if unknown", _EPOCH),
                 Column("end_ns", "int64", "end of the doubtful time; null if unknown", _EPOCH),
-                Column(
-                    "doubtful_ns", "int64", "time during which the recording breaks the rule; null if unknown", "ns"
-                ),
-                Column("case_count", "int64", "number of events or times that break the rule"),
+                Column("doubtful_ns", "int64", "time in which the recording breaks the rule; null if unknown", "ns"),
+                Column("case_count", "int64", "number of events or periods that break the rule"),
                 Column("event_index", "uint32", "the event to look at first; null if there is none"),
                 Column("sentence", "text", "what was found, and what it means"),
             ),

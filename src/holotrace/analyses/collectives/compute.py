@@ -131,7 +131,7 @@ class Collectives(Result):
         host                str
         collective_count    int64
         wait_ns             int64    time spent waiting for other ranks
-        last_count          int64    collectives in which only this rank came last
+        last_count          int64    collectives in which this rank alone came last
         caused_wait_ns      int64    time that the other ranks waited in these collectives
         collective_ns       int64    time in which at least one collective runs
         bus_bytes           int64    bytes sent over the rank's link, from the bus factors; null if a size is unknown

@@ -26,7 +26,7 @@ QUESTION = Analysis(
     options=(
         Option(
             "compile_log",
-            "Read compiled functions and failed guards from this folder, which TORCH_TRACE named during the recording.",
+            "Read compiled functions and failed guards from this folder, the value of TORCH_TRACE when recording.",
             metavar="PATH",
         ),
     ),

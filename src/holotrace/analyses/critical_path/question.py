@@ -65,8 +65,8 @@ QUESTION = Analysis(
         ),
         Option(
             "instance",
-            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. A range such as "
-            "3-5 becomes one window.",
+            "Analyse the step with this number; with --annotation, the instance with this number, counted from 0. "
+            "A range such as 3-5 is analysed as one window.",
             metavar="3-5",
             read=parse_instance,
         ),

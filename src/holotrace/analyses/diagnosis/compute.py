@@ -55,7 +55,7 @@ class Diagnosis(Result):
         mfu_fraction     float64  0..1: model FLOPs utilization of the steady steps, averaged over the ranks; null if unknown
         costed_fraction  float64  0..1, share of the compute time in operators whose FLOPs are known; `mfu_fraction` counts
                                   only these operators
-        memory_peak_bytes      int64  highest peak of memory on a device; null if not recorded
+        memory_peak_bytes      int64  highest memory peak of any device; null if not recorded
         memory_capacity_bytes  int64  memory size of that device; null if unknown
         device_name      str      null if unknown, or if the ranks differ
         main_work        str      the kernel that takes the most device time on most ranks; without device work, the
@@ -72,7 +72,7 @@ class Diagnosis(Result):
         advice          str      what to do about it
         stake_ns        int64    the most that a fix can save per step, averaged over all ranks; null if unknown. No time
                                  counts twice, so all findings together cost at most the step
-        stake_error_ns  int64    half of the range of stake_ns over the replayed steps; null if fewer than two were replayed
+        stake_error_ns  int64    half the range of stake_ns over the replayed steps; null if fewer than two were replayed
         stake_fraction  float64  0..1 of the mean step
         basis           str      `what-if` if the graph of the step was replayed without the cause; `bound` without a replay,
                                  or if the replay assumes the best speed that kernels reach; `estimate` if the cost is

@@ -84,7 +84,7 @@ class Stragglers(Result):
         wait_ns           int64    time that the rank waits for other ranks in these collectives
         mean_wait_ns      float64  mean wait per collective
         mean_skew_ns      float64  mean skew per collective
-        last_count        int64    collectives in which only this rank came last
+        last_count        int64    collectives in which this rank alone came last
         last_fraction     float64  0..1 of the compared collectives
         caused_wait_ns    int64    time that the other ranks waited in collectives in which the rank came last
         caused_fraction   float64  0..1 of all waiting in the rank's collectives; null if no rank waits

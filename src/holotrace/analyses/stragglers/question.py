@@ -14,7 +14,7 @@ QUESTION = Analysis(
     definitions=(
         ("waits", "the rank's time in a collective until the last rank has arrived"),
         ("mean skew", "how long after the first rank this rank arrives, averaged over the collectives"),
-        ("came last", "collectives in which only this rank came last"),
+        ("came last", "collectives in which this rank alone came last"),
         ("others wait for it", "time that all ranks waited in the collectives in which this rank came last"),
         (
             "late",

@@ -57,7 +57,7 @@ class Trust(Result):
         stream            int64    null if the doubt is about all streams, or the host
         start_ns, end_ns  int64    when the doubt begins and ends; null if it is about no particular time
         doubtful_ns       int64    time in which the rule is broken; null if unknown
-        case_count        int64    number of events or times that break the rule
+        case_count        int64    number of events or periods that break the rule
         event_index       uint32   the event to look at first; null if there is none
         sentence          str      what was found, and what it means
 

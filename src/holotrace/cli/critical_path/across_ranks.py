@@ -32,7 +32,7 @@ AcrossRanks = Annotated[
     bool,
     typer.Option(
         "--across-ranks",
-        help="Find one path through all ranks: where a rank waits for another rank, the path moves to that rank.",
+        help="Find one path through all ranks: where a rank waits for another rank, the path moves to the other rank.",
     ),
 ]
 

@@ -45,7 +45,7 @@ def sort(arguments: Arguments) -> Cost:
 
 
 def pooling(arguments: Arguments, *, positions: bool) -> Cost:
-    """FLOPs: 1 for each element of each window. Bytes: input, result and, if kept, positions."""
+    """FLOPs: 1 for each element of each window. Bytes: input, result and, if returned, positions."""
     shape, window = arguments.shape(0), arguments.numbers(1)
     if not window or len(shape) < 3:  # noqa: PLR2004 -- channels and one length
         message = "the size of the window was not recorded"

@@ -121,7 +121,7 @@ def _say(_: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "unfused_attention",
-        "attention as two products with a softmax between them, in separate kernels",
+        "attention computed in separate kernels: two products with a softmax between them",
         threshold=LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Fused attention reads the inputs and writes the result once. Gains below 3 % are smaller than the variation of steps.",

@@ -235,7 +235,7 @@ RULES = (
         "peak of the memory allocated on a device",
         threshold=_NEAR_LIMIT,
         unit="of the device's memory",
-        reason="Fragments and libraries use the remaining 10 %, so the allocator soon has to free memory and retry.",
+        reason="Fragmentation and libraries use up the remaining 10 %, so the allocator soon has to free memory and retry.",
         source=_ALLOCATOR,
         check=near_limit,
         say=_say_limit,

@@ -383,7 +383,7 @@ RULES = (
         "large 16-bit products that dominate the step, on a device with FP8",
         threshold=0.2,
         unit=OF_THE_STEP,
-        reason="FP8 needs care with numerics. This is worth the effort only if FP8 saves a fifth of the step.",
+        reason="FP8 needs care with numerics. Switching to FP8 is worth the effort only if it saves a fifth of the step.",
         source="https://pytorch.org/blog/training-using-float8-fsdp2/",
         check=float8_possible,
         say=_say_float8,

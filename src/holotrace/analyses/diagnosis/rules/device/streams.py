@@ -65,10 +65,10 @@ def _say_copies(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "copies_in_turn",
-        "asynchronous copies to the device that overlap no computation for at least 80 % of their time, although they could",
+        "asynchronous copies to the device that could overlap computation, but do not for at least 80 % of their time",
         threshold=0.05,
         unit=OF_THE_STEP,
-        reason="Copying on a second stream takes extra code. Below 5 % of the step, this is not worth the effort.",
+        reason="Copying on a second stream takes extra code. Below 5 % of the step, it is not worth the effort.",
         source="https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
         check=copies_in_turn,
         say=_say_copies,

@@ -72,7 +72,7 @@ def _say(cases: Sequence[RankCase]) -> Said:
 RULES = (
     Rule(
         "evaluation_in_steps",
-        "operators of layers that training runs without gradients, in jobs without device work",
+        "operators of layers that run without gradients during training, in jobs without device work",
         threshold=0.1,
         unit=OF_THE_STEP,
         reason="Training computes gradients of nearly everything; below a tenth of the step, moving work without gradients out of the step saves little.",

@@ -62,7 +62,7 @@ RULES = (
         "idle time in calls of at least 1 ms that a process makes once, to create the device's context or load libraries and kernels",
         threshold=0.10,
         unit=OF_THE_STEP,
-        reason="In warmed-up steps, such calls take microseconds.",
+        reason="Once everything is loaded, the same calls take microseconds.",
         source="https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#lazy-loading",
         check=long_first_calls,
         say=_say,

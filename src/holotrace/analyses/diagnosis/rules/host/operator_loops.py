@@ -250,7 +250,7 @@ _CALLING = (
 RULES = (
     Rule(
         "operator_loops",
-        "functions that call a small operator at least 64 times, or a module at least 32 times, per call, in jobs without device work",
+        "functions that, in each call, run a small operator at least 64 times or a module at least 32 times, in jobs without device work",
         threshold=_LEAST_SHARE,
         unit=OF_THE_STEP,
         reason="Without a loop, a function or module rarely calls an operator more than a few dozen times. Below 5 % of the step, "

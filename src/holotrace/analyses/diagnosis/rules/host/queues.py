@@ -194,7 +194,7 @@ RULES = (
     ),
     Rule(
         "host_falls_behind",
-        "a host whose shortest step, not counting waits for devices, is longer than a step of the devices, which are working off a backlog",
+        "a host whose shortest step, excluding waits for devices, is longer than a step of the devices, which are still working off a backlog",
         threshold=FALLS_BEHIND,
         unit="times the length of the devices' step",
         reason="In the long run, the slower of host and device sets the pace. Even with equal work, steps may differ by up to a quarter.",

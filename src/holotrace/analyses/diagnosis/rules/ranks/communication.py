@@ -430,7 +430,7 @@ RULES = (
     ),
     JobRule(
         "uneven_work",
-        "waiting that no single rank causes, mostly due to operators, kernels and copies",
+        "waiting that no single rank causes and that is mostly due to operators, kernels and copies",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="The work of ranks always differs by a few percent.",
@@ -444,7 +444,7 @@ RULES = (
     ),
     JobRule(
         "jitter",
-        "waiting that no single rank causes, mostly due to Python, data loading and launches",
+        "waiting that no single rank causes and that is mostly due to Python, data loading and launches",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="The pace of hosts always differs by a few percent.",
@@ -461,7 +461,7 @@ RULES = (
         "small calls in a row that could be merged into one",
         threshold=0.02,
         unit=OF_THE_STEP,
-        reason="Merging calls takes extra code. Below 2 % of the step, this is not worth the effort.",
+        reason="Merging calls takes extra code. Below 2 % of the step, merging is not worth the effort.",
         source="docs/reference/analyses/collectives.md",
         analyses=("collectives",),
         check=small_calls,
@@ -472,7 +472,7 @@ RULES = (
     ),
     JobRule(
         "exposed_communication",
-        "data that moves between ranks while nothing computes, by axis of parallelism",
+        "data that moves between ranks while no computation runs, by axis of parallelism",
         threshold=_SHARE,
         unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",

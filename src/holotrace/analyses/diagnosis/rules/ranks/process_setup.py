@@ -78,7 +78,7 @@ RANK_RULES = (
 JOB_RULES = (
     JobRule(
         "host_collectives",
-        "transfers of gloo, MPI or UCC on the hosts, and their copies to the GPUs, in a job whose ranks all work on GPUs",
+        "transfers of gloo, MPI or UCC on the hosts, and their copies to the GPUs, in a job whose ranks all use GPUs",
         threshold=0.05,
         unit=OF_THE_STEP,
         reason="The last bucket of gradients can never be hidden, but it takes less than 5 % of a step.",
