@@ -33,7 +33,7 @@ def _divided(
 
 @given(_ranges, _ranges)
 def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, cover):
-    """The result contains every nanosecond of the first intervals that is not in the second."""
+    """The result contains every nanosecond that is in the first intervals but not in the second ones."""
     starts, ends = uncovered(_arrays(intervals), _arrays(cover))
 
     assert _nanoseconds(list(zip(starts.tolist(), ends.tolist(), strict=True))) == _nanoseconds(

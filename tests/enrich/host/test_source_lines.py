@@ -35,7 +35,7 @@ def lines(rank_trace: RankTrace, *columns: str) -> list[tuple]:
 
 
 def test_an_event_has_the_line_of_the_innermost_frame_of_the_user() -> None:
-    """Frames outside the user's code get the line of the user code that called them; annotations are never callees."""
+    """Frames outside the user's code get the line of the user code that called them; annotations are no callees."""
     builder = TraceBuilder().python("a.py(1): main", start_us=0, duration_us=100)
     builder.annotation("forward", start_us=5, duration_us=50)
     builder.python("nn.Module: Net_4", start_us=10, duration_us=40).python(
@@ -91,7 +91,7 @@ def test_without_stacks_no_event_has_a_line() -> None:
 @settings(max_examples=60)
 @given(ranges)
 def test_line_times_cover_what_the_threads_recorded(items: list[tuple[int, int, int, str]]) -> None:
-    """Even if ranges cross, each recorded microsecond of a thread has the line of a range that contains it."""
+    """Even if ranges overlap partly, each recorded microsecond of a thread has the line of a range that contains it."""
     builder = TraceBuilder().python("main.py(1): main", start_us=0, duration_us=1, thread=3)
     for thread, start, length, name in items:
         add = builder.operator if "::" in name else builder.runtime if name == "cudaFree" else builder.python

@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files; each of them once made the reader or an analysis fail."""
+"""Damaged and impossible trace files. Each of them made the reader or an analysis fail at some time."""
 
 from __future__ import annotations
 
