@@ -69,7 +69,7 @@ def test_steps_stay_apart():
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """If no other rank recorded a call, its waiting is unknown; a known transfer of the axis takes precedence."""
+    """The waiting of a call on one recorded rank is unknown; time shared with a known transfer counts as transfer."""
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]

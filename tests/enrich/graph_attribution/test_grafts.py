@@ -179,7 +179,7 @@ def test_details_of_the_engine_state_the_batch_size(tmp_path):
 
 
 def test_a_capture_of_other_work_explains_nothing(tmp_path):
-    """The capture has only one of three kernels, so it was made of another graph; the finding says what to record."""
+    """The capture has only one of three kernels, so it belongs to another graph; the finding says what to record."""
     captured = capture_of(("aten::mm", "gemm"), ("aten::add", "add"))
     trace = opened(tmp_path, replay_of([("gemm", 7), ("conv", 7), ("pool", 7)]), bs_1_rank0=captured)
 

@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """The module Linear_0 contains aten::mm, which takes equally long; the function in functional.py is not a node."""
+    """The module Linear_0 contains aten::mm, of the same duration; the function in functional.py is not a node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 

@@ -218,7 +218,7 @@ def test_versions_of_engines_without_names_have_functions() -> None:
 
 
 def test_repeated_calls_of_a_module_are_steps() -> None:
-    """`generate` of transformers reads 4 prompts of 128 tokens, then decodes; the last step ends with its module."""
+    """`generate` reads 4 prompts of 128 tokens, then decodes; the last step lasts until its forward pass ends."""
     builder = TraceBuilder().step(1, 0, 200)
     generate = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
     builder.event(**generate, name="transformers/generation/utils.py(2500): generate", ts=5, dur=180)

@@ -24,7 +24,7 @@ SINGLE_JOBS = (
 
 
 def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **header: object) -> TraceBuilder:
-    """Return ranks with one kernel of 100 µs each; each rank starts `apart_us` after the end of the previous rank."""
+    """Return ranks with one kernel of 100 µs each; each rank starts `apart_us` after the previous rank's end."""
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in range(ranks):
         builder.rank(rank).header(**header)

@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """The result is the first input of a whole layer, but a later input of one stage; k is a number in the inputs."""
+    """For a whole layer, the result is the first input; for one stage, it is a later input. k is one of the numbers."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
