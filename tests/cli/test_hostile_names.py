@@ -1,4 +1,4 @@
-"""Names from a trace are harmless text on a terminal, in an error, in JSON, and in a spreadsheet."""
+"""Names from a trace do no harm when shown on a terminal, in an error, in JSON, or in a spreadsheet."""
 
 from __future__ import annotations
 

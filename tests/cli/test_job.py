@@ -29,7 +29,7 @@ def job(tmp_path) -> Path:
 
 
 def test_small_jobs_stay_in_this_process(job, monkeypatch) -> None:
-    """Small ranks get no workers, because starting one takes longer; large jobs get as many as fit into memory."""
+    """Starting workers takes longer than reading a small job; a large job gets as many workers as fit into memory."""
     monkeypatch.setattr(module, "default_worker_count", lambda needed: 8 if needed < 500_000_000 else 2)
     trace = open_trace(job)
     assert worthwhile_workers([trace]) == 1
@@ -109,7 +109,7 @@ def test_ranks_can_be_sampled(job) -> None:
 
 
 def test_commands_take_captures(tmp_path) -> None:
-    """With `--capture`, kernels of a CUDA graph get operators; `compare-operators` has a capture option per trace."""
+    """With `--capture`, kernels of CUDA graphs get operators; `compare-operators` has a capture option per trace."""
     replay = TraceBuilder().runtime("hipGraphLaunch", start_us=0, duration_us=1, correlation=5)
     (trace,) = replay.kernel("gemm", start_us=9, duration_us=1, correlation=5).write(tmp_path / "replay")
     captured = TraceBuilder().operator("aten::mm", start_us=0, duration_us=9)

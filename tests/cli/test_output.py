@@ -44,14 +44,14 @@ def test_a_wide_terminal_shows_everything() -> None:
 
 
 def test_long_names_are_cut_before_numbers() -> None:
-    """A table on a terminal of 90 characters cuts the long name and keeps all numbers."""
+    """On a terminal of 90 characters, a table shortens the long name and keeps all numbers."""
     lines = printed(table(), 90)
     assert "…" in lines[3]
     assert lines[3].count("123.4 ms") == 5
 
 
 def test_columns_without_room_are_named() -> None:
-    """A narrow terminal lists the columns that it does not show."""
+    """On a narrow terminal, a line below the table lists the columns that do not fit."""
     assert printed(table(), 50)[-1] == "no room for: n3, n4, n5"
 
 

@@ -93,7 +93,7 @@ def test_help_on_a_pipe_is_not_wrapped(command, width, monkeypatch) -> None:
 
 @pytest.mark.parametrize("arguments", [["summary"], ["summary", "x", "--ranks", "1-"], ["nothing"], ["summary", "--x"]])
 def test_a_usage_error_is_one_line(arguments, monkeypatch, capsys) -> None:
-    """A usage error is one line, which ends with a pointer to `--help`."""
+    """A usage error is one line that ends with a hint to use `--help`."""
     monkeypatch.setattr(sys, "argv", ["holotrace", *arguments])
     monkeypatch.setenv("COLUMNS", "20")
     with pytest.raises(SystemExit) as ending:

@@ -106,7 +106,7 @@ def test_ray(folder, run, expected, is_killed) -> None:
 
 
 def test_mpi(folder, run, expected) -> None:
-    """Results from two MPI ranks equal those without an executor; none is killed, because MPI would end the job."""
+    """Results from two MPI ranks equal those without an executor. No rank is killed, because that would end the job."""
     assert answers(folder, run, "mpi", before=mpiexec("2"), runner=("mpi4py.futures", "-m")) == expected
 
 

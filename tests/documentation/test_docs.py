@@ -96,7 +96,7 @@ def test_every_environment_variable_is_documented() -> None:
 
 
 def test_every_error_is_documented() -> None:
-    """The error reference lists each error class with the last of its base classes."""
+    """The error reference lists each error class together with its last base class."""
     text = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
     classes = [
         value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, errors.HolotraceError)

@@ -37,7 +37,7 @@ CLASSES = (holotrace.Trace, holotrace.RankTrace, holotrace.testing.TraceBuilder)
 
 @pytest.mark.parametrize("class_", CLASSES, ids=lambda class_: class_.__name__)
 def test_the_examples_of_a_class_and_its_methods_are_correct(class_: type) -> None:
-    """The class and each public method and property has an example that runs without other code."""
+    """The class, and each of its public methods and properties, has an example that runs without other code."""
     examples = [test for test in doctest.DocTestFinder().find(class_, globs={}) if "._" not in test.name]
     results = {test.name: doctest.DocTestRunner().run(test) for test in examples}
 

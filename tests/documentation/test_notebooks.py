@@ -58,7 +58,7 @@ def test_what_trace_analysis_shows(run) -> None:
 
 
 def test_what_trace_diff_shows(run) -> None:
-    """The comparison shows that one more layer adds kernels and time."""
+    """The comparison shows that a model with one more layer runs more kernels and takes longer."""
     names, shown = run("trace_diff")
     assert {"before_counts", "after_counts"} <= set(names["kernels"])
     assert names["kernels"]["diff_counts"].sum() > 0
@@ -98,7 +98,7 @@ def test_what_counters_shows(run) -> None:
 
 
 def test_what_timelines_shows(run, monkeypatch) -> None:
-    """The cells draw both ranks, an operator's call stack with its kernels, and layers next to annotations."""
+    """The cells draw both ranks, the call stack of an operator with its kernels, and layers beside annotations."""
     figures: list[go.Figure] = []
     monkeypatch.setattr(go.Figure, "show", lambda figure, **_: figures.append(figure))
     names, _ = run("timelines")

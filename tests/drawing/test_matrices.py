@@ -8,7 +8,7 @@ from holotrace.drawing.matrices import AROUND_PX, cells, column_axis, matrix_hei
 
 
 def test_a_cell_lies_in_its_column_and_row() -> None:
-    """The cell of row `b`, the second of two, reaches from 0.5 to 1.5, less a small gap at each end."""
+    """The cell of row `b`, the second of two, extends from 0.5 to 1.5, minus a small gap at each end."""
     drawn = cells(["x"], ["b"], ["a", "b"], marker={"color": [1.0]}, hovers=["told"])
 
     assert (drawn.x, drawn.customdata) == (("x",), ("told",))
@@ -26,12 +26,12 @@ def test_rows_are_named_at_their_numbers() -> None:
 
 
 def test_a_single_column_is_not_as_wide_as_the_figure() -> None:
-    """A single column is as wide as each of eight would be; nine columns fill the width."""
+    """A single column is as wide as each of eight columns would be; nine columns fill the width of the figure."""
     assert column_axis(["0"], "step")["range"] == [-0.5, 7.5]
     assert column_axis(list("012345678"), "step")["range"] == [-0.5, 8.5]
 
 
 @pytest.mark.parametrize(("rows", "height"), [(1, 120), (8, 320), (512, 510)])
 def test_the_height_follows_the_number_of_rows(rows: int, height: int) -> None:
-    """A row is 40 px high, but all rows together at least 120 and at most 510."""
+    """Each row is 40 px high, but the height of all rows together is between 120 and 510 px."""
     assert matrix_height(rows) == AROUND_PX + height

@@ -63,7 +63,7 @@ def seen(color: str, kind: str) -> tuple[float, ...]:
 
 
 def test_every_meaning_has_its_own_colour() -> None:
-    """No two meanings share a fill colour, and no series uses one of these colours."""
+    """No two meanings share a fill colour, and the colours of series differ from all of them."""
     assert len(set(FILLS.values())) == len(FILLS)
     assert not set(colors.SERIES) & set(FILLS.values())
 

@@ -1,4 +1,4 @@
-"""Tests of the attribution that the option `compat` selects."""
+"""Tests of how the option `compat` selects the rules that attribute device work to operators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_plugins_attribution_is_imported_only_for_compat() -> None:
 
 
 def test_the_plugin_overrides_methods_of_the_interface() -> None:
-    """The plugin's class has only methods of the interface, because a misspelt one would have no effect."""
+    """The plugin's class adds no methods to the interface's; a misspelt method would never be called."""
     overridden = {name for name, _ in inspect.getmembers(PluginAttribution, inspect.isfunction)}
     assert overridden <= {name for name, _ in inspect.getmembers(Attribution, inspect.isfunction)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def killed_once(mark: Path) -> str:
-    """Kill this worker unless the file `mark` exists, which the first call creates."""
+    """Create the file `mark` and kill this worker; if the file exists already, return "done"."""
     if not mark.exists():
         mark.touch()
         kill()

@@ -54,7 +54,7 @@ def test_a_pool_that_cannot_start_is_an_error() -> None:
 
 
 class LosingPool:
-    """A pool that loses the workers of all running calls on request."""
+    """A pool that, on request, fails all running calls as if their workers had died."""
 
     def __init__(self) -> None:
         self.futures: list[Future[Any]] = []
@@ -70,7 +70,7 @@ class LosingPool:
         return self.futures[-1]
 
     def lose(self) -> None:
-        """Lose the worker of every running call."""
+        """Fail every running call as if its worker had died."""
         for future in self.futures:
             future.set_exception(BrokenExecutor())
         self.futures.clear()
@@ -79,7 +79,7 @@ class LosingPool:
         """Do nothing."""
 
     def terminate(self) -> None:
-        """Lose all workers."""
+        """Fail every running call."""
         self.lose()
 
 

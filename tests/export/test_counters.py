@@ -48,7 +48,7 @@ def test_one_of_the_counters_can_be_chosen() -> None:
 
 
 def test_of_simultaneous_changes_the_last_is_written() -> None:
-    """One launch of two kernels raises the queue to 1 and then to 2 at the same time; only the 2 is written."""
+    """One launch of two kernels raises the queue length to 1 and to 2 at the same time; only the value 2 is written."""
     builder = TraceBuilder().runtime("cudaGraphLaunch", start_us=0, duration_us=5, correlation=9)
     for start in (10, 20):
         builder.kernel("k", start_us=start, duration_us=1, correlation=9)

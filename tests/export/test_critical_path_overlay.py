@@ -59,7 +59,7 @@ def test_by_default_only_the_path_and_annotations_are_shown(source, tmp_path) ->
 
 
 def test_all_events_are_unchanged_except_for_the_mark(source, tmp_path) -> None:
-    """With `only_critical=False`, the copy keeps every event and arrow, and adds `critical` to the path."""
+    """With `only_critical=False`, the copy keeps every event and arrow; `critical` marks the events of the path."""
     events = copied(source, tmp_path / "copy.json", only_critical=False)
 
     before = json.loads(source.read_text(), parse_float=Decimal)["traceEvents"]
@@ -93,7 +93,7 @@ def test_arrows_lead_from_event_to_event(source, tmp_path) -> None:
 
 
 def test_types_of_arrows_can_be_chosen(source, tmp_path) -> None:
-    """`arrows=[EdgeType.LAUNCH]` draws only the arrow from the launch to gemm, with its 24 µs."""
+    """`arrows=[EdgeType.LAUNCH]` draws only the arrow from the launch to gemm, with its duration of 24 µs."""
     arrows = [e for e in copied(source, tmp_path / "copy.json", arrows=[EdgeType.LAUNCH]) if e["ph"] in "sf"]
     assert [event["args"]["weight"] for event in arrows] == [24, 24]
 
@@ -126,6 +126,6 @@ def test_nothing_is_overwritten_unless_requested(source, tmp_path) -> None:
 
 
 def test_copies_have_names_of_hta() -> None:
-    """Copies are named as in HTA, with a number from the second copy on; a copy of a zstd file is a gzip file."""
+    """Copies are named as in HTA; the second and later copies have a number. A copy of a zstd file is a gzip file."""
     assert overlaid_path_name("a/rank0.json.gz") == "overlaid_critical_path_rank0.json.gz"
     assert overlaid_path_name("rank0.json.zst", 2) == "overlaid_critical_path_2_rank0.json.gz"

@@ -28,7 +28,7 @@ def test_ordinary_numbers_stay_floats() -> None:
 
 
 def test_an_event_with_a_decimal_is_the_same_json() -> None:
-    """An event with a Decimal, strings, lists, booleans and null keeps its content, and the Decimal its digits."""
+    """An event with a Decimal, strings, lists, booleans and null keeps its content and all digits of the Decimal."""
     event = {"ts": Decimal("1725000000000000.123"), "args": {"a": [1, 'x"', None, True], "b": (0.5,)}}
     text = event_text(event)
     assert '"ts":1725000000000000.123' in text

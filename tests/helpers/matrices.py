@@ -1,4 +1,4 @@
-"""Test parameters: `make test` runs some of them, and `make test-all` all."""
+"""Parameters of tests: `make test` uses some of them, and `make test-all` uses all."""
 
 from __future__ import annotations
 

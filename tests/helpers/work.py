@@ -1,4 +1,4 @@
-"""Measures work by counting calls, so a busy machine does not change the result."""
+"""Measures how much a function does by counting calls, so a busy machine does not change the result."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ def test_long_tables_are_cut_with_a_note(monkeypatch) -> None:
 
 
 def test_caveats_are_grouped_by_the_analysis_that_noticed_them() -> None:
-    """Before the sections, a folded list gives the number of caveats, and names the analysis of each."""
+    """Before the sections, a folded list states the number of caveats, and names the analysis that each belongs to."""
     whole = contents_of_gpu_job().summary
     text = Page(render_report(Contents("runs/42", whole, ()))).text
     count = len(whole.findings)

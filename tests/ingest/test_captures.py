@@ -90,7 +90,7 @@ def test_a_wrong_path_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("details", ["", "[", '{"file": 3}', '[{"file": "x", "batch_size": "8"}]', "[" * 100_000])
 def test_damaged_details_state_no_batch_size(tmp_path, details):
-    """If the list of batch sizes is damaged, they come from the file names."""
+    """If the list of batch sizes is damaged, the batch sizes in the file names are used."""
     replay(0).write(tmp_path)
     written(tmp_path / "capture_traces", "bs_8_rank0.json", "bs_9_rank0.json")
     (tmp_path / "capture_traces" / "execution_details.json").write_text(details)

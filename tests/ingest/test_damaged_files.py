@@ -111,7 +111,7 @@ def test_skipped_input_is_counted(tmp_path) -> None:
     ],
 )
 def test_a_damaged_header_loses_no_event(tmp_path, head) -> None:
-    """Damage before the event list loses header values but no event."""
+    """If a file is damaged before the event list, header values are lost but no event is."""
     rank_trace = opened(tmp_path / "rank0.json", head + HEAD.split(b"[")[1].rstrip(b",") + b"]}")
     assert names(rank_trace) == ["a"]
     assert lost(rank_trace)["lost_metadata"][0] == "dropped"
@@ -140,7 +140,7 @@ def test_durations_of_months_are_dropped(tmp_path) -> None:
 
 
 def test_a_device_that_is_not_a_number_is_unknown(tmp_path) -> None:
-    """A device that is an object becomes null, and the event's extra args keep the object."""
+    """If the device of an event is a JSON object, it becomes null, and the event's extra args contain the object."""
     kernel = (
         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":5,"args":{"device":{"a":1},"stream":7}}]}'
     )
@@ -157,7 +157,7 @@ def test_tables_that_do_not_fit_memory_are_a_clear_error(tmp_path, monkeypatch) 
 
 
 def failing(*_: object) -> None:
-    """Fail like the reader when it cannot write a table."""
+    """Fail as the reader does when it cannot write a table."""
     message = "too many events"
     raise kineto._native.SinkError(message)
 

@@ -30,7 +30,7 @@ WriteTrace = Callable[..., Path]
 
 
 def read_nothing(path: str) -> int | None:
-    """Return None, as for a file without a rank."""
+    """Return None, like `peek` for a file without a rank."""
     del path
     return None
 
@@ -59,7 +59,7 @@ def test_every_name_can_be_sorted(names: list[str]) -> None:
 
 
 def test_a_single_file_is_a_job_of_one(write_trace: WriteTrace) -> None:
-    """A single file has the rank that it states, or else rank 0."""
+    """A single file gets the rank that it states, or rank 0 if it states none."""
     assert names_by_rank(write_trace("trace.json")) == {0: "trace.json"}
     assert names_by_rank(str(write_trace("other.json", rank=5))) == {5: "other.json"}
 
@@ -179,7 +179,7 @@ def rank_0_again(folder: Path) -> str:
 
 
 def test_several_recordings_of_a_rank_in_a_folder(write_trace: WriteTrace, tmp_path: Path) -> None:
-    """Of several recordings of a rank, the one with the latest time in its name is opened; the others are skipped."""
+    """Of several recordings of a rank, only the recording with the latest time in its name is opened."""
     times = {"s": 1_694_128_201, "ms": 1_694_128_300_000, "ns": 1_694_128_250_000_000_000}
     spans = {unit: write_trace(f"worker0.{time}.pt.trace.json") for unit, time in times.items()}
     write_trace("worker1.1694128201545.pt.trace.json")

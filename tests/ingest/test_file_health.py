@@ -63,7 +63,7 @@ def test_a_loss_is_reported(tmp_path) -> None:
 
 
 def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
-    """One of two files is deleted: its state is `unreadable` with an error, and the other stays `clean`."""
+    """One of two files is deleted: its state is `unreadable` with an error, and the other file stays `clean`."""
     paths = (
         TraceBuilder()
         .kernel("a", start_us=0, duration_us=1)
@@ -84,6 +84,6 @@ def test_an_unreadable_file_does_not_affect_the_others(tmp_path) -> None:
     [([], "clean"), (["note"], "clean"), (["note", "repaired"], "repaired"), (["repaired", "dropped"], "with losses")],
 )
 def test_the_most_severe_finding_determines_the_state(severities, state) -> None:
-    """Notes leave a file clean, repairs make it repaired, and dropped events make it a file with losses."""
+    """With notes only, a file is `clean`; with repairs, it is `repaired`; with dropped events, it is `with losses`."""
     findings = tuple(Finding(kind="k", severity=severity, count=1) for severity in severities)
     assert FileHealth("a.json", 0, "file name", findings=findings).state == state

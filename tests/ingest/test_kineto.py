@@ -220,7 +220,7 @@ def test_tables_in_memory_and_in_a_folder_are_the_same(tmp_path: Path) -> None:
 
 
 def test_the_number_of_threads_does_not_change_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading with one thread and with one thread per core gives the same tables."""
+    """Reading with a single thread and reading with one thread per core give the same tables."""
     path = tmp_path / "trace.json"
     path.write_bytes(document(*[KERNEL | {"name": f"kernel {number % 1_000}"} for number in range(50_000)]))
     on_all_cores = read(path)

@@ -77,7 +77,7 @@ def test_unknown_clocks_leave_durations():
 
 
 def test_a_missing_rank_makes_the_transfer_an_upper_bound():
-    """Both recorded ranks may have waited for the two others of the group, so the transfer is an upper bound."""
+    """Both recorded ranks may have waited for the group's two unrecorded ranks, so the transfer is an upper bound."""
     assert {
         row["transfer_basis"] for row in _timed((0, "a", 0, 400, 0, 0), (0, "a", 300, 400, 0, 0), group_size=4)
     } == {SHORTEST_DURATION}

@@ -33,7 +33,7 @@ def _divided(
 
 @given(_ranges, _ranges)
 def test_uncovered_time_is_the_difference_of_the_sets_of_nanoseconds(intervals, cover):
-    """The result contains every nanosecond of the first intervals that is not in the second."""
+    """The result contains every nanosecond that is in the first intervals but not in the second ones."""
     starts, ends = uncovered(_arrays(intervals), _arrays(cover))
 
     assert _nanoseconds(list(zip(starts.tolist(), ends.tolist(), strict=True))) == _nanoseconds(
@@ -69,7 +69,7 @@ def test_steps_stay_apart():
 
 
 def test_a_call_without_counterpart_is_unmatched() -> None:
-    """If no other rank recorded a call, its waiting is unknown; a known transfer of the axis takes precedence."""
+    """The waiting of a call on one recorded rank is unknown; time shared with a known transfer counts as transfer."""
     calls = [(1, "dp", 0, 100, None), (2, "dp", 40, 60, 0)]
 
     assert _divided([(0, 100, 1)], calls) == [(1, 1, 0, 0, 80), (2, 1, 20, 0, 0)]

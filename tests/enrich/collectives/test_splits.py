@@ -44,7 +44,7 @@ def test_split_sizes(text, is_even, in_splits, sent_bytes) -> None:
 
 
 def test_an_empty_list_is_even_only_if_input_and_output_are_equally_large() -> None:
-    """An empty list means an even split if input and output are equally large; else, it may be a list of tensors."""
+    """An empty list means an even split if input and output are equally large; if not, it may be a list of tensors."""
     assert _splits("[]", out_elements=60) == (None, None, None)
 
 

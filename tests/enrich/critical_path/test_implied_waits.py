@@ -1,4 +1,4 @@
-"""If timing shows for some calls that one stream waits for another, the same is assumed for the other calls."""
+"""If timing shows for some calls that one stream waits for another stream, this is also assumed for the other calls."""
 
 from __future__ import annotations
 

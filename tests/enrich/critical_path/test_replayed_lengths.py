@@ -42,6 +42,6 @@ def test_kernels_that_no_longer_wait_for_the_host_keep_the_gap_between_kernels()
 
 
 def test_too_few_measured_gaps_say_nothing() -> None:
-    """Only two kernels waited for another kernel, too few to know the gap, so the other eight follow without a gap."""
+    """Only two kernels waited for a kernel, too few to infer the usual gap, so the other eight follow without a gap."""
     builder = _kernels_when_launched(_kernels_in_turn(_host(), 3), 8, begin_us=400)
     assert _without_host_us(builder) == 99 + 3 * 51 - 1 + 8 * 10

@@ -126,7 +126,7 @@ def test_a_call_that_begins_after_the_work_is_the_last_choice() -> None:
 
 
 def test_a_kernel_may_begin_before_its_only_call() -> None:
-    """Clocks in old traces differ by microseconds, so a kernel may start before its only call, which is its launch."""
+    """Clocks in old traces differ by microseconds, so a kernel may start before the call that launched it."""
     builder = TraceBuilder().kernel("gemm", start_us=10, duration_us=1, launch_us=12)
 
     assert rows_of(builder) == [(1, 0, 12_000, 13_000)]
@@ -187,7 +187,7 @@ def test_work_before_the_first_launch_of_its_stream_was_launched_before_the_reco
 
 
 def test_on_a_stream_without_launches_only_work_before_all_launches_is_from_before_the_recording() -> None:
-    """Stream 20 has no launches (some versions omit NCCL's); only work before all launches predates the recording."""
+    """Stream 20 has no launches (some versions omit NCCL's); only work before any launch predates the recording."""
     builder = TraceBuilder().kernel("gemm", start_us=15, duration_us=5, launch_us=10)
     builder.kernel("left", start_us=0, duration_us=30, stream=20).kernel("later", start_us=40, duration_us=9, stream=20)
 

@@ -127,7 +127,7 @@ def test_the_host_waits_for_the_last_work_of_its_stream() -> None:
 
 @pytest.mark.parametrize("row", [7, None])
 def test_a_device_wait_covers_all_streams(row: int | None) -> None:
-    """A device wait covers the last work launched on each stream before it, even if the wait has no row."""
+    """A device wait depends on the last work launched on each stream before it, even if the wait has no row."""
     builder = (
         TraceBuilder()
         .kernel("a", start_us=10, duration_us=2, stream=7, launch_us=0)
@@ -182,7 +182,7 @@ def test_a_wait_with_nothing_launched_before_has_no_source() -> None:
 
 
 def test_a_copy_that_ends_within_its_call_blocked_it() -> None:
-    """If a copy ends before its call returns, it blocked the call; a kernel never blocks its call."""
+    """If a copy ends before its call returns, the copy blocked the call; a kernel never blocks its call."""
     builder = (
         TraceBuilder()
         .copy(start_us=4, duration_us=10, launch_us=2, launch_duration_us=1)

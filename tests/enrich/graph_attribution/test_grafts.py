@@ -146,7 +146,7 @@ def test_a_padded_batch_uses_the_next_larger_capture(tmp_path):
 
 
 def test_captures_of_unknown_batch_sizes_leave_the_shapes_in_doubt(tmp_path):
-    """Two captures differ only in shapes; without a batch size, a finding says that the shapes are uncertain."""
+    """Two captures differ only in shapes; if no batch size is known, a finding says that the shapes are uncertain."""
     first, second = capture_of(("aten::mm", "gemm")), TraceBuilder()
     second.operator("aten::mm", start_us=5, duration_us=6, args={"Input Dims": [[8, 64]]})
     second.runtime("hipStreamBeginCapture", start_us=0, duration_us=1)
@@ -261,7 +261,7 @@ def test_kernels_of_torch_compile_have_the_name_of_their_operator():
 
 @pytest.mark.slow
 def test_workers_and_the_cache_have_the_capture(tmp_path, monkeypatch):
-    """A rank is pickled with its captures, and the cache separates results with and without captures."""
+    """A rank is pickled with its captures, and the cache stores results with and without captures separately."""
     monkeypatch.setenv("HOLOTRACE_CACHE_DIR", str(tmp_path / "cache"))
     (path,) = replay_of([("gemm", 7)]).write(tmp_path / "replay")
     capture = tmp_path / "capture.json"
@@ -288,7 +288,7 @@ def test_a_rank_without_a_capture_uses_that_of_the_lowest_rank(tmp_path):
 
 
 def test_selected_steps_keep_their_graphs(tmp_path):
-    """If one of two steps is selected, its replay still has operators."""
+    """If one of two steps is selected, the replay in it still has operators."""
     replayed = replay_of([("gemm", 7)], [("gemm", 7)])
     replayed.step(0, 0, 900).step(1, 1_000, 900)
     trace = opened(tmp_path, replayed, bs_1_rank0=capture_of(("aten::mm", "gemm")))

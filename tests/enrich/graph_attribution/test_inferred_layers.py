@@ -60,7 +60,7 @@ def test_kernels_without_a_recording_have_inferred_layers_but_no_operators():
 
 
 def test_graphs_for_prefill_and_decode_are_divided_each_by_itself():
-    """Decode and prefill run different kernels on different grids; both have layers 1 to 3, which `modules` adds up."""
+    """Decode and prefill run different kernels on different grids. Both have layers 1 to 3; `modules` adds up both."""
     builder = graph(
         graph(TraceBuilder(), MODEL, 1_000), ("embedding", *("norm", "gemv", "paged_attention") * 3), 2_000, 1
     )
@@ -86,7 +86,7 @@ def test_piecewise_graphs_are_divided_together():
 
 
 def test_a_backward_pass_runs_the_layers_in_reverse():
-    """Inside a backward operator, the layer that a graph runs first is the model's last layer."""
+    """If a backward operator launches a graph, the layer that runs first is the model's last layer."""
     builder = TraceBuilder().operator("CompiledFunctionBackward", start_us=1_000, duration_us=100)
 
     assert [layer for layer, *_ in layers(graph(builder, MODEL, 1_000))] == [3] * 4 + [2] * 4 + [1] * 4
@@ -185,7 +185,7 @@ def test_layers_of_sglang_equal_those_of_the_capture(real_traces):
 
 
 def test_piecewise_graphs_of_vllm_have_24_layers(real_traces):
-    """The capture contains operators but no modules; it shows 24 layers, because each has one router with a top-k."""
+    """The capture contains operators but no modules; it shows 24 layers, as each layer has one router with a top-k."""
     path = real_traces / "inference" / "vllm_prefilldecode_piecewise" / "graph_execution.json.gz"
     rank_trace = holotrace.open_trace({0: path}, capture=()).ranks[0]
     found = inferred_layers(rank_trace)

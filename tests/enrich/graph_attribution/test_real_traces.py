@@ -87,7 +87,7 @@ def test_a_compiled_model_without_graphs_explains_its_graphs():
 
 
 def test_roofline_covers_the_graphs_of_a_generation(golden):
-    """With shapes from the capture, the roofline covers all of the time; without them, it covers 28.6 %."""
+    """With shapes from the capture, the roofline has costs for all of the time; without them, for 28.6 % of it."""
     trace = holotrace.open_trace(EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz")
     without = holotrace.open_trace({0: EXAMPLES / "generation-graphs" / "rank0.pt.trace.json.gz"}, capture=())
 

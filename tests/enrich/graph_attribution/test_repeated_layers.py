@@ -48,7 +48,7 @@ def test_embedding_and_head_are_outside_the_layers():
 
 
 def test_a_layer_begins_with_its_normalisation_although_the_first_differs():
-    """Fused kernels add the residual in every normalisation except the first; each layer begins with one."""
+    """Fused kernels add the residual in all normalisations except the first; each layer begins with a normalisation."""
     check("e", ["nqraoNgsd", *["NqraoNgsd"] * 5], "Nh")
 
 
@@ -63,13 +63,13 @@ def test_layers_with_different_experts_are_layers():
 
 
 def test_two_kinds_of_layers_that_take_turns_count_one_by_one():
-    """If dense layers alternate with expert layers, or local with global attention, a pair is two layers, not one."""
+    """If dense and expert layers, or local and global attention, alternate, each pair counts as two layers, not one."""
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "nh")
     check("e", ["nqraongsd", "nqraontuuv"] * 3, "h")
 
 
 def test_without_attention_a_layer_is_what_repeats_exactly():
-    """A layer is the sequence that repeats exactly, not half of it (a normalisation and a product)."""
+    """A layer is the whole sequence that repeats exactly, although each half of it is a normalisation and a product."""
     check("e", ["nqronNod"] * 4, "h")
 
 
@@ -99,7 +99,7 @@ def test_forward_and_backward_are_two_parts():
 
 @pytest.mark.parametrize("sequence", ["e", "nqraongsd", "nqraongsd" * 2, "abcdefghijkl", "aaaaaaaaaaaa", "abababab"])
 def test_what_does_not_repeat_often_enough_has_no_layers(sequence):
-    """No layers are found in one or two layers, without repetition, or in repetitions of one or two kernels."""
+    """Nothing is found in models of one or two layers, without repetition, or in repetitions of one or two kernels."""
     assert layers_of(sequence) == ""
 
 
@@ -128,7 +128,7 @@ def test_noise_moves_borders_by_one_kernel_at_most():
 
 @pytest.mark.parametrize(("length", "different"), [(2_000, 20), (2_000, 200), (2_000, 1_000), (500, 50)])
 def test_random_kernels_have_no_layers(length, different):
-    """A few random kernels form regular patterns by chance, but not enough for layers."""
+    """A few random kernels repeat by chance, but not often enough to be taken for layers."""
     numbers = np.random.default_rng(length + different).integers(0, different, length)
 
     assert repeated_layers(numbers, ["kernel"] * length) is None

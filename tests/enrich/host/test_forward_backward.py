@@ -38,7 +38,7 @@ def test_arrows_lead_from_forward_to_backward(category):
 
 
 def test_sequence_numbers_choose_between_operators_with_equal_starts():
-    """aten::linear and aten::t both start at the arrow; only aten::linear has the backward sequence number."""
+    """aten::linear and aten::t begin at the arrow; only aten::linear has the backward operator's sequence number."""
     builder = (
         TraceBuilder()
         .operator("aten::linear", start_us=0, duration_us=9, args=numbered(4))

@@ -28,7 +28,7 @@ def owners_of(builder: TraceBuilder) -> list[tuple[object, ...]]:
 
 
 def test_modules_are_nodes_and_other_functions_are_not():
-    """The module Linear_0 contains aten::mm, which takes equally long; the function in functional.py is not a node."""
+    """The module Linear_0 contains aten::mm, of the same duration; the function in functional.py is not a node."""
     builder = frame(TraceBuilder(), "nn.Module: Linear_0", 0, 10)
     frame(builder, "functional.py(1): linear", 0, 10).operator("aten::mm", start_us=0, duration_us=10)
 
@@ -39,7 +39,7 @@ def test_modules_are_nodes_and_other_functions_are_not():
 
 
 def test_names_identify_steps_loaders_and_optimizers_even_as_operators():
-    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm counts."""
+    """Files from 2021 list steps, data loaders, optimizers and DDP's wrapper as operators; only aten::mm is one."""
     builder = (
         TraceBuilder()
         .operator("ProfilerStep#3", start_us=0, duration_us=90)
@@ -100,7 +100,7 @@ def test_a_driver_call_inside_a_runtime_call_subtracts_nothing():
 
 
 def test_an_operator_inside_a_call_subtracts_nothing_more():
-    """aten::inner runs inside a call of aten::outer, whose 8 µs are subtracted once."""
+    """aten::inner runs inside a call of aten::outer; the 8 µs of the call are subtracted once."""
     builder = (
         TraceBuilder()
         .operator("aten::outer", start_us=0, duration_us=10)

@@ -46,7 +46,7 @@ def attention(builder: TraceBuilder, start_us: int, queries: int, keys: int, *, 
 
 
 def test_work_after_a_range_of_an_engine_belongs_to_its_step() -> None:
-    """In vLLM, sampling follows the range, so a step lasts until the next one begins, or until the recording ends."""
+    """In vLLM, sampling runs after the step's range, so a step lasts until the next step or the recording's end."""
     builder = TraceBuilder()
     builder.annotation("execute_context_1(7)_generation_0(0)", start_us=0, duration_us=10)
     builder.annotation("execute_context_0(0)_generation_1(1)", start_us=30, duration_us=10)
@@ -86,7 +86,7 @@ def test_pairs_under_the_causal_mask() -> None:
 
 
 def test_impossible_sums_give_no_pairs() -> None:
-    """If 3 new tokens attend to only 2 tokens according to the sums, the number of pairs is unknown."""
+    """If the sums say that 3 new tokens attend to only 2 tokens, the number of pairs is unknown."""
     name = "execute_3_context_1(sq3sk2sqsq9sqsk6)_generation_0(sq0sk0sqsq0sqsk0)"
     assert rows(TraceBuilder().annotation(name, start_us=0, duration_us=1), "attention_pair_count") == [(None,)]
 
@@ -178,7 +178,7 @@ def test_denoising_steps_without_stacks_are_calls_of_a_compiled_graph() -> None:
 
 
 def test_the_range_of_the_recipe_for_the_profiler_is_no_image() -> None:
-    """PyTorch's recipe also names a range `model_inference`; with tokens, or only one call, it is not denoising."""
+    """PyTorch's recipe also names a range `model_inference`; if it has tokens or only one call, it is not denoising."""
     recipe = TraceBuilder()
     for start in (0, 100):
         recipe.annotation("model_inference", start_us=start, duration_us=50)
@@ -204,7 +204,7 @@ def test_denoising_steps_that_nothing_tells_apart_are_reported() -> None:
 
 
 def test_versions_of_engines_without_names_have_functions() -> None:
-    """Old vLLM versions name no steps, but each call of `execute_model` is one; 3 tokens may be prefill or decode."""
+    """Old vLLM versions name no steps, but calls of `execute_model` are steps; 3 tokens may be prefill or decode."""
     builder = TraceBuilder()
     call = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1, "dur": 20}
     for start in (0, 50):
@@ -218,7 +218,7 @@ def test_versions_of_engines_without_names_have_functions() -> None:
 
 
 def test_repeated_calls_of_a_module_are_steps() -> None:
-    """`generate` of transformers reads 4 prompts of 128 tokens, then decodes; the last step ends with its pass."""
+    """`generate` reads 4 prompts of 128 tokens, then decodes; the last step lasts until its forward pass ends."""
     builder = TraceBuilder().step(1, 0, 200)
     generate = {"ph": "X", "cat": "python_function", "pid": 1000, "tid": 1}
     builder.event(**generate, name="transformers/generation/utils.py(2500): generate", ts=5, dur=180)
@@ -235,7 +235,7 @@ def test_repeated_calls_of_a_module_are_steps() -> None:
 
 
 def test_token_embeddings_show_steps_without_stacks() -> None:
-    """A pass begins with a lookup in the largest table; lookups of positions, in a smaller table, do not begin one."""
+    """A pass begins with a lookup in the largest table, but not with lookups of positions in a smaller table."""
     builder = TraceBuilder()
     for start, length in ((0, 16), (40, 1), (80, 1)):
         embedding(builder, start, [2, length])

@@ -88,7 +88,7 @@ def added_names_are_removed() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_says_kind_requests_and_tokens(name: str) -> None:
-    """Each form of a name gives engine, kind, requests and tokens; values missing from the name are None."""
+    """From each form of a name, engine, kind, requests and tokens are read; values missing from the name are None."""
     step = said(name)
     assert (
         step.rule.engine,
@@ -146,7 +146,7 @@ def test_sums_over_requests_come_from_every_engine() -> None:
 
 
 def test_every_engine_has_a_source() -> None:
-    """The rule of an engine links to the code that writes the name, and states the versions."""
+    """The rule of an engine links to the code that writes the step names, and states the engine's versions."""
     of_engines = [rule for rule in RULES if rule.engine != "annotation"]
     assert all(rule.source.startswith("https://github.com/") and rule.versions for rule in of_engines)
 

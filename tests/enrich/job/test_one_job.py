@@ -1,4 +1,4 @@
-"""Tests of warnings that the traces in a folder may not be one complete job."""
+"""Tests of the warnings that the traces in a folder may be incomplete or from several jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SINGLE_JOBS = (
 
 
 def job(ranks: int = 2, world_size: int | None = None, apart_us: int = 0, **header: object) -> TraceBuilder:
-    """Return ranks with one kernel of 100 µs each; each rank starts `apart_us` after the previous one has ended."""
+    """Return ranks with one kernel of 100 µs each; each rank starts `apart_us` after the previous rank's end."""
     builder = TraceBuilder(base_time_ns=1_700_000_000_000_000_000)
     for rank in range(ranks):
         builder.rank(rank).header(**header)
@@ -65,7 +65,7 @@ def test_traces_of_different_times_are_not_one_job() -> None:
 
 
 def test_a_long_recording_joins_the_others() -> None:
-    """Two recordings 60 s apart are one job if the recording of a third rank covers both."""
+    """Two recordings 60 s apart are one job if the recording of a third rank spans both."""
     builder = job(apart_us=60 * SECOND_US)
     builder.rank(2).kernel("gemm", start_us=0, duration_us=61 * SECOND_US)
     assert sentences_of(builder) == ()

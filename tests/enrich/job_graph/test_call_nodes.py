@@ -56,7 +56,7 @@ def test_a_receive_runs_beside_the_thread_that_requested_it() -> None:
 
 
 def test_a_receive_that_is_awaited_at_once_takes_all_of_its_time() -> None:
-    """If the thread waits at once, the start of the receive binds its end."""
+    """If the thread waits at once, the receive's end is bound by the receive's start."""
     builder = (
         TraceBuilder()
         .step(1, 0, STEP_US)
@@ -77,7 +77,7 @@ def test_a_thread_waits_for_the_end_of_a_receive() -> None:
 
 
 def test_a_recorded_wait_ends_with_the_call() -> None:
-    """A Python function covers less than half of the gap, but its name shows that the thread waits."""
+    """A Python function runs for less than half of the gap, but its name shows that the thread waits."""
     frame = {"Python id": 1, "Python parent id": None}
     wait = "<built-in method wait of pybind11_builtins.pybind11_detail_function_record object at 0x7f>"
     builder = with_receive().event(ph="X", cat="python_function", name=wait, pid=1000, tid=1, ts=58, dur=3, args=frame)

@@ -30,7 +30,7 @@ _SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 6), st.integers(1, 3))
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000))
 def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int], seed: int) -> None:
-    """Without launch delays, every operation ends in the replay when it ended in the simulated pipeline."""
+    """Without launch delays, every operation ends at the same time in the replay as in the simulated pipeline."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     dependencies = by_kind(operations)
 
@@ -42,7 +42,7 @@ def test_an_unchanged_replay_gives_the_recorded_times(shape: tuple[int, int, int
 @settings(max_examples=15, deadline=None)
 @given(_SHAPES, st.integers(0, 1_000), st.integers(0, 1_000))
 def test_the_replay_predicts_the_step_with_other_times(shape: tuple[int, int, int], seed: int, other: int) -> None:
-    """A pipeline replayed with the times of another simulation takes as long as that simulation."""
+    """A pipeline replayed with the times of another simulated pipeline takes as long as the other pipeline."""
     operations = _numbered(pipelined_step(*shape, drawn(seed)))
     expected = pipelined_step(*shape, drawn(other))
     needs = drawn(other)

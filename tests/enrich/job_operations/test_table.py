@@ -54,7 +54,7 @@ def test_names_and_units_of_the_published_files_are_accepted() -> None:
 
 @pytest.mark.parametrize(("ending", "unit"), [("_us", 1_000), ("_ms", 1_000_000), ("_s", 1_000_000_000)])
 def test_times_come_in_any_unit(ending: str, unit: int) -> None:
-    """The ending of a column's name gives its unit."""
+    """The suffix of a column's name states the unit of the column."""
     [found] = _table({"rank": 0, "kind": "gc", f"start{ending}": 2, f"duration{ending}": 0.5}).to_dicts()
 
     assert (found["start_ns"], found["duration_ns"]) == (2 * unit, unit // 2)
@@ -81,7 +81,7 @@ def test_a_wrong_table_is_one_error_that_says_what_and_where(rows: list[dict[str
 
 
 def test_an_unknown_kind_is_answered_with_the_nearest_known_ones() -> None:
-    """The message lists the known kinds, the most similar first."""
+    """The message lists the known kinds, with the most similar kind first."""
     with pytest.raises(InvalidOperationsError, match=r"Known kinds are: forward-compute, ") as caught:
         _table({**ROW, "kind": "forward-compte"})
     assert "rename the kind or remove its rows" in str(caught.value)

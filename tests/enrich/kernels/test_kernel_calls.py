@@ -50,7 +50,7 @@ def launched(call: str, grid: list[int], *, where: str, block: tuple[int, int, i
     ],
 )
 def test_the_grid_counts_blocks_for_every_launching_call(call: str, grid: list[int], where: str) -> None:
-    """608 blocks of 256 threads on 304 compute units are 2 blocks and 512 of 2,048 threads per unit."""
+    """608 blocks of 256 threads on 304 compute units make 2 blocks per unit, with 512 of its 2,048 possible threads."""
     row = kernel_calls(launched(call, grid, where=where).build().ranks[0]).row(0, named=True)
 
     assert [row[name] for name in (*GRID, *BLOCK)] == [608, 1, 1, 256, 1, 1]
@@ -80,7 +80,7 @@ def test_the_shape_remains_if_the_launch_is_not_selected() -> None:
 
 
 def test_the_plugin_shows_the_grid_as_written() -> None:
-    """The plugin shows the recorded grid, even if it counts threads instead of blocks."""
+    """The plugin shows the recorded grid, even if the grid counts threads instead of blocks."""
     rank_trace = launched("hipExtModuleLaunchKernel", [THREADS, 1, 1], where="kernel").build().ranks[0]
 
     assert plugin_kernel_calls(rank_trace)["grid_x"].to_list() == [THREADS]

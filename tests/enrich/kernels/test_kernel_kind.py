@@ -271,7 +271,7 @@ def test_mtia_rules_do_not_apply_to_gpu_kernels() -> None:
 
 
 def test_every_rule_has_a_reason() -> None:
-    """Every rule gives its reason, and every communication rule links to its library."""
+    """Every rule states its reason, and every communication rule has a link to its library."""
     assert all(rule.reason for rule in RULES)
     assert all("https://" in rule.reason for rule in RULES if rule.kind is COMMUNICATION)
 
@@ -414,7 +414,7 @@ def test_a_bad_added_rule_is_refused(pattern: str, kind: str, part: str) -> None
 
 
 def test_each_distinct_name_is_classified_once(monkeypatch) -> None:
-    """For 20 calls of two kernels, the rules run only twice."""
+    """For 20 calls of two kernels, the rules are applied only twice."""
     classified_names: list[str] = []
 
     def classifier(_event_kind):

@@ -141,7 +141,7 @@ def _no_rules_of_other_tests(monkeypatch):
     ],
 )
 def test_names_give_the_cores(name: str, uses: bool | None) -> None:  # noqa: FBT001 -- a parameter of the test
-    """Names show whether a kernel uses tensor cores (Volta to Blackwell, CDNA); for other names, this is unknown."""
+    """Known names show whether a kernel uses tensor cores (Volta to Blackwell, CDNA); other names do not."""
     assert answer_of_name(name) is uses
 
 

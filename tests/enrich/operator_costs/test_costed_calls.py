@@ -70,7 +70,7 @@ def test_communication_and_earlier_work_do_not_count() -> None:
 
 
 def test_without_a_device_operators_count_with_their_own_time() -> None:
-    """On the CPU, the 8 µs of aten::mm include the 3 µs of an inner operator that has no rule."""
+    """On the CPU, the 8 µs of aten::mm include the 3 µs of an inner operator for which there is no cost rule."""
     builder = TraceBuilder().operator("aten::linear", start_us=0, duration_us=10)
     builder.operator("aten::mm", start_us=1, duration_us=8, args=MATRICES).operator(
         "aten::resolve_conj", start_us=2, duration_us=3
@@ -99,7 +99,7 @@ def test_sizes_that_no_device_holds_are_unknown() -> None:
 
 
 def test_an_operator_leaves_its_work_to_a_rule_inside() -> None:
-    """On the CPU, aten::mean calls aten::empty and aten::sum; only these two are counted, each separately."""
+    """On the CPU, aten::mean calls aten::empty and aten::sum; these two are counted separately, aten::mean is not."""
     args = {"Input Dims": [[8, 4], [], [], []], "Input type": ["float", "ScalarList", "Scalar", ""]}
     builder = TraceBuilder().operator("aten::mean", start_us=0, duration_us=10, args=args)
     builder.operator("aten::empty", start_us=1, duration_us=1).operator(

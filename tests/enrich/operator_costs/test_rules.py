@@ -281,7 +281,7 @@ def test_dense_operations_have_neither_bias_nor_mask() -> None:
 
 
 def test_a_stride_of_0_repeats_elements_in_one_place() -> None:
-    """An expanded tensor is stored once, so its bytes count once."""
+    """The elements of an expanded tensor are stored only once, so their bytes count once."""
     strides = ([5, 1], [0, 1])
     cost = cost_of(Arguments("aten::add", ([4, 5], [4, 5]), (F32, F32), strides))
     assert cost.bytes == 80 + 20 + 80
@@ -319,7 +319,7 @@ def test_parameters_of_a_kernel_are_not_element_types() -> None:
 
 
 def test_all_lists_are_read_and_the_first_is_written() -> None:
-    """`a += b` on lists reads two and writes one; `a *= 2` reads one and writes one."""
+    """`a += b` on lists reads two lists and writes one; `a *= 2` reads one and writes one."""
     kernels = ("multi_tensor_apply_kernel<ListMetadata<1>, BinaryOp<float, 1>, float>",)
     lists = [[[2, 8], [2, 8]], [[2, 8], [2, 8]], []]
     assert (
@@ -370,7 +370,7 @@ def test_a_rule_that_is_a_function() -> None:
 
 
 def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
-    """If a formula divides by 0 or lacks an input, the cost is unknown; no error is raised."""
+    """If a formula divides by 0 or needs an input that is missing, the cost is unknown; no error is raised."""
     add_rule("mylib::odd", flops="1 // elements(0)")
     assert "cannot be computed" in call("mylib::odd", [[0]], [F32], []).reason
     add_rule("mylib::odd", flops="elements(3)")
@@ -381,7 +381,7 @@ def test_a_formula_that_cannot_be_computed_is_unknown() -> None:
     "text", ["__import__('os')", "elements.__class__", "2 ** 9", "x", "'a'", "(", "[1]", "lambda: 1"]
 )
 def test_formulas_are_only_arithmetic(text) -> None:
-    """Everything except arithmetic is refused, such as names, attributes and powers."""
+    """Anything other than simple arithmetic is refused, such as unknown names, attributes and powers."""
     with pytest.raises(InvalidOptionError, match="is not a formula"):
         add_rule("mylib::gemm", flops=text)
 

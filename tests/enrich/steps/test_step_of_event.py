@@ -31,7 +31,7 @@ def test_a_host_event_belongs_to_the_step_it_begins_in() -> None:
 
 
 def test_device_work_belongs_to_the_step_that_launched_it() -> None:
-    """A kernel launched in step 4 belongs to step 4 although it runs in step 5; without a launch, its start decides."""
+    """A kernel belongs to the step in which it was launched or, if its launch is unknown, in which it starts."""
     builder = (
         TraceBuilder()
         .step(4, 0, 10)
@@ -46,7 +46,7 @@ def test_device_work_belongs_to_the_step_that_launched_it() -> None:
 
 
 def test_work_launched_before_the_recording_belongs_to_no_step() -> None:
-    """A kernel that runs before its stream's first recorded launch has no step, although it runs during one."""
+    """A kernel that runs before its stream's first recorded launch has no step, although it runs during a step."""
     builder = TraceBuilder().step(4, 0, 50).kernel("left", start_us=5, duration_us=20, stream=20)
     builder.kernel("launched", start_us=30, duration_us=1, launch_us=3, stream=20)
 

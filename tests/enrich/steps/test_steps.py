@@ -25,7 +25,7 @@ def kept(builder: TraceBuilder) -> list[str]:
 
 
 def test_steps_are_the_profiler_step_ranges_with_their_numbers() -> None:
-    """The file has the later of two steps first; the table is sorted by start."""
+    """In the file, the later of two steps comes first; the table is sorted by start."""
     (rank_trace,) = TraceBuilder().step(12, 30, 20).step(11, 10, 15).build().ranks.values()
 
     assert steps(rank_trace).drop("track_id").rows() == [(11, 10_000, 25_000), (12, 30_000, 50_000)]
@@ -56,7 +56,7 @@ def test_a_trace_without_steps_has_an_empty_table() -> None:
 
 @pytest.mark.parametrize("numbers", [[], [5]])
 def test_with_fewer_than_two_steps_everything_stays(numbers: list[int]) -> None:
-    """With one step or none, all events are kept; otherwise nothing would be left."""
+    """With one step or none, all events are kept, because without the last step nothing would be left."""
     builder = TraceBuilder().operator("aten::mm", start_us=50, duration_us=1)
     for number in numbers:
         builder.step(number, 10, 100)

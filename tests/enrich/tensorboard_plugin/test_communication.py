@@ -50,7 +50,7 @@ def test_real_jobs_have_the_nodes_of_the_plugin(run, goldens, real_traces) -> No
 
 @pytest.mark.slow
 def test_the_inputs_of_the_plugins_tests_have_its_nodes(goldens) -> None:
-    """The nodes equal the plugin's for the inputs of its unit tests, and for the edge cases that it can read."""
+    """The nodes equal the plugin's for the inputs of its unit tests and for the edge cases that the plugin can read."""
     folders = [
         *((file.parent / "input.json", file) for file in goldens.glob("tb/unit/*/*/internals.json")),
         *((next(file.parents[1].glob("input*")), file) for file in goldens.glob("tb_edge/*/head/internals.json")),
@@ -74,7 +74,7 @@ def expect_nodes(file: Path, internals: dict[str, Any]) -> None:
 
 
 def test_a_kernel_belongs_to_the_node_with_its_external_id() -> None:
-    """The ranges of a node are its host range and all kernels with its external id, whatever their names."""
+    """The ranges of a node are its host range and those of all kernels with its external id, whatever their names."""
     builder = call(3, start_us=10, duration_us=5)
     builder.kernel("gemm", start_us=12, duration_us=9, args={"External id": 3})
     builder.kernel("ncclDevKernel_AllReduce", start_us=50, duration_us=9, args={"External id": 4})
@@ -125,7 +125,7 @@ def test_six_types_have_a_size() -> None:
 
 
 def test_a_node_belongs_to_the_step_that_contains_it() -> None:
-    """Nodes before, after or across the end of a step have no step."""
+    """Nodes that run before, after or across the end of a step belong to no step."""
     steps = pl.DataFrame({"window": [7, 8], "start_ns": [10, 20], "end_ns": [20, 30]})
     pairs = [(5, 12), (10, 20), (19, 21), (20, 25), (30, 31)]
     nodes = pl.DataFrame(pairs, {"start_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")

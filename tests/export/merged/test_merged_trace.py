@@ -77,7 +77,7 @@ def test_no_rank_leaves_a_collective_before_the_last_one_enters(content) -> None
 
 
 def test_processes_are_named_and_sorted_by_rank(content) -> None:
-    """Process names begin with the rank; those of ranks not on the reference clock end with the half-width."""
+    """Process names begin with the rank; unless the rank is on the reference clock, they end with the half-width."""
     names = {
         event["pid"]: event["args"]["name"] for event in content["traceEvents"] if event.get("name") == "process_name"
     }

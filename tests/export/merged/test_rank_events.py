@@ -87,7 +87,7 @@ def test_what_is_not_a_time_stays(text) -> None:
 
 
 def test_text_that_is_not_json_is_refused() -> None:
-    """Half an event raises an error, so no invalid file is written."""
+    """An incomplete event raises an error, so no invalid file is written."""
     with pytest.raises(_native.NotATraceError, match="expected an event at byte 9"):
         placed('{"ph": 1}{"ph"')
 

@@ -1,4 +1,4 @@
-"""Damaged and impossible trace files; each of them once made the reader or an analysis fail."""
+"""Damaged and impossible trace files. Each of them made an earlier version of the reader or of an analysis fail."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def cases_of(trace: Trace, rule: str) -> dict[str, RankCase]:
 
 
 def said(trace: Trace, rule: str) -> Said:
-    """Return the sentences of a rule that has one case."""
+    """Return the sentences of the rule's only case."""
     (known,) = (known for known in RULES if known.name == rule)
     return known.say(list(cases_of(trace, rule).values()))
 

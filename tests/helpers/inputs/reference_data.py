@@ -43,7 +43,7 @@ class SmallSet(type(Path())):  # type: ignore[misc]  # the class of a path depen
 
 
 def folder_of(kind: str) -> Path:
-    """Return the folder in the environment variable, else the one beside the repository, else the small set."""
+    """Return the folder named by the environment variable, or the folder beside the repository, or the small set."""
     large = Path(os.environ.get(VARIABLES[kind]) or BESIDE_THE_REPOSITORY / kind)
     return large if large.is_dir() else SmallSet(small_folder_of(kind))
 

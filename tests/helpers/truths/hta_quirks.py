@@ -1,6 +1,6 @@
 """Made-up traces that show quirks of HTA (traceinsight 0.6.1, pandas 2.3.3), with HTA's answers from a manual run.
 
-Each quirk's call works unchanged in HTA and in holotrace.
+The call of each quirk works unchanged in HTA and in holotrace.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def border() -> TraceBuilder:
 
 
 def lost_range() -> TraceBuilder:
-    """Return two launches, and counters of only one kernel."""
+    """Return two launches, and performance counters for the kernel of only one launch."""
     builder = TraceBuilder().operator("aten::mm", start_us=0, duration_us=50)
     for correlation, start in ((1, 2), (2, 5)):
         builder.runtime("cudaLaunchKernel", start_us=start, duration_us=1, correlation=correlation)

@@ -56,7 +56,7 @@ def test_the_truth_is_inside_the_interval_for_many_jobs() -> None:
 
 
 def test_two_hosts_that_enter_and_leave_together() -> None:
-    """Clock b is 7 s ahead; the error comes from the 1 µs that a call takes and from rounding to whole µs (2 µs)."""
+    """Clock b is 7 s ahead; the error consists of the 1 µs that a call takes and of rounding to whole µs (2 µs)."""
     found = clocks(calls_of(*every_10_us(20, 7_000_000_000)), TWO_HOSTS)
 
     reference, other = found.per_host.iter_rows(named=True)
@@ -110,7 +110,7 @@ def test_hosts_that_share_no_call_are_unknown() -> None:
 
 @pytest.mark.parametrize("family", ["broadcast", "reduce", "gather", "scatter", "unknown", "all_to_all"])
 def test_kinds_that_need_not_wait_do_not_bound_clocks(family) -> None:
-    """Ranks may leave these calls, or all-to-alls of unknown size, before others enter: they do not bound clocks."""
+    """These calls, and all-to-alls of unknown size, do not synchronise ranks, so no clock offset follows from them."""
     found = clocks(calls_of(*every_10_us(20, 300, family=family)), TWO_HOSTS)
 
     assert found.per_host["offset_ns"].to_list() == [0, None]

@@ -92,7 +92,7 @@ def test_a_missing_batch_is_not_replaced_by_the_next_one() -> None:
 
 @pytest.mark.parametrize(("late", "count"), [(0, 2), (200, 0)])
 def test_without_partners_equal_counts_at_equal_times_match(late, count) -> None:
-    """Each of four ranks has two batches, which match by order unless one rank starts after the others have ended."""
+    """Each of four ranks has two batches. They are matched by order unless one rank starts after the others end."""
     of_ranks = {
         rank: of_rank(
             *(_batch(at=1_000 * turn + (late if rank == 3 else rank), group=RING.number) for turn in (0, 1)),

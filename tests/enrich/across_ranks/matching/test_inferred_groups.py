@@ -41,7 +41,7 @@ def _all_groups(of_ranks) -> dict[int, set[str]]:
 
 
 def test_calls_at_the_same_time_on_all_ranks_belong_to_the_whole_job() -> None:
-    """All groups fit, because all ranks call at the same times; the largest group is chosen."""
+    """All ranks make their calls at the same times, so groups of any size fit; the largest group is chosen."""
     together = [0, 100, 200, 300]
 
     assert _groups(_job([together] * 4)) == dict.fromkeys(range(4), "default_pg")
@@ -100,7 +100,7 @@ def test_ends_that_differ_as_much_in_smaller_groups_belong_to_the_whole_job() ->
 
 
 def test_a_missing_call_changes_nothing() -> None:
-    """Rank 1 lacks one call, whose step is ignored; the other steps show the groups."""
+    """Rank 1 lacks one call, so the step of this call is ignored; the other steps show the groups."""
     first, second = [0, 200, 400, 600], [100, 300, 500, 700]
 
     assert _groups(_job([first, first[:3], second, second])) == dict.fromkeys(range(4), "mesh_dp")
@@ -151,7 +151,7 @@ def _lock_step(arrival_us: float, *, is_whole_job: bool, seed: int):
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("arrival_us", [3, 30])
 def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
-    """If the whole job is the group, every transfer takes equally long after the last of all ranks has arrived."""
+    """If the whole job is the group, all transfers take equally long, counted from the arrival of the last rank."""
     matching = match(_lock_step(arrival_us, is_whole_job=True, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["default_pg"]
@@ -160,7 +160,7 @@ def test_a_whole_job_is_told_from_groups_in_lock_step(arrival_us, seed) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_in_lock_step_show_in_the_time_of_their_transfers(seed) -> None:
-    """If the groups are pairs, every transfer takes equally long after the later rank of the pair has arrived."""
+    """If the groups are pairs, all transfers take equally long, counted from the arrival of the pair's later rank."""
     matching = match(_lock_step(30, is_whole_job=False, seed=seed))
 
     assert matching.groups.filter("is_inferred")["description"].to_list() == ["mesh_tp", "mesh_tp"]

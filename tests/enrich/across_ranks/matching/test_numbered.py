@@ -78,7 +78,7 @@ def test_sends_and_receives_count_for_themselves(family) -> None:
 
 
 def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two() -> None:
-    """In a pipeline of three stages, the middle rank counts more exchanges than the others; numbers do not match."""
+    """In a pipeline of three stages, the middle rank counts more exchanges, so calls are not matched by number."""
     pair, three = GROUP, process_group([0, 1, 2])
     exchange = of_rank(_call(1, family="send_recv", group=pair.number))
     exchange_of_three = of_rank(_call(1, family="send_recv", group=three.number), groups=(three,))
@@ -90,7 +90,7 @@ def test_coalesced_sends_and_receives_have_equal_numbers_only_in_groups_of_two()
 
 
 def test_coverage_is_the_share_of_calls_bytes_and_time() -> None:
-    """One of two calls per rank is matched, with a quarter of the bytes and half of the time.
+    """Each rank has two calls; the one that is matched has a quarter of the bytes and half of the time.
 
     Calls in groups of one rank are ignored.
     """

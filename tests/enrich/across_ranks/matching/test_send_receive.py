@@ -55,7 +55,7 @@ def test_tags_and_contents_must_agree(column) -> None:
 
 
 def test_a_send_without_a_receive_stays_unmatched() -> None:
-    """Rank 1 was recorded but received nothing, and rank 5 was not recorded; both sends are unmatched."""
+    """Rank 1 was recorded but received nothing, and rank 5 was not recorded; the sends to both stay unmatched."""
     calls = match({0: of_rank(_send(1), _send(5, 10)), 1: of_rank({"times": (0, 5)})}).calls
 
     assert calls.filter(family="send")["instance"].to_list() == [None, None]

@@ -98,7 +98,7 @@ def test_without_a_clear_difference_in_time_nothing_is_guessed() -> None:
 
 
 def test_calls_that_do_not_overlap_are_not_the_same() -> None:
-    """Of three equal calls, rank 0 lacks the first and rank 1 the last; matches by order would not overlap."""
+    """Of three equal calls, rank 0 lacks the first and rank 1 the last; calls matched by order would not overlap."""
     of_ranks = {0: _rank("BCDE.AA"), 1: _rank("BCDEAA.")}
 
     operations = _operations(of_ranks)
@@ -144,7 +144,7 @@ def test_kernels_of_which_only_the_kind_is_known_match_where_counts_agree() -> N
 
 
 def test_numbers_come_first() -> None:
-    """Calls with sequence numbers match by number, and calls without by order."""
+    """Calls that have sequence numbers are matched by number; all other calls are matched by order."""
     numbered = [{"group": GROUP.number, "sequence": number, "content": number} for number in (5, 6)]
     unnumbered = {"group": GROUP.number, "content": 9, "times": (500, 510)}
 
@@ -198,7 +198,7 @@ def test_ranks_that_miss_different_ends_of_a_row_of_equal_calls_are_not_shifted(
 
 
 def test_ranks_of_one_host_share_its_clock() -> None:
-    """Matched by order, three calls would not overlap but the fourth would, so calls are missing; no clock jumped."""
+    """If matched by order, only the fourth calls would overlap, so calls are missing; no clock jumped."""
     of_ranks = {0: _rank("AAAAA"), 1: _rank(".AAAA"), 2: _rank("AAA.A")}
 
     assert all(len(set(ranks.values())) == 1 for _, ranks in _operations(of_ranks).values())

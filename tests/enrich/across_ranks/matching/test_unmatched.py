@@ -14,7 +14,7 @@ def _call(start_us=0, **columns):
 
 
 def test_matched_calls_give_no_findings() -> None:
-    """Two ranks make the same call a microsecond apart; it matches, and there is no finding."""
+    """Two ranks make the same call a microsecond apart; the calls match, and there is no finding."""
     assert match({0: of_rank(_call()), 1: of_rank(_call(1))}).findings == ()
 
 

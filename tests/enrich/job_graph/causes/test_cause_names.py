@@ -1,4 +1,4 @@
-"""The functions of a thread show what it does: in PyTorch's waits it is idle, in data sets it loads data."""
+"""The functions of a thread show what it does: in PyTorch's wait functions it is idle, in data sets it loads data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def causes_of(*functions: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "cause"), [(WAIT, "host_idle"), (LOCK, "python")])
 def test_a_wait_of_pytorch_is_no_python_code(name: str, cause: str) -> None:
-    """A thread in PyTorch's wait is idle; waiting for a lock of the user is attributed to the user's code."""
+    """A thread in PyTorch's wait function is idle; waiting for a user's lock is attributed to the user's code."""
     assert causes_of("train.py(3): step", name)[1][0] == cause
 
 

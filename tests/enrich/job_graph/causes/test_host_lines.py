@@ -37,7 +37,7 @@ def test_a_function_that_waits_is_inside_the_call():
 
 
 def test_python_code_is_the_cause_only_outside_of_functions_written_in_c():
-    """The thread works in `train` until 20 µs, sleeps until 60 and works in `train` again until 80."""
+    """The thread runs `train` until 20 µs, sleeps until 60 µs and runs `train` again until 80 µs."""
     train, sleep = "train.py(3): train", "<built-in function sleep>"
     assert runs_of((train, 10, 80), (sleep, 20, 60)) == [
         (train, 10, 20, NO_CALL),

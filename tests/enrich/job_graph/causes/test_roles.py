@@ -1,4 +1,4 @@
-"""The largest cause of a rank is named: its own work, or the user's function that takes the time."""
+"""The largest cause of a rank is named: the rank's own work, or the user's function that takes the time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def largest(*costs: tuple[str, str | None, str | None, int]) -> tuple[object, ..
 
 
 def test_a_function_that_loses_its_time_in_many_calls_is_named_itself() -> None:
-    """Saving takes 90 ns in three calls, but none of them takes half, so `save` itself is named."""
+    """Saving takes 90 ns in three calls, but no call takes half of that, so `save` itself is named."""
     parts = [
         ("python", f"<built-in method {name}>", SAVE, cost)
         for name, cost in (("write", 40), ("open", 30), ("fsync", 20))

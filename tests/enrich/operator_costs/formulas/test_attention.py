@@ -117,7 +117,7 @@ def test_five_products_of_the_backward_pass(operator, count, causal, window, is_
 
 @pytest.mark.parametrize(("operator", "count", "ends", "longest", "causal", "window"), JOINED)
 def test_joined_sequences_of_one_length_are_known(operator, count, ends, longest, causal, window) -> None:  # noqa: PLR0917 -- the columns of the table
-    """If the longest sequence is as long as the average, all have this length; otherwise the lengths depend on data."""
+    """If the longest sequence is as long as the average, all are equally long; otherwise the lengths depend on data."""
     inputs = {**packed(), ends: ([B + 1], INT), ends + 1: ([B + 1], INT), causal: True, window: -1, window + 1: -1}
     known = call(operator, count, {**inputs, longest: Q, longest + 1: K})
     assert (known.flops, known.dense_flops) == (B * 6 * 7 * PAIR, B * Q * K * PAIR)

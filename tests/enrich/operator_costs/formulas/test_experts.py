@@ -94,7 +94,7 @@ def test_weights_that_do_not_fit_are_unknown(weights) -> None:
 
 
 def test_kernels_of_aiter() -> None:
-    """The result is the first input for a whole layer and a later input for one stage; k is a number in the inputs."""
+    """For a whole layer, the result is the first input; for one stage, it is a later input. k is one of the numbers."""
     sorted_ids = [[300], [300], [9], [2]]
     whole = call(
         "aiter::fmoe_fp8_blockscale_g1u1",
@@ -131,7 +131,7 @@ def test_two_stages_of_ck_tile() -> None:
 
 
 def test_the_kernel_of_sglang_is_one_product() -> None:
-    """64 tokens choose 8 of 128 experts each and may leave some idle: bytes are unknown; 256 tokens use all of them."""
+    """64 tokens that choose 8 of 128 experts may not use all experts, so bytes are unknown; 256 tokens use all."""
     dims = [[64, 2048], [128, 1536, 2048], [], [512, 1536], [], [128, 12, 16], [], [64, 8], [64, 8]]
     types = [FP8, FP8, "", BF16, "", "float", "", "float", INT]
     operator = "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_77"

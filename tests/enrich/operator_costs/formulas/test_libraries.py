@@ -158,7 +158,7 @@ def test_gradients_of_a_layer_have_the_shapes_of_its_forward_call() -> None:
 
 
 def test_gradients_that_kernels_do_not_show_are_unknown() -> None:
-    """Three products, or kernels whose names do not show tensor cores, do not show which gradients were computed."""
+    """With three products, or kernels not known to use tensor cores, it is unknown which gradients were computed."""
     reason = "{} kernels on tensor cores do not show which gradients were computed"
     assert gradients("_Linear", LINEAR, [FP8_KERNEL] * 3)[-1] == reason.format(3)
     assert gradients("_Linear", LINEAR, ["mine"])[-1] == reason.format(0)
@@ -187,7 +187,7 @@ def test_scripted_products_of_transformer_engine() -> None:
 
 
 def test_templates_of_torch_compile() -> None:
-    """The inputs of a product show its shapes, but which blocks flex_attention skips depends on the data."""
+    """The inputs of a product show its shapes; those of flex_attention do not show which blocks it skips."""
     product = call("triton_tem_fused_addmm_relu_1", BIAS, ([M, K], BF16), ([K, N], BF16), OUT, 4)
     assert (product.flops, product.work) == (FLOPS, "matrix")
     flex = call("triton_tem_fused_flex_attention_0", *[([2, 4, 128, 64], BF16)] * 3, ([2, 4, 128], F32))
@@ -195,6 +195,6 @@ def test_templates_of_torch_compile() -> None:
 
 
 def test_quantising_into_a_tensor() -> None:
-    """The first input is the tensor for the result."""
+    """The first input is the tensor that receives the result."""
     cost = call("_C::static_scaled_fp8_quant", ([M, K], FP8), ([M, K], BF16), ([1], F32))
     assert (cost.flops, cost.bytes) == (2 * M * K, 3 * M * K + 4)
