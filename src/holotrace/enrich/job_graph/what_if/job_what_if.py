@@ -273,7 +273,7 @@ def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
 def _delayed_ends(
     graph: JobGraph, source: _Int64, target: _Int64, length: npt.NDArray[np.float64]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.float64]]:
-    """Return the edges to the ends of those calls that their own rank delayed; each edge is lengthened by the delay."""
+    """Return the edges to the ends of calls that the call's own rank delayed, each lengthened by the delay."""
     delays = _delays(graph)
     rows = np.flatnonzero((graph.type == JoinType.CHAIN) & (delays > 0))
     late_source, late_target = (side[rows].astype(np.int64) for side in (graph.edges.source, graph.edges.target))
