@@ -59,7 +59,7 @@ class HostLines(NamedTuple):
     line         row of `lines`; -1 if unknown
     frame        row of the Python frame with this line or, if the file contains only stacks, of the operator with the stack;
                  -1 if unknown
-    callee       row of the operator or function that the line called, directly below the frame; -1 for the frame itself.
+    callee       row of the operator or function that the line called, directly below the frame; -1 on the frame itself.
                  In the backward pass, it is the outermost function of autograd; if the line is unknown, the outermost
                  range
     is_backward  whether autograd runs the range outside the user's frames. Its line is then the line of the forward operator

@@ -66,7 +66,8 @@ def _calls(rank_trace: RankTrace, activities: WindowActivities) -> pl.DataFrame:
 def _asked(activities: WindowActivities, asked_ns: pl.Series, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return, for each call, the last node of the requesting thread at or before the request.
 
-    If there is no such node, return the call's start. If a call has its own lane, the thread that recorded it is the requesting thread.
+    If there is no such node, return the call's start. If a call has its own lane, the thread that recorded it is the
+    requesting thread.
     """
     nodes, tracks, lanes = activities.nodes, activities.column("track_id"), activities.column("lane")
     asked: npt.NDArray[np.int64] = nodes.start[rows].copy()

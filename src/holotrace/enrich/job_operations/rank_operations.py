@@ -103,7 +103,7 @@ def _pieces(steps: pl.DataFrame, waits: Intervals, began: Int64Array, known: Pha
 
 
 def _changes(table: pl.DataFrame) -> Int64Array:
-    """Return the end of each range that is followed by another phase."""
+    """Return the end of each range that is followed by a range of another phase."""
     differs = pl.any_horizontal(
         pl.col("kind") != pl.col("kind").shift(-1), pl.col("action") != pl.col("action").shift(-1)
     )

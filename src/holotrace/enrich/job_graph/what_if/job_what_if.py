@@ -262,7 +262,7 @@ def _numbers(known: _Int64, nodes: _Int64, first: int, extra: int) -> tuple[_Int
 
 
 def _delays(graph: JobGraph) -> npt.NDArray[np.float64]:
-    """Return how far the measured time of each binding edge exceeds its length; 0 for other edges."""
+    """Return by how much the measured time of each binding edge exceeds its length; 0 for other edges."""
     delays = np.zeros(len(graph.length_ns))
     binds = graph.binding[graph.binding != NO_EDGE]
     source, target = graph.edges.source[binds], graph.edges.target[binds]

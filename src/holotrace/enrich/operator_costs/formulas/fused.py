@@ -28,7 +28,7 @@ https://github.com/AMD-AGI/TraceLens/blob/main/TraceLens/PerfModel/triton_compil
 def generated(arguments: Arguments) -> Cost:
     """FLOPs: elements · operations in the name, or 2·M·N·K for matrix-product templates. Bytes: every tensor once.
 
-    A tensor that the kernel changes in place also counts once, because the trace does not show which tensors change.
+    A tensor that the kernel changes in place counts only once too, because the trace does not show which tensors change.
     Operations and bytes that the compiler recorded (`kernel_flop`, `kernel_num_gb`) take precedence.
     """
     fused = _NAME.match(arguments.operator)

@@ -76,7 +76,7 @@ def backward(arguments: Arguments, products: int) -> Cost:
 
 
 def _forward(arguments: Arguments, products: int) -> Cost:
-    """Return the cost of the forward call, with the precision in the names of the backward kernels."""
+    """Return the cost of the forward call, with the precision that the backward kernels' names show."""
     if not arguments.related:
         message = "the shapes are unknown, because the forward call of this gradient was not recorded"
         raise UnknownCostError(message)
