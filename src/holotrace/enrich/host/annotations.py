@@ -39,7 +39,7 @@ def host_annotations(rank_trace: RankTrace) -> pl.DataFrame:
 
 @derived
 def device_annotations(rank_trace: RankTrace) -> pl.DataFrame:
-    """Return the annotations on streams, recorded or projected.
+    """Return the annotations on streams: the recorded ones or, if there are none, projected ones.
 
     Returns:
         event_index   uint32  the annotation: the recorded device row, or the host row that was projected

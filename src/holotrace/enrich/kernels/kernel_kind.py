@@ -222,7 +222,7 @@ RULES: tuple[Rule, ...] = (
         KernelKind.MEMORY,
         "copies as roctracer named them: CopyHostToDevice, FillBuffer",
     ),
-    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files without the copy categories"),
+    Rule(r"^(hip)?Mem(cpy|set)", KernelKind.MEMORY, "copies in files that have no copy categories"),
     Rule(r"^event_(wait|record)", None, "MTIA queues that wait for or record an event, without doing work", _MTIA),
     Rule(r"^dma", KernelKind.MEMORY, "MTIA moves memory by DMA", _MTIA),
     Rule(

@@ -82,7 +82,7 @@ class CostedCalls(NamedTuple):
         busy_ns            int64   time in which the call's work ran on the device; on a rank without a device, the
                                    call's time on the host
         tensor_core_ns     int64   summed time of its kernels on tensor cores
-        other_core_ns      int64   summed time of its kernels on ordinary cores; those on unknown cores are in neither sum
+        other_core_ns      int64   summed time of its kernels on ordinary cores; unknown cores are in neither sum
         key                uint32  row in `keys`
 
     keys       one row per combination of operator, inputs and kernel: name (string id), the recorded inputs (string

@@ -91,7 +91,7 @@ def grouped(arguments: Arguments) -> Cost:
     weights = [index for index in others if len(arguments.shape(index)) == 2 and arguments.shape(index)[1] == width]  # noqa: PLR2004 -- columns and K
     columns = {arguments.shape(index)[0] for index in weights}
     if len(columns) != 1 or not width:
-        message = "the weights of the groups do not have one shape"
+        message = "the weights of the groups do not all have the same shape"
         raise UnknownCostError(message)
     count = arguments.elements(rows) // width
     result = count * columns.pop()
