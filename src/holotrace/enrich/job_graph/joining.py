@@ -119,7 +119,7 @@ def job_graph(of_ranks: Mapping[int, RankGraph], job: JobCalls) -> JobGraph:
 def _without_cycle(
     time_ns: _Int64, parts: Sequence[JoinEdges]
 ) -> tuple[_Int64, _Int64, npt.NDArray[np.uint8], _Int64, _Int64]:
-    """Join the edges; if wrong matches or clocks cause cycles, drop inter-rank edges whose measured time is 0 or less."""
+    """Join the edges; if wrong matches or clocks cause cycles, drop inter-rank edges that took 0 ns or less."""
     source, target, length_ns, call = (
         np.concatenate([getattr(part, name) for part in parts]).astype(np.int64)
         for name in ("source", "target", "length_ns", "call")
